@@ -96,7 +96,7 @@ void known_tensors_as_plan(benchmark::State& state) {
 }
 BENCHMARK(known_tensors_as_plan);
 
-// Every plan is of a size never met before.
+// Every plan has a size never seen before.
 void new_sizes(benchmark::State& state, const plan::Prices& prices) {
   auto set = contractions(256);
   plan::Planner planner(mesh());

@@ -92,8 +92,8 @@ void traced_evaluations(benchmark::State& state) {
 }
 BENCHMARK(traced_evaluations);
 
-// What an explanation costs: the processor time of traced evaluations over that of as many plain ones, taken in turns
-// so that a change of the processor's clock meets both alike.
+// The cost of an explanation: processor time of traced evaluations relative to as many plain ones, interleaved so that
+// a change of the processor's clock affects both alike.
 void traced_over_plain(benchmark::State& state) {
   constexpr std::size_t batch = 4096;
   const Inputs inputs;
@@ -111,7 +111,7 @@ void traced_over_plain(benchmark::State& state) {
 }
 BENCHMARK(traced_over_plain);
 
-// The same work by way of an operation as a person wrote it: what a sweep over a size pays for each point.
+// The same work from an operation as a person writes it: what each point of a sweep over a size costs.
 void operation_evaluations(benchmark::State& state) {
   const Inputs inputs;
   const roofline::Operation operation =

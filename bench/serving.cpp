@@ -42,7 +42,7 @@ struct Case {
     question.prompt = 1024, question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value.value();
   }
-  /// The question with the model where it lies now.
+  /// The question, pointed at this object's model.
   serving::ServingQuestion asked() const {
     serving::ServingQuestion q = question;
     q.setup.model = &model;

@@ -30,7 +30,7 @@ struct Question {
   }
 };
 
-/// The search without pruning: every strategy is evaluated, but for those that make again what fits when it is kept.
+/// The search without pruning: every strategy is evaluated, except those that recompute what fits when it is kept.
 void search(benchmark::State& state) {
   Question q;
   search::TrainingChoices choices;
@@ -49,8 +49,8 @@ void search(benchmark::State& state) {
 }
 BENCHMARK(search)->ArgName("pruned")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
-/// One program: lowering a training step with sharded weights, tensor parallelism and that of experts, and counting its
-/// work.
+/// One program: lowering a training step with sharded weights, tensor parallelism and expert parallelism, and counting
+/// its work.
 struct Lowered {
   const model::Transformer& model;
   lower::StageRules stage;
@@ -87,8 +87,8 @@ BENCHMARK_CAPTURE(lower, llama_70b, "llama-3-70b")->Unit(benchmark::kMicrosecond
 BENCHMARK_CAPTURE(lower, mixtral, "mixtral-8x22b")->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(lower, deepseek_v3, "deepseek-v3")->Unit(benchmark::kMicrosecond);
 
-/// The model of the catalogue that takes longest, of all of one family: the time is the best of many tries, the label
-/// names it and those that come next.
+/// The slowest model of one family in the catalogue: the time is the best of many tries, the label names it and the
+/// next slowest.
 enum class Family { dense, experts, state_space, encoder_decoder };
 
 Family family(const model::Transformer& model) {

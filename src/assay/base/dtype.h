@@ -30,7 +30,7 @@ inline constexpr DtypeFacts dtype_facts[] = {
 };
 }  // namespace detail
 
-/// Inline, as the three below: every cost formula asks for them in its hot path.
+/// Inline, like the three below: every cost formula calls them in its hot path.
 constexpr std::span<const DtypeFacts> all_dtypes() { return detail::dtype_facts; }
 constexpr const DtypeFacts& facts(Dtype dtype) { return detail::dtype_facts[static_cast<std::size_t>(dtype)]; }
 constexpr std::string_view name(Dtype dtype) { return facts(dtype).name; }
@@ -38,13 +38,13 @@ constexpr std::string_view name(Dtype dtype) { return facts(dtype).name; }
 /// Bytes of `count` elements, not rounded up: two int4 share a byte.
 constexpr Bytes storage(Dtype dtype, double count) { return Bytes(count * facts(dtype).bits / 8.0); }
 
-/// Accepts our names and those of other tools: f32, float32, s8, e4m3, fp8_e5m2, mxfp4, nvfp4.
+/// Accepts our names and other tools' names: f32, float32, s8, e4m3, fp8_e5m2, mxfp4, nvfp4.
 Result<Dtype> parse_dtype(std::string_view text, std::string_view where);
 
 /// The format in which a product of the two is computed: the wider float, or the float if one is an integer.
 Dtype product_dtype(Dtype a, Dtype b);
 
-/// The format in which sums of products are kept: int32 for integers, fp64 for fp64, else fp32.
+/// The format in which sums of products are kept: int32 for integers, fp64 for fp64, otherwise fp32.
 Dtype accumulator_dtype(Dtype compute);
 
 }  // namespace assay

@@ -59,7 +59,7 @@ std::string label(const Ledger& ledger, int id, int parent_precedence, bool righ
   return parentheses ? "(" + text + ")" : text;
 }
 
-/// Given numbers are the same when they agree in name, value and source, wherever they were recorded.
+/// Given numbers are the same if they agree in name, value and source, wherever they were recorded.
 using GivenKey = std::tuple<std::string, double, std::string>;
 
 struct Seen {

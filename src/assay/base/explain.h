@@ -1,5 +1,5 @@
 // Numbers that can say where they come from. A formula is written once, over a number policy:
-// Plain is a bare Quantity (for search; costs nothing), Traced also records how it was made (for people).
+// Plain is a bare Quantity (for search; costs nothing), Traced also records how it was computed (for people).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ class Ledger {
   std::vector<Node> nodes_;
 };
 
-/// A quantity together with its place in a ledger. Dimensionless numbers are traced like all others.
+/// A quantity together with its node in a ledger. Dimensionless numbers are traced like all others.
 template <Dim D>
 struct TracedQuantity {
   double base_value = 0.0;
@@ -194,7 +194,7 @@ constexpr auto plain(TracedQuantity<D> t) {
 }
 constexpr double plain(double v) { return v; }
 
-/// The winner at the end of the path of `max` winners below `id`: what limits that number.
+/// The last winner when `max` winners are followed down from `id`: the number's limiter.
 int limiter(const Ledger& ledger, int id);
 
 /// One line of a derivation, at its depth in the tree.

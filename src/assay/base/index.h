@@ -1,4 +1,4 @@
-// Counts are signed in Assay, places in containers are not: the one conversion between them.
+// Counts are signed in Assay, container indices are not: the one conversion between them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

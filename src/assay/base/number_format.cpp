@@ -13,7 +13,7 @@ struct BlockFormat {
   std::string_view text;
   NumberFormat format;
 };
-/// Formats that hardware multiplies as they are: scales of 8 bits.
+/// Formats that hardware multiplies natively, with 8-bit scales.
 constexpr BlockFormat block_formats[] = {
     {"mxfp8", {Dtype::fp8, 8, 32}},
     {"mxfp6", {Dtype::fp6, 8, 32}},
@@ -22,14 +22,14 @@ constexpr BlockFormat block_formats[] = {
 };
 constexpr int group_scale_bits = 16, matrix_scale_bits = 32;
 
-/// A side of a block: at least one element and at most 2^20, or nothing.
+/// A side of a block: at least one element and at most 2^20; otherwise empty.
 std::optional<int> block_size(std::string_view text) {
   const auto number = parse_number(text);
   if (!number || *number < 1 || *number > (1 << 20) || *number != static_cast<int>(*number)) return std::nullopt;
   return static_cast<int>(*number);
 }
 
-/// What stands behind the dash: g128, g128z or 128x128.
+/// The part after the dash: g128, g128z or 128x128.
 std::optional<NumberFormat> with_blocks(Dtype dtype, std::string_view text) {
   if (text.starts_with('g')) {
     const bool zero = text.ends_with('z');

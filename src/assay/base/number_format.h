@@ -10,7 +10,7 @@ namespace assay {
 /// Elements of a dtype, and scales shared by blocks of them. Scales of a whole tensor are too few to count.
 struct NumberFormat {
   Dtype dtype = Dtype::bf16;
-  int scale_bits = 0;         ///< of a block, its zero point included
+  int scale_bits = 0;         ///< per block, including its zero point
   int columns = 1, rows = 1;  ///< of the block that shares them
 
   constexpr NumberFormat(Dtype elements, int scale = 0, int block_columns = 1, int block_rows = 1)

@@ -1,4 +1,4 @@
-// Work on all cores. The only place with threads, so that results cannot depend on them.
+// Work on all cores. Threads exist only here, so that results cannot depend on them.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace assay {
 
 /// Calls `make(i)` for every i below `count`, in any order and on all cores; calls must not depend on each other.
-/// A thread is started for every `grain` of them, so that few cheap ones are done in place.
+/// Starts a thread for every `grain` of them, so that a few cheap ones run in place.
 template <class F>
 void parallel_for(std::size_t count, std::size_t grain, F&& make) {
   std::atomic<std::size_t> next = 0;
@@ -18,7 +18,7 @@ void parallel_for(std::size_t count, std::size_t grain, F&& make) {
     for (std::size_t i = next++; i < count; i = next++) make(i);
   };
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::future<void>> others;  // wait for their threads when they go
+  std::vector<std::future<void>> others;  // their destructors wait for the threads
   for (std::size_t t = 1; t < std::min(cores, count / grain); ++t)
     others.push_back(std::async(std::launch::async, work));
   work();

@@ -8,7 +8,7 @@
 
 namespace assay {
 
-/// One fault in what we were given. Lower case, no full stop: `what` states the rule and what was got, `hint` the
+/// One fault in the input. Lower case, no full stop: `what` states the rule and the actual value, `hint` the
 /// remedy.
 struct Error {
   enum class Kind { usage, input, missing, internal };

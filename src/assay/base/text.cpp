@@ -145,7 +145,7 @@ std::optional<double> parse_number(std::string_view text) {
   const std::size_t length = number_length(text);
   if (length == 0 || length != text.size() || length > 400) return std::nullopt;
   std::string copy(text);
-  // strtod reads the decimal point of the C locale in force, which a program that embeds us may have set.
+  // strtod uses the decimal point of the current C locale, which an embedding program may have set.
   if (const std::size_t point = copy.find('.'); point != std::string::npos)
     copy.replace(point, 1, std::localeconv()->decimal_point);
   const double value = std::strtod(copy.c_str(), nullptr);
@@ -168,7 +168,7 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where) 
   if (!number || scale == 0.0)
     return fail(std::string(where), fmt::format("{} is not a count", in_quotes(text)),
                 "write a whole number, e.g. 4096, 128k, 4Mi or 1e6");
-  // The product of a decimal fraction and its suffix may miss the whole number by a rounding: 1.001k, 1.001 x 1000.
+  // The product of a decimal fraction and its suffix may miss the whole number by rounding: 1.001k, 1.001 x 1000.
   const double exact = *number * scale, whole = std::round(exact);
   const double value = std::abs(exact - whole) <= 1e-15 * whole ? whole : exact;
   if (value < 1.0)
@@ -193,7 +193,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
   AnyQuantity quantity{*number, Dim{}};
   const std::string_view rest = trim(all.substr(length));
   const std::vector<std::string> names = rest.empty() ? std::vector<std::string>{} : split(rest, '/');
-  constexpr std::size_t most = 8;  // far from where the exponents of Dim end
+  constexpr std::size_t most = 8;  // far below the limits of Dim's exponents
   if (names.size() > most)
     return fail(std::string(where), fmt::format("{} has more than {} units", in_quotes(text), most), "e.g. 3.35 TB/s");
   bool divide = false;
@@ -216,7 +216,7 @@ Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where
 Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where) {
   auto parsed = parse_quantity(text, where);
   if (dim == Dim{.sec = 1} && !parsed) {
-    // Only alone: as part of a longer unit, "d" is too easily a typo.
+    // Only by itself: as part of a longer unit, "d" is too easily a typo.
     const std::size_t length = number_length(trim(text));
     const std::string_view unit = trim(trim(text).substr(length));
     const auto number = parse_number(trim(text).substr(0, length));
@@ -317,7 +317,7 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
       above.swap(row);
     }
     std::size_t distance = above[n];
-    // The start of a name is as good as a hit; a part of one is worth a single slip, unless it is a small part.
+    // A prefix of a name counts as a match; another part counts as a single typo, unless it is a small part.
     const bool start = name.size() >= 2 && candidate.starts_with(name);
     const bool part = name.size() >= 2 && (candidate.find(name) != std::string::npos ||
                                            (2 * n >= name.size() && name.find(candidate) != std::string_view::npos));

@@ -55,7 +55,7 @@ std::string exact_number(double value);
 /// Up to three candidates closest to `name`, best first; empty when nothing is near.
 std::vector<std::string> nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// "did you mean A, B or C?" from the nearest names, or "known: ..." when none is near and the list is short.
+/// "did you mean A, B or C?" from the nearest names, or "known: ..." if none is near and the list is short.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 /// Text in double quotes with control and non-ASCII bytes escaped and long text shortened, safe to print in a message.

@@ -5,7 +5,7 @@
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 64  // its recursion and ours stay far from the end of the stack
+#define TOML_MAX_NESTED_VALUES 64  // keeps its recursion and ours far from the end of the stack
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Toml convert(const toml::node& node) {
   if (const auto* table = node.as_table()) {
     for (const auto& [key, member] : *table) {
       value.members.emplace_back(std::string(key.str()), convert(member));
-      // A table's own place is its header; the place of a key is more useful for a scalar.
+      // A table's own position is its header; for a scalar, the position of its key is more useful.
       Toml& added = value.members.back().second;
       if (!member.is_table() && !member.is_array_of_tables()) {
         added.line = static_cast<int>(key.source().begin.line);
@@ -70,13 +70,13 @@ std::string place(std::string_view file, std::string_view document, std::size_t 
   return fmt::format("{}:{}:{}", file, line, column);
 }
 
-/// What the TOML library must not see: non-ASCII bytes outside of strings and comments, and keys of very many parts,
-/// whose tables would nest deeper than its recursion can go.
+/// Input that the TOML library must not see: non-ASCII bytes outside strings and comments, and keys with very many
+/// parts, whose tables would nest deeper than its recursion can go.
 std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view text) {
   constexpr int max_parts = 64;
   std::string_view quote;  // the open string's delimiter
-  std::string open;        // the arrays and inline tables around, innermost last
-  bool value = false;      // behind the = of an entry, or in an array
+  std::string open;        // the enclosing arrays and inline tables, innermost last
+  bool value = false;      // after the = of an entry, or in an array
   char before = '\n';      // the last character that was not blank
   int parts = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -86,11 +86,11 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
         ++i;
       } else if (text.substr(i).starts_with(quote)) {
         i += quote.size() - 1;
-        // A text in three quotes may end in up to two quotes of its own: """he said "no"""".
+        // A string in triple quotes may end in up to two quotes of its own: """he said "no"""".
         while (quote.size() == 3 && i + 1 < text.size() && text[i + 1] == quote.front()) ++i;
         quote = {};
       } else if (c == '\n' && quote.size() == 1) {
-        quote = {}, before = c;  // not closed on its line; the parser says so
+        quote = {}, before = c;  // not closed on its line; the parser reports it
         value = !open.empty() && open.back() == '[';
       }
       continue;
@@ -100,7 +100,7 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
       continue;
     }
     if (c == '"' || c == '\'') {
-      // Behind anything else the parser takes the quote, and what follows, for a part of a number.
+      // After anything else the parser treats the quote, and what follows, as part of a number.
       if (std::string_view(value ? "=[,\n" : "\n[{,.").find(before) == std::string_view::npos)
         return std::pair(i, std::string("a quote appears inside a value"));
       const std::string_view rest = text.substr(i);
@@ -129,7 +129,7 @@ std::optional<std::pair<std::size_t, std::string>> hostile_part(std::string_view
   return std::nullopt;
 }
 
-/// Whether a decoded text holds a control character (line ends and tabs aside): it would drive the reader's terminal.
+/// Whether a decoded string has a control character (other than line ends and tabs), which would control the terminal.
 bool drives_terminal(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -139,7 +139,7 @@ bool drives_terminal(std::string_view text) {
   return false;
 }
 
-/// The first value whose text, or whose key, drives the terminal.
+/// The first value whose text or key contains such a character.
 const Toml* control_text(const Toml& node) {
   if (drives_terminal(node.text)) return &node;
   for (const auto& [key, member] : node.members) {

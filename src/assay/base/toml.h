@@ -1,4 +1,4 @@
-// TOML as a plain tree that remembers the place of each value. The only user of the TOML library.
+// TOML as a plain tree that records the position of each value. The only user of the TOML library.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace assay {
 
-/// A value of a TOML document with its place. Members of a table are in the order of the file.
+/// A value of a TOML document with its position. Members of a table are in file order.
 struct Toml {
   enum class Kind { table, array, text, integer, number, boolean, date };
   Kind kind = Kind::table;
@@ -37,7 +37,7 @@ std::string_view describe(Toml::Kind kind);
 /// over 1 MiB.
 Result<Toml> parse_toml(std::string_view document, std::string_view file);
 
-/// A TOML value as one would type it on a command line: 16, 0.5, true, or text such as 1.23 TB/s.
+/// A TOML value as typed on a command line: 16, 0.5, true, or text such as 1.23 TB/s.
 Toml toml_scalar(std::string_view text);
 
 }  // namespace assay

@@ -88,7 +88,7 @@ using FlopsPerDollar = Quantity<Dim{.flop = 1, .usd = -1}>;
 using Watts = Quantity<Dim{.sec = -1, .joule = 1}>;
 using TokensPerSecond = Quantity<Dim{.sec = -1, .token = 1}>;
 
-/// A quantity whose dimension is known at run time only: what is parsed, printed and traced.
+/// A quantity whose dimension is known only at run time, for parsing, printing and tracing.
 struct AnyQuantity {
   double value = 0.0;
   Dim dim;
@@ -133,7 +133,7 @@ struct Prefix {
   std::string_view name;
   double scale;
 };
-/// Descending, so that the first one not above a value is the one to print it with.
+/// Descending, so that the first one not above a value is its prefix.
 inline constexpr Prefix decimal_prefixes[] = {{"E", 1e18}, {"P", 1e15}, {"T", 1e12}, {"G", 1e9},  {"M", 1e6},
                                               {"k", 1e3},  {"", 1.0},   {"m", 1e-3}, {"u", 1e-6}, {"n", 1e-9}};
 inline constexpr Prefix binary_prefixes[] = {{"Pi", 1125899906842624.0}, {"Ti", 1099511627776.0}, {"Gi", 1073741824.0},

@@ -49,7 +49,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// The length of the longest beginning of `text` that ends before a space and fits; 0 if not even one word does.
+// The length of the longest prefix of `text` that ends before a space and fits; 0 if not even one word does.
 std::size_t fitting_words(std::string_view text, double size, double width, bool bold) {
   std::size_t fits = 0;
   for (std::size_t end = 1; end <= text.size(); ++end) {
@@ -108,7 +108,7 @@ std::vector<std::string> wrapped(std::string_view text, double size, double widt
       break;
     }
     if (fits == 0) {
-      // A word wider than the line is shortened where it stands and the text goes on after it.
+      // A word wider than the line is shortened in place, and the text continues after it.
       std::size_t end = 0;
       while (end < text.size() && !is_space(text[end])) ++end;
       lines.push_back(shortened(text.substr(0, end), size, width, bold));

@@ -18,11 +18,11 @@ struct CodePoint {
 CodePoint first_code_point(std::string_view text);
 
 /// The width of `text` set at `size`, in the unit of `size`.
-/// No font is at hand when a drawing is made, so the widths are those of the widest sans-serif face in common use
-/// (DejaVu Sans): text that is given this much room fits in any face of the font stack.
+/// No font is available when a drawing is made, so widths are taken from the widest common sans-serif face
+/// (DejaVu Sans): text given this much room fits in any face of the font stack.
 double text_width(std::string_view text, double size, bool bold = false);
 
-/// `text`, cut at the end and marked with an ellipsis where it is wider than `width`.
+/// `text`, cut at the end and marked with an ellipsis if it is wider than `width`.
 std::string shortened(std::string_view text, double size, double width, bool bold = false);
 
 /// `text` broken at spaces into at most `max_lines` lines no wider than `width`; what does not fit ends in an ellipsis.

@@ -44,7 +44,7 @@ std::string coordinates(const std::vector<PlotPoint>& points) {
   return text;
 }
 
-// Writes elements, and remembers which roles they used so that the style sheet names no others.
+// Writes elements, and records which roles they use, so that the style sheet names only those.
 class SvgWriter {
  public:
   void write(const SceneItem& item) {
@@ -130,7 +130,7 @@ class SvgWriter {
     }
   }
 
-  // Radii are stretched so that the shapes cover about the area of the circle they stand for.
+  // Radii are scaled so that each shape covers about the area of the circle it represents.
   static std::vector<PlotPoint> outline(const Marker& marker) {
     const double r = marker.radius;
     const double arm = 1.25 * r;
@@ -242,7 +242,7 @@ std::string to_svg(const Scene& scene, SvgTheme theme) {
   const std::string width = size(scene.width);
   const std::string height = size(scene.height);
   SvgWriter writer;
-  // The surface is painted, since the page around may not follow the same preference as the drawing.
+  // The surface is painted, since the surrounding page may not follow the same preference as the drawing.
   writer.write({Rectangle{.width = scene.width, .height = scene.height, .paint = {.fill = ColourRole::surface}}, ""});
   for (const SceneItem& item : scene.items) writer.write(item);
   writer.close_group();

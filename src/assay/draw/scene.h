@@ -62,7 +62,7 @@ struct Marker {
   Paint paint = {};
 };
 
-/// Which part of a label stands at its place.
+/// Which part of a label is at its position.
 enum class Anchor { start, middle, end };
 
 /// One line of text whose baseline goes through `at`.
@@ -80,14 +80,14 @@ struct Label {
 /// Anything a scene can show.
 using SceneShape = std::variant<Polyline, Polygon, Rectangle, Marker, Label>;
 
-/// A shape and the text a viewer shows for it; neighbours with the same tooltip form one group.
+/// A shape and its tooltip; neighbours with the same tooltip form one group.
 struct SceneItem {
   SceneShape shape = {};
   std::string tooltip = {};
 };
 
 /// A drawing: shapes in the order they are painted, on a surface of `width` by `height`.
-/// Title and description are what is read out to those who cannot see it.
+/// Title and description are read out to people who cannot see it.
 struct Scene {
   double width = 0.0;
   double height = 0.0;
@@ -95,11 +95,11 @@ struct Scene {
   std::string description = {};
   std::vector<SceneItem> items = {};
 
-  /// Paints a shape on top of those there are.
+  /// Paints a shape on top of the existing ones.
   void add(SceneShape shape, std::string tooltip = {}) { items.push_back({std::move(shape), std::move(tooltip)}); }
 };
 
-/// Which colours an SVG has; `automatic` follows the reader's preference and is light where there is none.
+/// The colours of an SVG; `automatic` follows the reader's preference and is light if there is none.
 enum class SvgTheme { automatic, light, dark };
 
 /// The scene as a standalone SVG document; equal scenes give equal bytes.
@@ -107,7 +107,7 @@ enum class SvgTheme { automatic, light, dark };
 /// Shapes with a coordinate that is not finite are left out, and text that XML cannot hold is replaced by U+FFFD.
 std::string to_svg(const Scene& scene, SvgTheme theme = SvgTheme::automatic);
 
-/// `text` as it must be written between XML tags or in a quoted attribute.
+/// `text` escaped for use between XML tags or in a quoted attribute.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace assay::draw

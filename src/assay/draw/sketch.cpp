@@ -128,7 +128,7 @@ std::vector<PlotPoint> rounded_path(const std::vector<PlotPoint>& corners, const
     if (!(r > 0.0)) continue;
     const PlotPoint start = between(corner, corners[i - 1], r / distance(corner, corners[i - 1]));
     const PlotPoint end = between(corner, corners[i + 1], r / distance(corner, corners[i + 1]));
-    // A quarter of a circle where the lines are at right angles, and smooth elsewhere, too.
+    // A quarter of a circle if the lines meet at right angles, and smooth at other angles, too.
     for (int step = 0; step <= steps; ++step) {
       const double angle = std::numbers::pi / 2.0 * step / steps;
       const double a = 1.0 - std::sin(angle), b = 1.0 - std::cos(angle);

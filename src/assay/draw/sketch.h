@@ -22,20 +22,20 @@ struct SketchBounds {
   double middle_y() const { return (top + bottom) / 2.0; }
 };
 
-/// A part of a drawing in coordinates of its own that knows the box it covers, text included, so that parts can be
-/// made apart and then put beside each other without touching.
+/// A part of a drawing with its own coordinates and a known bounding box, text included, so that parts can be drawn
+/// separately and then placed side by side without touching.
 class Sketch {
  public:
   bool empty() const { return items_.empty(); }
   const SketchBounds& bounds() const { return bounds_; }
   const std::vector<SceneItem>& items() const { return items_; }
 
-  /// Lines and areas are taken to cover their points, markers their radius and text the width of the widest font.
+  /// Assumes that lines and areas cover their points, markers their radius and text the width of the widest font.
   void add(SceneShape shape, std::string tooltip = {});
   void line(PlotPoint from, PlotPoint to, const Paint& paint, std::string tooltip = {});
   /// Lines of text below each other from `at.y` down, the first one bold.
   void text_block(PlotPoint at, const std::vector<std::string>& lines, Anchor anchor, double size = 12.0);
-  /// Puts all of another sketch in front, moved.
+  /// Adds all of another sketch in front, shifted.
   void append(const Sketch& other, double dx, double dy);
 
  private:
@@ -43,7 +43,7 @@ class Sketch {
   SketchBounds bounds_;
 };
 
-/// How high a text block of so many lines is.
+/// The height of a text block with this many lines.
 double text_block_height(std::size_t lines, double size = 12.0);
 
 /// A line through `corners` whose inner corners are rounded with up to `radii`, one for each.
@@ -56,14 +56,14 @@ std::vector<PlotPoint> half_ellipse(PlotPoint from, PlotPoint to, PlotPoint bulg
 struct RowSlots {
   std::vector<std::int64_t> index;  ///< which members are drawn
   std::vector<double> place;        ///< where, in units of the pitch, from 0
-  std::size_t head = 0;             ///< how many stand before the gap; all where there is none
+  std::size_t head = 0;             ///< how many come before the gap; all if there is none
 
   std::size_t size() const { return index.size(); }
   bool broken() const { return head < index.size(); }
   double length() const { return place.empty() ? 0.0 : place.back(); }
 };
 
-/// Slots for `count` members: all if there are at most `most`, else `head` and `tail` of them around a gap.
+/// Slots for `count` members: all if there are at most `most`, otherwise `head` and `tail` of them around a gap.
 RowSlots row_slots(std::int64_t count, std::int64_t most, std::int64_t head, std::int64_t tail);
 
 }  // namespace assay::draw

@@ -4,7 +4,7 @@
 
 namespace assay::draw {
 
-/// As wide as the wider one; title and description are those of both.
+/// As wide as the wider drawing; combines both titles and descriptions.
 Scene stacked(Scene upper, const Scene& lower);
 
 }  // namespace assay::draw

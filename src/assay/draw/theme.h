@@ -5,7 +5,7 @@
 namespace assay::draw {
 
 /// What a colour stands for in a drawing; each role has one colour on a light and one on a dark background.
-/// The eight series colours keep apart in the three common kinds of colour blindness; theme_test.cpp says how far.
+/// The eight series colours stay distinct in the three common kinds of colour blindness; theme_test.cpp says how far.
 enum class ColourRole {
   none,
   ink,
@@ -35,7 +35,7 @@ struct RoleColours {
   std::string_view dark;
 };
 
-/// The colours of `role`; those of `none` are empty.
+/// The colours of `role`; empty for `none`.
 const RoleColours& role_colours(ColourRole role);
 
 /// The colour of the series with number `number`, counted from 1; larger numbers start again with the first colour.

@@ -25,11 +25,11 @@ const hardware::CollectiveCurve& curve_of(const hardware::CollectiveCalibration&
   throw InternalError("no curve is measured for this kind of collective");
 }
 
-/// Chunks follow each other; with the best size of a chunk this is what remains of their latency.
+/// Chunks are pipelined; this part of their latency remains at the best chunk size.
 Seconds fill(Seconds stream, Seconds chunk) { return 2.0 * Seconds(std::sqrt(stream.value() * chunk.value())); }
 Seconds pipelined(Seconds stream, Seconds chunk) { return stream + fill(stream, chunk); }
 
-/// Bytes that a device receives over the array's.
+/// Bytes that a device receives, relative to the array.
 double share_received(network::CollectiveKind kind, double n) {
   const network::CollectiveFacts& facts = network::facts(kind);
   return facts.pattern == network::CollectivePattern::sharded ? facts.passes * (n - 1.0) / n : 1.0;
@@ -42,7 +42,7 @@ Seconds inside(const hardware::CollectiveCalibration& fit, network::CollectiveKi
   const hardware::CollectiveCurve& curve = curve_of(fit, kind);
   const double n = node.groups, lanes = std::max(1.0, network::lanes_used(kind, group, node));
   double share = share_received(kind, n);
-  // The array is that of all devices, and what goes to other nodes first goes to the chip in its place there.
+  // The array covers all devices, and data for another node goes first to the chip at the same position there.
   if (network::is_exchange(kind))
     share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
@@ -68,7 +68,7 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
   }
   Seconds latency = curve.latency, stream(0);
   double members = 1.0, nodes = 1.0;
-  BytesPerSecond out(0);  // what the narrowest level above the node lets through, for one node's part of the group
+  BytesPerSecond out(0);  // bandwidth of the narrowest level above the node, for one node's part of the group
   double lanes = 1.0;
   for (const network::CollectiveGroup::TreeLevel& level : group.levels) {
     if (level.groups <= 1.0) continue;
@@ -91,8 +91,7 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
     share =
         members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
   Seconds between = share * bytes / rate;
-  // Of two nodes each sends what it has added up to the other. More of them pass each byte on twice, in trees and
-  // rings.
+  // Two nodes exchange their partial sums. More nodes forward each byte twice, in trees and rings.
   if (kind == network::CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
     const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
     between = std::min(between, std::max(bytes / rate, added));

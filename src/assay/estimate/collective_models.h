@@ -8,11 +8,11 @@ namespace assay::estimate {
 /// Which algorithm a collective uses; `automatic` takes the fastest, as libraries do.
 enum class CollectiveAlgorithm { automatic, ring };
 
-/// The estimate for an array of `bytes` (as collective_cost counts them) over the links of a group.
-/// Inside of a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B), x = what a device receives; the square
-/// root is the pipelining cost at the best chunk size. Switches may add up an all-reduce instead. Across nodes the
-/// interfaces of all chips of a node work for the group: rings gather and scatter, and reduce from three nodes on; two
-/// nodes send each other what they have added up.
+/// The estimate for an array of `bytes` (as collective_cost counts them) over the links of a group. Inside a node:
+/// latency + member (n - 1) + x / B + 2 sqrt(chunk x / B), x = the bytes a device receives; the square root is the
+/// pipelining cost at the best chunk size. Switches may reduce instead. Across nodes the interfaces of all chips of a
+/// node work for the group: rings gather and scatter, and reduce from three nodes on; two nodes exchange their partial
+/// sums.
 Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
                             const network::CollectiveGroup& group,
                             hardware::Fabric fabric = hardware::Fabric::infiniband,

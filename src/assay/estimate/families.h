@@ -27,7 +27,7 @@ struct FamilyKernels {
   std::string tiles_with;       ///< id of the family whose tiles cost the same; empty: none
   /// Ids of chips whose products have a calibration of their own, e.g. because their memory differs.
   std::vector<std::string> own_products;
-  bool flash2 = false;           ///< FlashAttention 2 was measured besides the vendor's kernel
+  bool flash2 = false;           ///< FlashAttention 2 was measured in addition to the vendor's kernel
   bool paged_attention = false;  ///< attention was measured over paged caches only: prompts are not fitted
   bool fixed_groups = false;     ///< collectives were measured over groups of one size
   double in_network = 0;         ///< start; 0: switches do not reduce
@@ -53,8 +53,8 @@ struct FamilyServing {
 struct Family {
   std::string id, name;
   std::vector<std::string> architectures;
-  /// A step is one program of a compiler (XLA): nothing launches kernels one by one, and no other software was
-  /// measured.
+  /// A step is one program of a compiler (XLA): the host does not launch kernels individually, and no other software
+  /// was measured.
   bool compiled_whole = false;
   std::optional<FamilyKernels> kernels;    ///< absent: no kernels were measured
   std::optional<FamilyTraining> training;  ///< absent: no training steps were measured
@@ -64,7 +64,7 @@ using Families = std::vector<Family>;
 
 /// Reads and checks a file; reports every fault at once.
 Result<Family> read_family(std::string_view document, std::string_view file);
-/// Those of the catalogue in order of id. Where two files claim an architecture, the one laid over last has it.
+/// The families of the catalogue in order of id. If two files claim an architecture, the one overlaid last has it.
 Result<Families> families_of(const hardware::Catalogue& catalogue);
 
 /// The place of a chip's family, or of the family of an id; nothing where there is none.

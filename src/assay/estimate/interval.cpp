@@ -72,7 +72,7 @@ double residual_spread(std::vector<Residual> residuals, double coverage) {
   for (const Residual& one : residuals) sizes[one.group] += 1.0;
   std::sort(residuals.begin(), residuals.end(),
             [](const Residual& a, const Residual& b) { return std::abs(a.log_ratio) < std::abs(b.log_ratio); });
-  // Weights of all groups and of the one that is to come.
+  // Weights of all groups and of one future group.
   const double wanted = coverage * (static_cast<double>(sizes.size()) + 1.0);
   double sum = 0.0, widest = 0.0;
   for (const Residual& one : residuals) {

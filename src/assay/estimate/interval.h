@@ -1,6 +1,6 @@
-// Intervals of estimates: how far measurements of a class lie from their predictions. Residuals are those of held-out
-// rows (cross-validation by group), so an interval holds for new rows. Files of catalogue/steps hold the classes as
-// tables [interval.N].
+// Intervals of estimates: how far measurements of a class are from their predictions. Residuals come from held-out rows
+// (cross-validation by group), so an interval holds for new rows. Files of catalogue/steps hold the classes as tables
+// [interval.N].
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ struct Residual {
   std::string architecture = {};  ///< of the chips
 };
 
-/// Measurements of a class lie within a factor of 1 + spread of the estimate.
+/// Measurements of a class are within a factor of 1 + spread of the estimate.
 struct IntervalClass {
   struct Range {
     std::string name;
@@ -45,8 +45,8 @@ struct IntervalClass {
   std::vector<std::string> beyond(std::span<const Coordinate> at, std::string_view architecture) const;
 };
 
-/// The spread that covers a share `coverage` of new rows: groups have equal weight, and one more group is assumed to
-/// lie outside of all (the quantile of split conformal prediction). 0 without residuals.
+/// The spread that covers a share `coverage` of new rows: groups have equal weight, and one more group is assumed to be
+/// outside of all (the quantile of split conformal prediction). 0 without residuals.
 double residual_spread(std::vector<Residual> residuals, double coverage);
 
 /// One class for each name with at least `fewest` groups, in order of first appearance.

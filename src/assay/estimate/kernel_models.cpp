@@ -14,10 +14,10 @@ constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
 struct TileSize {
   double m, n;
   double over_area = 1.0 / (m * n);
-  double edges = std::max(0.0, (1.0 / m + 1.0 / n) / 2.0 - large_tile_edge);  ///< what it loses to them, over the best
+  double edges = std::max(0.0, (1.0 / m + 1.0 / n) / 2.0 - large_tile_edge);  ///< loss at its edges, over the best
   double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
 };
-/// Tiles that GPU libraries choose among; a core holds one at a time. Those whose sides are no powers of two come in
+/// Tiles that GPU libraries choose among; a core holds one at a time. Tiles whose sides are not powers of two come in
 /// steps of 32 and hold up to 256 x 160 sums.
 constexpr TileSize tile_sizes[] = {{16, 64},   {16, 128},  {32, 64},   {32, 128},  {64, 64},   {64, 128},
                                    {128, 128}, {128, 256}, {256, 128}, {96, 128},  {128, 96},  {160, 128},
@@ -25,8 +25,8 @@ constexpr TileSize tile_sizes[] = {{16, 64},   {16, 128},  {32, 64},   {32, 128}
 constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
 constexpr double unit_rows = 16;         ///< every tile has a multiple of these
 
-/// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers lies between the
-/// larger of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
+/// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
+/// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
 Seconds overlapped(Seconds a, Seconds b) {
   const double most = std::max(a, b).value();
   if (!(most > 0.0)) return Seconds(0);
@@ -86,7 +86,7 @@ TileSteps tile_steps(const ProductRates& rates) {
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
   const double per_core = rates.rate().value() / rates.chip.cores;
-  // Formats are as much faster as they are narrower; a tile's start and end take as long in all of them.
+  // Narrower formats are proportionally faster; a tile's start and end take the same time in all of them.
   const double faster = rates.chip.bf16.value() > 0.0 ? rates.peak / rates.chip.bf16 : 1.0;
   const double loaded = fit.port && fit.port->value() > 0.0 ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
   steps.fill = fit.fill * faster;
@@ -111,7 +111,7 @@ Splits parts_of(const TileSteps& steps, double k) {
   return part;
 }
 
-/// What adding up partial sums in fp32 takes, for each split.
+/// Time to add up partial sums in fp32, for each split.
 Splits adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
   const double partial = 4.0 * shape.batch * shape.m * shape.n / (fit.memory_share * chip.hbm).value();
   Splits adding{};
@@ -119,23 +119,24 @@ Splits adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chi
   return adding;
 }
 
-/// A last round that is part full costs between its share and a whole one: cores do not run in step.
+/// A partly full last round costs between its share and a whole one: cores do not run in lockstep.
 double waves_of(double rounds) { return 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds); }
 
-/// Seconds of the tiles of a product, and of adding up what the parts of k gave.
+/// Seconds of the tiles of a product, and of adding up its partial sums over k.
 struct Tiled {
   double arithmetic = HUGE_VAL, adding = 0;
 };
 
-/// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library. It counts
-/// arithmetic alone, so that k is split although memory would have hidden the tiles, and the sums are added up after.
+/// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library. It
+/// considers arithmetic alone, so k is split even if memory would have hidden the tiles, and the sums are added up
+/// afterwards.
 Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
                        const TileSteps& steps, bool may_split, TileChoice& choice) {
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
   const double unpadded = shape.batch * shape.m * shape.n * share_of_core;
   const Splits part = parts_of(steps, shape.k), adding = adding_parts(fit, chip, shape);
-  // The smallest tile that holds all rows is a good guess, after which most others need no look.
+  // The smallest tile that holds all rows is a good first guess, which rules out most others.
   const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
   constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
   Tiled found;
@@ -172,7 +173,7 @@ MatmulTime with_memory(const hardware::MatmulCalibration& fit, const CoreRates& 
   time.sustained = slowed(arithmetic);
   time.adding = slowed(arithmetic + adding) - time.sustained;
   time.memory = stream_time(chip.hbm, fit.memory_share * (shape.grouped ? fit.grouped : 1.0), regime.ramp, shape.bytes);
-  // A systolic array's compiler prefetches across products, so that the longer of both is all there is.
+  // A systolic array's compiler prefetches across products, so only the longer of both counts.
   time.total = regime.launch + time.adding +
                (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));
   return time;
@@ -258,17 +259,17 @@ Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip
   constexpr double side = 128;  // of a tile of scores
   const auto keys = static_cast<double>(work.shape.keys);
   const double rows = work.queries <= side / 2.0 ? side / 2.0 : side;
-  const double products = backward ? 2.5 : 1.0;  // scores once more, and four gradients
+  const double products = backward ? 2.5 : 1.0;  // recomputed scores, and four gradients
   const double tile = 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax) * products;
   const double share = work.head_dim > hardware::wide_head ? fit.share * fit.wide : fit.share;
   const Seconds each = Flops(tile) / (share / chip.cores * peak);
-  // Tiles on the diagonal are done whole.
+  // Tiles on the diagonal are computed in full.
   const double across = std::ceil(keys / side);
   const double visited = std::min(across, work.shape.mean_keys() / side + (work.shape.causal ? 0.5 : 0.0));
   const double window = static_cast<double>(work.shape.window > 0 ? work.shape.window : work.shape.chunk);
   const double most = window > 0.0 ? std::min(across, std::ceil(window / side) + 1.0) : across;
   const double all = work.heads * std::ceil(work.queries / rows) * visited / chip.cores;
-  // Rows of tiles are dealt out to the cores; the longest one sets the end where there are few.
+  // Rows of tiles are distributed over the cores; if there are few, the longest one determines the end.
   const Seconds busy = each * std::sqrt(all * all + most * most);
   const Bytes moved = backward ? 2.5 * (work.bytes + work.shared) : work.bytes;
   return busy + fit.passes * (moved / chip.hbm);

@@ -2,7 +2,7 @@
 // Matrix products: tiles run in waves over the cores, a tile has to be filled, k may be split, the clock drops under
 // sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same tiles with
 // a softmax in between. The rest streams memory. docs/calibration.md has the formulas and their fit. Nothing here
-// allocates except tile_rows: a search asks for a million times.
+// allocates except tile_rows: a search calls them a million times.
 #pragma once
 #include <array>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace assay::estimate {
 
-/// What the models need to know about a chip besides its calibration.
+/// What the models need to know about a chip in addition to its calibration.
 struct CoreRates {
   double cores = 1;
   BytesPerSecond hbm;
@@ -26,7 +26,7 @@ struct CoreRates {
 };
 CoreRates core_rates(const hardware::Chip& chip);
 
-/// batch x [m,k] x [k,n]; `bytes` are those of the operands and the result.
+/// batch x [m,k] x [k,n]; `bytes` counts the operands and the result.
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
@@ -77,9 +77,9 @@ MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, cons
 /// Streams `bytes` at a share of the memory rate after a ramp: one formula for large and small transfers.
 Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
 
-/// Attention on one device: `heads` are those of all sequences together.
+/// Attention on one device: `heads` counts the heads of all sequences together.
 struct AttentionWork {
-  double heads = 1, head_dim = 128;  ///< head_dim: mean of that of keys and that of values
+  double heads = 1, head_dim = 128;  ///< head_dim: mean over keys and values
   double queries = 1;                ///< of a sequence on this device
   program::AttentionShape shape;     ///< of whole sequences
   Bytes bytes;                       ///< queries, keys, values and results

@@ -18,7 +18,7 @@ double stream_share(const hardware::PointwiseCalibration& fit, program::CostClas
   return cost == program::CostClass::optimizer ? fit.optimizer : fit.stream;
 }
 
-/// The share of the experts that any token picked: what the step's bytes say of the weights that it reads.
+/// The share of the experts that any token picked, from the bytes of weights that the step reads.
 double touched_experts(const program::Program& program, const program::Step& step, double filled) {
   const program::ProgramTensor& weight = program.tensor(step.in[1]);
   const bool of_weights =
@@ -36,7 +36,7 @@ Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double s
   const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
   // Experts that get more than their part make the product longer than its tensors say.
   const double load = flops > 0.0 ? step.flops.value() / flops : 1.0;
-  // Those without tokens are no part of it; the others have more tokens each.
+  // Experts without tokens do not take part; the others have more tokens each.
   const double touched = touched_experts(program, step, load);
   shape.batch *= touched;
   shape.m /= touched;

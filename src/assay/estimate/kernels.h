@@ -45,8 +45,8 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
                                  const hardware::Calibration* calibration = nullptr,
                                  const KernelSoftware& software = {});
 
-/// The share of the peak that products of a format reach in a burst, else that of the nearest measured format; 0 if
-/// none was measured.
+/// The share of the peak that products of a format reach in a burst, else the share of the nearest measured format; 0
+/// if none was measured.
 double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype);
 
 /// Up to this many queries per sequence are bound by reading the cache.
@@ -68,8 +68,8 @@ struct KernelTime {
 KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
 KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
 
-/// A product's sizes on one device: letters of both operands and the result are the batch, of one operand and the
-/// result its rows and columns, of both operands alone what is summed over.
+/// A product's sizes on one device: letters in both operands and the result form the batch, letters in one operand and
+/// the result its rows and columns, letters in both operands only are summed over.
 MatmulShape product_shape(const program::Program& program, const program::Step& step);
 
 }  // namespace assay::estimate

@@ -27,13 +27,13 @@ class OperationEstimate {
                                                std::span<const roofline::Operation> operations,
                                                const OperationSetting& setting);
 
-  /// The time by the fit alone; it may lie below the bound of ideal rates.
+  /// The time by the fit alone; it may be below the bound of ideal rates.
   Seconds fitted(const roofline::Operation& operation) const;
   /// Never below the bound.
   Seconds time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const;
   /// The parts of the time of a product.
   MatmulTime product(const roofline::Matmul& matmul) const;
-  /// Four of five measurements lie within a factor of 1 + spread; 0 where it is not known.
+  /// Four of five measurements are within a factor of 1 + spread; 0 if unknown.
   double spread(const roofline::Operation& operation) const;
   /// fitted(), derived.
   Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const roofline::Operation& operation) const;

@@ -8,7 +8,7 @@ namespace assay::estimate {
 OverlapSchedule schedule_blocks(const program::Program& program, const std::vector<program::Block>& blocks,
                                 const StepTimes& times, const HostCopies& copies) {
   OverlapSchedule schedule;
-  std::vector<Seconds> ready(program.tensors.size());  // when a tensor is there; inputs are from the start
+  std::vector<Seconds> ready(program.tensors.size());  // when each tensor is ready; inputs are from the start
   std::vector<Seconds> free(1);
   Seconds chain;  // the steps that wait for each other
   Seconds out_free, in_free, before_last, last_start;

@@ -36,7 +36,7 @@ struct ServingSoftware {
   bool whole_rows = false;     ///< one core takes all keys of a head: caches are not split along the context
 };
 
-/// Memory of a chip besides weights and caches: driver, libraries and graphs. None by default;
+/// Memory of a chip other than weights and caches: driver, libraries and graphs. None by default;
 /// catalogue/steps/serving_memory.toml holds the numbers and their sources.
 struct RuntimeMemory {
   double hidden = 0;       ///< share of the capacity that the driver keeps for itself
@@ -44,7 +44,7 @@ struct RuntimeMemory {
   Bytes communication;     ///< the communication library, where a server has several chips
   Bytes kernel;            ///< of one kernel in one graph
   double graphs = 0;       ///< captured decode steps, one for each batch size
-  double reserved = 1;     ///< bytes that the allocator holds over those of activations; weights and caches are exact
+  double reserved = 1;     ///< bytes that the allocator holds, relative to activations; weights and caches are exact
   double activations = 1;  ///< bytes of activations over the minimum
 };
 
@@ -54,7 +54,7 @@ struct ServingEffects {
   bool joined = false;   ///< products that read the same input are one kernel: query, key and value; gate and up
   double kernels = 1;    ///< kernels of element-wise steps over their number in the program
   double pointwise = 1;  ///< bytes that element-wise steps move over the minimum
-  double product = 1;    ///< time of products inside a step over that of products by themselves
+  double product = 1;    ///< time of products inside a step, relative to products measured alone
   double attention = 1;  ///< the same for attention over a prompt
   double decode = 1;     ///< the same for attention over a cache
   double experts = 1;    ///< time of expert products over dense ones: ragged, sorted, uneven
@@ -63,7 +63,7 @@ struct ServingEffects {
 
   Seconds token;          ///< core time for each token of an unsplit cache; 0: caches are split
   double copies = 0;      ///< passes over copies of keys and values, one per query head; 0: no copies
-  Seconds start;          ///< of every kernel, beyond the launch of kernels measured one by one
+  Seconds start;          ///< of every kernel, beyond the launch of kernels measured individually
   Seconds quantise;       ///< for each product in 8 bits or fewer: scaling and casting activations
   Seconds launch;         ///< host time per kernel, a lower bound of a pass
   bool captured = false;  ///< decode steps are replayed from a graph and have no launches
@@ -71,7 +71,7 @@ struct ServingEffects {
   Seconds sequence;       ///< host time for each sequence of a step
   Seconds first;          ///< host time before the first token of a prompt
   Seconds one_shot;       ///< latency of an all-reduce in which each device reads all others' arrays; 0: none
-  Seconds meet;           ///< wait for each other at each collective
+  Seconds meet;           ///< time that devices wait for each other at each collective
 };
 
 /// The file of all effects: numbers by family, or by how software fuses.
@@ -97,7 +97,7 @@ struct ServingCalibration : MeasuredFamilies {
 };
 
 /// Error classes of a step, narrowest first: family and kind of model, kind of model, all.
-/// `family` is that of the chip, nullptr where it has none.
+/// `family` is the family of the chip, nullptr if it has none.
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model);
 /// Coordinates of a step of `batch` sequences with `context` tokens each, to tell whether it extrapolates.
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
@@ -106,7 +106,7 @@ std::vector<Coordinate> serving_coordinates(double chips, const model::Transform
 /// Read files like catalogue/steps/serving.toml and serving_memory.toml; report the first fault and its place.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
-/// Those of the catalogue; neutral where it has none.
+/// The effects of the catalogue; neutral if it has none.
 Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue);
 /// The tables of a file that reads back as these; `source` is the key of their source.
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source);

@@ -1,4 +1,4 @@
-// Reads the tables of a data file key by key. Every fault is kept with its place, and keys that were not asked for are
+// Reads the tables of a data file key by key. Every fault is kept with its place, and keys that were never read are
 // faults.
 #pragma once
 #include <set>
@@ -17,7 +17,7 @@ namespace assay::estimate {
 template <class Q>
 struct FitRange {
   Q start{}, low{}, high{};
-  double pull = 0;          ///< error that a factor of 1.5 away from the start is worth; 0: the fit's default
+  double pull = 0;          ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
   std::string fitted_with;  ///< id of the family whose number is the same; empty: none
   std::string taken_from;   ///< id of the family whose number is copied after the fit; empty: none
 
@@ -63,7 +63,7 @@ class TableReader {
       inner.limits(range);
     });
   }
-  /// { low = 0.5, high = 2 } of a number whose start stands elsewhere.
+  /// { low = 0.5, high = 2 } of a number whose start is given elsewhere.
   template <class Q>
   void bounds(std::string_view key, FitRange<Q>& range) {
     table(key, [&range](TableReader& inner) {
@@ -104,7 +104,7 @@ class TableReader {
     });
   }
 
-  /// Keys that nobody asked for are faults.
+  /// Keys that were never read are faults.
   void finish();
   void fault(std::string_view key, std::string what, std::string hint = "");
 

@@ -70,7 +70,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   const Fusion fusion = whole ? Fusion::xla : software.fusion;
   const auto way = static_cast<std::size_t>(fusion);
   const auto loss_way = static_cast<std::size_t>(fusion == Fusion::xla ? fusion : software.loss.value_or(fusion));
-  // XLA's memory is known of chips that run nothing else: on others it is taken for that of the other compiler.
+  // XLA's memory is known only for chips that run nothing else; on others the other compiler's memory stands in.
   const auto holds = [&](std::size_t by) {
     return whole || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
   };
@@ -102,7 +102,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.reserved = reserved[holds(way)];
   out.context = context[holds(way)];
   out.joins_products = fusion == Fusion::fused;
-  // Megatron recomputes whole layers; PyTorch's checkpoints stop early, compilers leave out what nobody reads.
+  // Megatron recomputes whole layers; PyTorch's checkpoints stop early, compilers drop results that nothing reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
   out.straggler = straggler;
@@ -143,7 +143,7 @@ std::vector<std::string> step_classes(const Family* family, const hardware::Clus
 
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster) {
   if (family && family->compiled_whole) return {"gpu"};  // their peaks were not measured
-  // One node has one way to split a model; many have stages that hold more than others and states that are shared out.
+  // One node has one way to split a model; on many nodes some stages hold more than others, and states are sharded.
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }
 

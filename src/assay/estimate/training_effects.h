@@ -32,7 +32,7 @@ inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager"
 /// Which tensor-parallel collectives run concurrently with products.
 enum class TensorOverlap : std::uint8_t {
   none,      ///< none: each is exposed
-  backward,  ///< those of input gradients, with the products of weight gradients
+  backward,  ///< collectives of input gradients, with the products of weight gradients
   all        ///< the others too, in pieces, with the products that need them
 };
 
@@ -41,7 +41,7 @@ struct StepSoftware {
   Fusion fusion = Fusion::fused;
   /// Of logits and loss, which may be fused where layers are not and vice versa; as `fusion` if absent.
   std::optional<Fusion> loss = std::nullopt;
-  bool captured = false;        ///< kernels are replayed from a graph: the host does not launch them one by one
+  bool captured = false;        ///< kernels are replayed from a graph: the host does not launch them individually
   bool fixed_capacity = false;  ///< experts have equally many slots, other tokens are dropped: routing is captured too
   bool first_flash = false;     ///< attention by the first FlashAttention or its Triton version
   /// One kernel multiplies, gates and quantises for all experts of a device, without the host.
@@ -52,7 +52,7 @@ struct StepSoftware {
 
 /// Neutral by default: without a calibration nothing is added.
 struct StepEffects {
-  double product = 1;                         ///< time of products inside a step over that of products by themselves
+  double product = 1;                         ///< time of products inside a step, relative to products measured alone
   double attention = 1, plain_attention = 1;  ///< the same for attention, with flash kernels and without
   double unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
   double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
@@ -109,7 +109,7 @@ struct StepCalibration : MeasuredFamilies {
   explicit StepCalibration(Families all);
 
   std::vector<double> product, attention;
-  std::vector<double> stream;             ///< time of element-wise kernels over that of those measured by themselves
+  std::vector<double> stream;             ///< time of element-wise kernels, relative to kernels measured alone
   std::vector<double> tensor_overlapped;  ///< share of collectives that is exposed where software overlaps all
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
@@ -121,7 +121,7 @@ struct StepCalibration : MeasuredFamilies {
   double fused_expert_product = 1;  ///< expert_product of a kernel that also gates and quantises
   double composed = 1, scan = 1, expert_exposed = 1, context_exposed = 1;
   double contention = 0, gradients_exposed = 0, straggler = 0;
-  double omni_path = 1;  ///< share of its bandwidth that collectives reach, over that of other networks
+  double omni_path = 1;  ///< share of its bandwidth that collectives reach, relative to other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 
@@ -129,7 +129,7 @@ struct StepCalibration : MeasuredFamilies {
 };
 
 /// Error classes of steps, narrowest first, and of their peak memory.
-/// `family` is that of the cluster's chips, nullptr where they have none.
+/// `family` is the family of the cluster's chips, nullptr if they have none.
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model);
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster);
@@ -144,7 +144,7 @@ bool has_state_spaces(const model::Transformer& model);
 
 /// Reads a file like catalogue/steps/training.toml; reports the first fault and its place.
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families);
-/// Those of the catalogue; neutral where it has none.
+/// The effects of the catalogue; neutral if it has none.
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 /// How the clock follows a power limit: catalogue/steps/power.toml.
 struct PowerClock {

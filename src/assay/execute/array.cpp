@@ -21,7 +21,7 @@ std::int64_t dot(const Shape& a, const Shape& b) {
   return sum;
 }
 
-/// Steps an index through `extent` in row-major order over its first `rank` dimensions; false after the last.
+/// Advances an index through `extent` in row-major order over its first `rank` dimensions; false after the last.
 bool advance(Shape& index, const Shape& extent, std::size_t rank) {
   for (std::size_t i = rank; i-- > 0;) {
     if (++index[i] < extent[i]) return true;

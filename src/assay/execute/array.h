@@ -1,4 +1,4 @@
-// Dense row-major arrays, and the few ways in which they are cut, joined and turned.
+// Dense row-major arrays, with functions to cut, join and transpose them.
 // Instantiated for double and float.
 #pragma once
 #include <cstdint>
@@ -43,7 +43,7 @@ void copy_block(const Array<T>& from, const Shape& from_start, const Shape& exte
 template <class T>
 Array<T> part(const Array<T>& array, std::size_t dim, std::int64_t start, std::int64_t count);
 
-/// One after the other along one dimension; all other sizes agree.
+/// Concatenates along one dimension; all other sizes agree.
 template <class T>
 Array<T> joined(std::span<const Array<T>> parts, std::size_t dim);
 
@@ -64,7 +64,7 @@ double largest_magnitude(const Array<T>& array);
 /// Elements of each of `ways` blocks, rounded up.
 constexpr std::int64_t block_size(std::int64_t size, std::int64_t ways) { return (size + ways - 1) / ways; }
 
-/// Where block `index` lies in `size` elements that are cut into blocks: the last ones may be short or empty.
+/// The extent of block `index` when `size` elements are cut into blocks: the last blocks may be short or empty.
 struct Chunk {
   std::int64_t start = 0, count = 0;
 };

@@ -26,7 +26,7 @@ std::vector<Shards<T>> gather_blocks(VirtualDevices<T>& devices, const Shards<T>
     const int axis = axes[k];
     const std::int64_t n = devices.mesh().size(axis);
     if (n == 1) continue;
-    // by_place[device][c]: the blocks that started at place c of this axis.
+    // by_place[device][c]: the blocks that started at position c of this axis.
     std::vector<std::vector<Shards<T>>> by_place(held.size(), std::vector<Shards<T>>(static_cast<std::size_t>(n)));
     const auto place = [&](std::size_t device) { return devices.at(device)[static_cast<std::size_t>(axis)]; };
     for (std::size_t d = 0; d < held.size(); ++d) by_place[d][static_cast<std::size_t>(place(d))] = std::move(held[d]);

@@ -1,4 +1,4 @@
-// Virtual devices: a mesh in one process, whose devices hold arrays and reach each other by messages only.
+// Virtual devices: a mesh in one process, whose devices hold arrays and communicate only by messages.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -12,7 +12,7 @@
 namespace assay::execute {
 
 /// Mailboxes between the devices of a mesh, with a count of the bytes each device received.
-/// Messages from one device to another arrive in order. An element counts as the dtype says, not as it is held here.
+/// Messages from one device to another arrive in order. Elements count with the size of the dtype, not as held here.
 template <class T>
 class VirtualDevices {
  public:
@@ -22,9 +22,9 @@ class VirtualDevices {
   std::size_t count() const { return places_.size(); }
   const Coordinates& at(std::size_t device) const { return places_[device]; }
 
-  /// The device `steps` further along an axis, around its end.
+  /// The device `steps` further along an axis, wrapping around.
   std::size_t neighbour(std::size_t device, int axis, std::int64_t steps) const;
-  /// The devices that differ from this one on the given axes only, in the order of their shards (axes major first).
+  /// The devices that differ from this one only on the given axes, in the order of their shards (axes major first).
   std::vector<std::size_t> group(std::size_t device, const std::vector<int>& axes) const;
 
   void send(std::size_t from, std::size_t to, Array<T> block, Dtype dtype);

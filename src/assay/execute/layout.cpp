@@ -25,7 +25,7 @@ Shape sizes_of(const std::vector<Extent>& extents) {
   return out;
 }
 
-/// Addend `index` of `count` of an array: random, but for the last one, which makes the sum right.
+/// Addend `index` of `count` of an array: random, except for the last one, which makes the sum right.
 template <class T>
 Array<T> addend(const Array<T>& global, std::int64_t index, std::int64_t count, std::uint64_t seed) {
   const auto random = [&](std::int64_t which, std::size_t element) {

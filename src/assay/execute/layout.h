@@ -1,6 +1,6 @@
-// Which elements of a sharded tensor lie on which device, and arrays cut up and put together accordingly.
-// Invariants: the axes of a dimension split it one after the other, major first, each into equal blocks rounded up, so
-// that an inner axis always splits the block of the outer ones; what is beyond the end is padding and holds zeros.
+// Which device holds which elements of a sharded tensor; cuts arrays into shards and reassembles them.
+// Invariants: the axes of a dimension split it in turn, major first, each into equal blocks rounded up, so
+// that an inner axis always splits the block of the outer ones; positions beyond the end are padding and hold zeros.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace assay::execute {
 
-/// A place on each axis of a mesh.
+/// A position on each axis of a mesh.
 using Coordinates = std::vector<std::int64_t>;
 Coordinates coordinates(const program::Mesh& mesh, std::int64_t device);
 /// Devices are numbered with the last axis innermost.
@@ -26,7 +26,7 @@ std::vector<Extent> extents_on(const program::Mesh& mesh, const program::Tensor&
 
 /// The axes of a set in the order of the mesh.
 std::vector<int> axes_of(program::AxisSet set);
-/// The place among the shards of some axes, major first: 0 if there are none.
+/// The index among the shards of some axes, major first: 0 if there are none.
 std::int64_t shard_index(const program::Mesh& mesh, const std::vector<int>& axes, const Coordinates& at);
 
 /// One local array per device.
@@ -35,12 +35,12 @@ using Shards = std::vector<Array<T>>;
 
 Shape global_shape(const program::Tensor& tensor);
 
-/// Cuts a global array. Over unreduced axes each device gets a random addend, and all of them add up to the array.
+/// Cuts a global array. Over unreduced axes each device gets a random addend; the addends sum to the array.
 template <class T>
 Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
                      std::uint64_t seed = 0);
 
-/// The global array, and by how much devices that should hold the same disagree (or padding differs from zero).
+/// The global array, and by how much devices that should hold the same values disagree (or padding differs from zero).
 template <class T>
 struct Collected {
   Array<T> array;

@@ -31,7 +31,7 @@ std::string text_of(const Shape& shape) {
 
 }  // namespace
 
-/// Where devices meet at a collective: each hands in its array, the last one runs the collective for all.
+/// Rendezvous of the devices at a collective: each hands in its array, the last one runs the collective for all.
 template <class T>
 class Meeting {
  public:
@@ -221,7 +221,7 @@ Array<T> LocalDevice<T>::ppermute(Array<T> x, const AxisNames& name,
 template <class T>
 Result<Shards<T>> shard_map(VirtualDevices<T>& devices, const LocalFunction<T>& function,
                             const std::vector<Shards<T>>& operands, Dtype dtype) {
-  constexpr std::size_t most_devices = 1024;  // a thread each
+  constexpr std::size_t most_devices = 1024;  // one thread each
   if (devices.count() > most_devices)
     return fail("shard_map",
                 fmt::format("supports up to {} devices, but the mesh has {}", most_devices, devices.count()),

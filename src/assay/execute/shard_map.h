@@ -1,4 +1,4 @@
-// The per-device style: one function that every device runs on its own shards, in lock step, with collectives in it.
+// The per-device style: one function that every device runs on its own shards, in lock step, including collectives.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -23,7 +23,7 @@ struct AxisNames {
 template <class T>
 class Meeting;
 
-/// What the function sees of the device it runs on. Every device must call the same collectives in the same order.
+/// The function's view of its device. Every device must call the same collectives in the same order.
 template <class T>
 class LocalDevice {
  public:
@@ -37,11 +37,11 @@ class LocalDevice {
   Array<T> pmean(Array<T> x, const AxisNames& axes);
   /// The arrays of all devices along the axes, joined along `dim`.
   Array<T> all_gather(Array<T> x, const AxisNames& axes, std::size_t dim);
-  /// The sum over the devices, of which each keeps its part along `dim`; the size divides.
+  /// The sum over the devices; each device keeps its part along `dim`, whose size must divide.
   Array<T> psum_scatter(Array<T> x, const AxisNames& axes, std::size_t dim);
-  /// Part i along `split_dim` goes to device i; what comes is joined along `join_dim`; the size divides.
+  /// Part i along `split_dim` goes to device i; received parts are joined along `join_dim`; the size must divide.
   Array<T> all_to_all(Array<T> x, const AxisNames& axes, std::size_t split_dim, std::size_t join_dim);
-  /// For every pair the array goes from the first place of the axis to the second; others get zeros.
+  /// For every pair, sends the array from the first position of the axis to the second; other devices get zeros.
   Array<T> ppermute(Array<T> x, const AxisNames& axis, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs);
 
  private:
@@ -52,9 +52,9 @@ class LocalDevice {
 template <class T>
 using LocalFunction = std::function<Array<T>(LocalDevice<T>&, const std::vector<Array<T>>& operands)>;
 
-/// Runs the function on every device, each in a thread of its own that waits for the others at every collective.
+/// Runs the function on every device, each in its own thread, which waits for the others at every collective.
 /// operands[i][device]. The collectives' bytes are counted by `devices`, elements as `dtype`. Results do not depend on
-/// the order of threads. An unknown axis, a wrong dimension, or devices that do not call alike are errors.
+/// thread order. An unknown axis, a wrong dimension, or devices that call different collectives are errors.
 template <class T>
 Result<Shards<T>> shard_map(VirtualDevices<T>& devices, const LocalFunction<T>& function,
                             const std::vector<Shards<T>>& operands, Dtype dtype = Dtype::fp32);

@@ -12,7 +12,7 @@
 namespace assay::hardware {
 namespace {
 
-/// What all tables of one file share.
+/// State shared by all tables of one file.
 struct CalibrationDocument {
   std::string file;
   std::set<std::string> sources;
@@ -39,9 +39,9 @@ class CalibrationReader {
     values.emplace();
     for (const Toml& item : node->items) read_text(item, key, values->emplace_back());
   }
-  /// A number from 0 up, without unit.
+  /// A non-negative number without unit.
   void number(std::string_view key, double& value) { read_number(key, value, 0.0, 1e6, "a number from 0 to 1e6"); }
-  /// Yes where it stands and is true.
+  /// An optional boolean; keeps its default if absent.
   void flag(std::string_view key, bool& value) {
     const Toml* node = find(key);
     if (!node) return;
@@ -49,7 +49,7 @@ class CalibrationReader {
       return fault(*node, key, fmt::format("expected true or false, got {}", describe(node->kind)), "");
     value = node->boolean;
   }
-  /// A share of an ideal rate. Links are at times faster than their nominal rate, so a little above 1 is allowed.
+  /// A share of an ideal rate. Links sometimes exceed their nominal rate, so slightly above 1 is allowed.
   void share(std::string_view key, double& value) { read_number(key, value, 1e-4, 1.25, "a share from 1e-4 to 1.25"); }
   void time(std::string_view key, Seconds& value) { read_quantity(key, value, 1_s, "6.25 us"); }
   void time(std::string_view key, std::optional<Seconds>& value) {
@@ -69,7 +69,7 @@ class CalibrationReader {
       if (node->find(dtype.name)) inner.share(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
     inner.finish();
   }
-  /// A table that may be absent; at the top of the file it names its source.
+  /// An optional table; at the top of the file it names its source.
   template <class T, class F>
   void section(std::string_view key, std::optional<T>& value, F read) {
     const Toml* node = find(key);
@@ -254,7 +254,7 @@ class Writer {
 
  private:
   void line(std::string_view key, const std::string& value) { text_ += fmt::format("{} = {}\n", key, value); }
-  /// Four digits: a fit knows no more.
+  /// Four digits: a fit is no more precise.
   static std::string significant(double value) {
     std::string text = fmt::format("{:.4g}", value);
     return text.find('e') == std::string::npos ? text : fmt::format("{:.8f}", value);
@@ -316,7 +316,7 @@ Result<Calibration> read_calibration(std::string_view document, std::string_view
 }
 
 std::string calibration_text(const Calibration& calibration) {
-  // The sources stand behind the names and before the first table of numbers.
+  // The sources come after the names and before the first table of numbers.
   Writer head(calibration), all(calibration);
   head.text("id", calibration.id);
   head.text("name", calibration.name);
@@ -341,7 +341,7 @@ std::string calibration_text(const Calibration& calibration) {
 
 namespace {
 
-/// The calibration of a chip or of a family: of files that claim it the one that was laid over last.
+/// The calibration of a chip or family: if several files claim it, the last overlay wins.
 class Claim {
  public:
   explicit Claim(std::string whose) : whose_(std::move(whose)) {}
@@ -404,7 +404,7 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
            {&SpreadCalibration::matmul, &SpreadCalibration::attention, &SpreadCalibration::decode,
             &SpreadCalibration::pointwise, &SpreadCalibration::collective})
         if ((*v.spread).*field == 0.0) (*v.spread).*field = (*family->spread).*field;
-    // A format that the chip's own fit has not seen.
+    // A format that the chip's own fit did not cover.
     if (v.matmul && family->matmul)
       for (std::size_t i = 0; i < v.matmul->share.size(); ++i)
         if (v.matmul->share[i] == 0.0) v.matmul->share[i] = family->matmul->share[i];

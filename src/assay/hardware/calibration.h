@@ -22,22 +22,22 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
-  double grouped = 1;       ///< share of it that remains in a grouped product over experts
+  double grouped = 1;       ///< remaining share of it in a grouped product over experts
   bool fine_tiles = false;  ///< tile sides are multiples of 32 instead of powers of two
   double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
   double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
   Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
-  /// Rate at which operands reach one core from the shared cache; unbounded if absent.
+  /// Rate at which one core gets operands from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
-  /// CPU: time to start the other cores and to wait for them. A product runs on as many cores as pay off, and its
-  /// operands are copied into panels first, so that memory time adds to arithmetic instead of hiding behind it.
+  /// CPU: time to start the other cores and wait for them. A product uses as many cores as pay off, and its operands
+  /// are first copied into panels, so memory time adds to arithmetic instead of overlapping with it.
   std::optional<Seconds> fork;
 };
 
 /// How kernels follow each other. Kernels measured one at a time have their own regime.
 struct Regime {
   Seconds launch;  ///< fixed time of each kernel on the device
-  Seconds gap;     ///< idle time between kernels, in which the chip cools; 0: sustained
+  Seconds gap;     ///< idle time between kernels, during which the chip cools; 0: sustained
   Seconds ramp;    ///< time until memory requests reach their full rate
 };
 
@@ -49,25 +49,25 @@ struct PointwiseCalibration {
 
 /// Wider heads (256, say) use smaller tiles; latent attention's 192 and 128 do not.
 inline constexpr double wide_head = 160;
-/// Attention by tiles, forward or backward.
+/// Tiled attention, forward or backward.
 struct AttentionPass {
   double share = 1;    ///< of the peak, while a tile is multiplied
-  double wide = 1;     ///< share of it that remains for heads wider than wide_head
+  double wide = 1;     ///< remaining share of it for heads wider than wide_head
   double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
-  double passes = 0;   ///< over queries, keys, values and results, exposed beside the arithmetic
+  double passes = 0;   ///< over queries, keys, values and results, not overlapped with the arithmetic
 };
 /// One query token per sequence against a cache.
 struct DecodeCalibration {
   double share = 1;    ///< of the bandwidth, reading keys and values
-  double crowded = 1;  ///< share of it that remains when sequences and key-value heads are too many to split
-  double wide = 1;     ///< share of the bandwidth where heads are wider than wide_head
+  double crowded = 1;  ///< remaining share of it when there are too many sequences and key-value heads to split
+  double wide = 1;     ///< share of the bandwidth for heads wider than wide_head
   Seconds item;        ///< per sequence and key-value head, on one core
 };
 struct AttentionKernelCalibration {
   AttentionPass forward, backward;
   DecodeCalibration decode;
 };
-/// Which attention software runs: a choice of the user; `automatic` is the best one that was measured.
+/// The attention kernel, chosen by the user; `automatic` is the best measured one.
 enum class AttentionKernel : std::uint8_t { automatic, flash2, cudnn };
 inline constexpr std::string_view attention_kernel_names[] = {"auto", "flash2", "cudnn"};
 struct AttentionCalibration {
@@ -77,11 +77,11 @@ struct AttentionCalibration {
 /// One kind of collective inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
 struct CollectiveCurve {
   Seconds latency, member;
-  double share = 1;  ///< of the link bandwidth that a large group reaches
+  double share = 1;  ///< of the link bandwidth, reached by a large group
   double pair = 0;   ///< how much slower small groups are: B = share link / (1 + pair / n)
   Seconds chunk;
 };
-/// Between nodes: shares of the network interfaces' bandwidth. The fabric decides, not the chip.
+/// Between nodes: shares of the network interfaces' bandwidth. They depend on the fabric, not on the chip.
 struct AcrossCurve {
   Seconds latency;
   double share = 1;
@@ -92,22 +92,22 @@ enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts a
 Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
-  double in_network = 0;  ///< bytes of an all-reduce that the switches add, per link bandwidth; 0: they do not
+  double in_network = 0;  ///< bytes of an all-reduce that the switches reduce, per link bandwidth; 0: they do not
   std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent if only one node was measured
-  std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays summed along chains of chips between nodes
+  std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays reduced along chains of chips between nodes
 
-  /// The ideal where it was not measured.
+  /// The ideal curve if it was not measured.
   AcrossCurve across(Fabric fabric) const {
     return (fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband).value_or(AcrossCurve{});
   }
 };
 
-/// Host time to launch a kernel; a step is at least as long as its launches.
+/// Host time to launch a kernel; a step takes at least as long as its launches.
 struct HostCalibration {
   Seconds eager, compiled, graph;
 };
 
-/// Four of five measurements lie within a factor of 1 + spread of the estimate, by class. 0: not known.
+/// Four of five measurements are within a factor of 1 + spread of the estimate, by class. 0: not known.
 struct SpreadCalibration {
   double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
 };
@@ -117,7 +117,7 @@ struct CalibrationSource {
   std::string key, title, command, url, date, rows, error;
 };
 
-/// One file of catalogue/calibration: of a chip, or of a family of chips. Sections that were not measured are absent.
+/// One file of catalogue/calibration, for a chip or a family of chips. Unmeasured sections are absent.
 struct Calibration {
   std::string id, name;
   std::optional<std::string> chip;                        ///< of one chip ...
@@ -133,7 +133,7 @@ struct Calibration {
   std::optional<SpreadCalibration> spread;
   std::vector<std::pair<std::string, std::string>> origins;  ///< section, "calibration/hopper.toml:12 (fit)"
 
-  /// Where a section's numbers come from.
+  /// The source of a section's numbers.
   std::string origin(std::string_view section) const;
 };
 
@@ -249,7 +249,7 @@ struct ChipCalibration {
   bool own = false;   ///< the chip itself was measured
   std::string basis;  ///< "calibration/h200-sxm.toml", "calibration/hopper.toml, for the family Hopper"
 };
-/// Nothing where neither the chip nor its family was measured.
+/// Empty if neither the chip nor its family was measured.
 Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue);
 
 }  // namespace assay::hardware

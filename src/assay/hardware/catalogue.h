@@ -10,7 +10,7 @@
 
 namespace assay::hardware {
 
-/// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed when asked for.
+/// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed on request.
 class Catalogue {
  public:
   /// The files compiled in.
@@ -26,13 +26,13 @@ class Catalogue {
   std::vector<std::string> chip_ids() const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
 
-  /// A copy in which each file below `prefix` replaces the file of that name at the root, unless that was overlaid
+  /// A copy in which each file below `prefix` replaces the file of the same name at the root, unless that was overlaid
   /// later.
   Catalogue replaced_from(std::string_view prefix) const;
 
-  /// The overlay that a file came with, counted from 1; 0: compiled in, or no such file.
+  /// The overlay that provided a file, counted from 1; 0: compiled in, or no such file.
   int layer(std::string_view path) const;
-  /// All files whose path starts with `prefix`, in order of path.
+  /// All files whose path starts with `prefix`, ordered by path.
   std::vector<std::pair<std::string, std::string_view>> files(std::string_view prefix) const;
 
  private:
@@ -44,7 +44,7 @@ class Catalogue {
   int layers_ = 0;
 };
 
-/// The whole of a text file of at most 1 MiB; `where` names the flag or argument it came from.
+/// The contents of a text file of at most 1 MiB; `where` names the flag or argument it came from.
 Result<std::string> read_file(const std::string& path, std::string_view where);
 
 }  // namespace assay::hardware

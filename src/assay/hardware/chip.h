@@ -1,4 +1,4 @@
-// A chip: its rates, memories, networks, prices; all of it data with a source. docs/catalogue.md describes the file.
+// A chip: its rates, memories, networks and prices, all with a source. docs/catalogue.md describes the file.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct SourceEntry {
   std::string key, title, url, command, accessed;
 };
 
-/// Peak rates by dtype; an absent entry means that the unit does not have that format.
+/// Peak rates by dtype; an absent entry means that the unit does not support that format.
 using Peaks = std::array<Maybe<FlopsPerSecond>, 12>;
 
 struct Cores {
@@ -51,7 +51,7 @@ struct VectorUnit {
   Maybe<std::int64_t> registers, register_loads, register_stores, latency, cross_lane_units;
 };
 
-/// One level of the memory hierarchy; figures are per chip or per core as `per` says.
+/// One level of the memory hierarchy; figures are per chip or per core, as `per` says.
 struct MemoryLevel {
   std::string name;
   Sourced<Bytes> capacity;
@@ -59,7 +59,7 @@ struct MemoryLevel {
   std::optional<std::string> per;
 };
 
-/// The network that joins chips directly: a torus, switches, or a link between every two chips.
+/// The network that joins chips directly: a torus, switches, or a link between every pair of chips.
 struct ScaleUp {
   std::string kind;
   std::optional<std::string> technology;
@@ -84,7 +84,7 @@ struct Host {
   Maybe<std::int64_t> trays;
 };
 
-/// One level of the fat tree above the node: `degree` children per unit (any number when absent).
+/// One level of the fat tree above the node: `degree` children per unit (any number if absent).
 struct FabricLevel {
   std::string name;
   Maybe<std::int64_t> degree, switches;
@@ -269,7 +269,7 @@ void visit_chip(C& chip, V& v) {
   v.items("price", chip.prices, ChipSections::price);
 }
 
-/// One value that replaces a chip file's before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
+/// A value that replaces one in a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
 struct Override {
   std::string path, value;
 };
@@ -280,9 +280,9 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
 /// Derived figures, each one formula over catalogue numbers.
 /// Vector ALUs of the whole chip.
 std::int64_t vector_alus(const Chip& chip);
-/// One operation per ALU and cycle, whole chip: what additions can reach.
+/// One operation per ALU and cycle, whole chip: the peak for additions.
 Sourced<FlopsPerSecond> vector_rate(const Chip& chip);
-/// The same with a fused multiply-add per cycle where the unit has one: what dot products can reach.
+/// The same with a fused multiply-add per cycle if the unit has one: the peak for dot products.
 Sourced<FlopsPerSecond> vector_fma_rate(const Chip& chip);
 /// bf16 or fp16 FLOP per cycle of one matrix unit, if the file says enough.
 std::optional<Sourced<Flops>> matrix_flops_per_cycle(const Chip& chip);
@@ -295,10 +295,10 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 /// number of children. The chip must have a scale-out network.
 std::vector<double> chips_below_levels(const Chip& chip);
 
-/// The newest on-demand price; nothing where the file has none.
+/// The newest on-demand price; empty if the file has none.
 const Price* newest_price(const Chip& chip);
 
-/// The share of the network's bandwidth that good collectives reach; 1 where the file has none.
+/// The share of the network's bandwidth that good collectives reach; 1 if the file has none.
 double network_efficiency(const Chip& chip);
 /// Fixed time of a collective in addition to bytes and hops, until the chip is calibrated; 0 if the file has none.
 Seconds collective_latency(const Chip& chip);

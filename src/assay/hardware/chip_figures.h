@@ -1,4 +1,4 @@
-// Figures that follow from the numbers of a chip file; absent where the file does not say enough.
+// Figures derived from the numbers of a chip file; absent if the file does not say enough.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace assay::hardware {
 
-/// The format that a chip is compared in: bf16, else fp16, fp32, fp64, else the first it has.
+/// The format used to compare chips: bf16, otherwise fp16, fp32, fp64, otherwise the first it has.
 Dtype reference_dtype(const Chip& chip);
 
 /// Of the matrix units, in the reference format.
@@ -19,7 +19,7 @@ struct MatrixFigures {
   std::optional<std::int64_t> cells;               ///< of one systolic array
   std::optional<FlopsPerSecond> unit_rate;         ///< of one unit at its clock
   std::optional<FlopsPerSecond> rate_from_units;   ///< of all units; compare it with the peak
-  std::optional<Flops> flops_per_cycle_from_peak;  ///< of one unit, if all of them make up the peak
+  std::optional<Flops> flops_per_cycle_from_peak;  ///< of one unit, assuming that all of them make up the peak
   std::optional<FlopsPerSecond> rate_per_core;     ///< the peak over the cores
   std::optional<double> over_vector;               ///< the peak over the vector rate
   std::vector<std::pair<Dtype, double>> speedups;  ///< peaks of other formats over the reference
@@ -30,17 +30,17 @@ struct VectorFigures {
   std::int64_t alus = 0, alus_per_core = 0;
   FlopsPerSecond rate, rate_per_core, fma_rate;
   std::optional<FlopsPerSecond> rate_at_base_clock;
-  std::optional<std::int64_t> threads_per_core;  ///< if each takes all the registers it may
+  std::optional<std::int64_t> threads_per_core;  ///< if each thread uses the maximum number of registers
 };
 VectorFigures vector_figures(const Chip& chip);
 
 /// Capacity over the whole chip of each memory level that is inside the cores.
 std::vector<std::pair<std::string, Bytes>> core_memory(const Chip& chip);
 
-/// Where the roofline of a memory level bends.
+/// The knee of a memory level's roofline.
 struct CriticalIntensity {
   std::string memory;
-  double over_hbm = 1;  ///< bandwidth over that of main memory
+  double over_hbm = 1;  ///< bandwidth relative to main memory
   std::vector<std::pair<Dtype, FlopsPerByte>> by_dtype;
   FlopsPerByte vector;
   std::optional<FlopsPerByte> ring;  ///< ici in the reference format: a closed ring moves data both ways at once

@@ -7,7 +7,7 @@
 namespace assay::hardware {
 namespace {
 
-/// The member of a table with this key, or the entry of a list of tables with this name.
+/// The member of a table with this key, or the entry with this name in a list of tables.
 Toml* member_named(Toml& node, std::string_view key) {
   if (node.kind == Toml::Kind::table) return node.find(key);
   for (Toml& item : node.items)
@@ -33,7 +33,7 @@ Result<void> apply_override(Toml& root, const Override& change) {
     Toml* next = member_named(*node, keys[i]);
     const bool last = i + 1 == keys.size();
     if (!next && last && node->kind == Toml::Kind::table && i > 0) {
-      // A key that this chip leaves out; the reader knows whether it exists.
+      // A key that this chip omits; the reader knows whether it exists.
       node->members.emplace_back(keys[i], Toml{});
       next = &node->members.back().second;
     }
@@ -47,7 +47,7 @@ Result<void> apply_override(Toml& root, const Override& change) {
     }
     node = next;
   }
-  *node = toml_scalar(change.value);  // it has no line of the file, by which the reader knows it
+  *node = toml_scalar(change.value);  // it has no line in the file, which is how the reader recognises it
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Values that --set puts in place of a chip file's, and the figures that follow from them.
+// Values that --set substitutes in a chip file, and the figures that depend on them.
 #pragma once
 #include "assay/base/toml.h"
 #include "assay/hardware/chip.h"
@@ -6,13 +6,13 @@
 
 namespace assay::hardware {
 
-/// The source of a number that was set; numbers of a file have "FILE:LINE (KEY)".
+/// The source of a number set by --set; numbers from a file have "FILE:LINE (KEY)".
 inline constexpr const char* override_source = "--set";
 
-/// Writes the value into the tree of the file, or says which keys there are.
+/// Writes the value into the file's tree; the error lists the available keys.
 Result<void> apply_override(Toml& root, const Override& change);
 
-/// A chip's scale-out bandwidth is its share of the host's adapters, if these were set and the bandwidth was not.
+/// A chip's scale-out bandwidth is its share of the host's adapters if those were set and the bandwidth was not.
 void share_adapters(Chip& chip, const Toml& root, const ReportFault& report);
 
 /// Fabric levels that were not set keep their ratio to the ports of the chips below; `before` is the chip as in its

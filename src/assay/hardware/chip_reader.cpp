@@ -14,7 +14,7 @@
 namespace assay::hardware {
 namespace {
 
-/// What all tables of one file share.
+/// State shared by all tables of one file.
 struct ChipDocument {
   std::string file;
   std::set<std::string> sources;
@@ -107,7 +107,7 @@ class ChipReader {
   void expect(std::string_view key) { seen_.insert(std::string(key)); }
 
   void fault(const Toml& node, std::string_view key, std::string what, std::string hint) {
-    // A value of --set has no line in the file.
+    // A --set value has no line in the file.
     const std::string place = node.line > 0
                                   ? fmt::format("{}:{}:{}: {}", document_.file, node.line, node.column, join_path(key))
                                   : fmt::format("{} {}", override_source, join_path(key));
@@ -179,7 +179,7 @@ class ChipReader {
     }
     if (source.empty())
       return fault(node, key, "this number has no source", "add source = \"KEY\" to its table or to the number");
-    // The unknown source of a table was reported there, not at each of its numbers.
+    // The unknown source of a table was reported there, so not again at each of its numbers.
     if (inherited ? !document_.sources.contains(source) : !known_source(node, key, source)) return;
     if (source == "assumed" && value.note.empty())
       fault(node, key, "an assumed number needs a note", "say what the assumption is based on: note = \"...\"");

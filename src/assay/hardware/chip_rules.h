@@ -1,4 +1,4 @@
-// Rules between the fields of a chip file; the reader applies them once every field could be read.
+// Rules between the fields of a chip file; the reader applies them once every field was read.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace assay::hardware {
 
-/// Records a fault of a chip file: where, under which key, what is wrong, and how to mend it.
+/// Records a fault of a chip file: where, under which key, what is wrong, and how to fix it.
 using ReportFault = std::function<void(const Toml& node, std::string_view key, std::string what, std::string hint)>;
 
 /// Known words, fields that go together, plausible counts, the shape of the scale-up network.

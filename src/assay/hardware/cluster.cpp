@@ -53,7 +53,7 @@ Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::str
   const auto groups_of = [&](std::int64_t n) { return (n + size - 1) / size; };
   const std::int64_t groups = groups_of(chips);
   if (chips % groups == 0) return groups;
-  std::int64_t fewer = chips - 1, more = chips + 1;  // at the latest, whole groups are even
+  std::int64_t fewer = chips - 1, more = chips + 1;  // always ends: at the latest with whole groups
   while (fewer % groups_of(fewer) != 0) --fewer;
   while (more % groups_of(more) != 0) ++more;
   return fail(
@@ -62,8 +62,8 @@ Result<std::int64_t> even_groups(std::int64_t chips, std::int64_t size, std::str
       fmt::format("nearest counts: {}, {}", fewer, more));
 }
 
-/// Beyond the fabric that the catalogue sizes, the fewest switches of a full fat tree: spines alone while the ports of
-/// one reach every leaf switch; after that spines send half of their ports up to cores.
+/// Beyond the fabric sizes in the catalogue: the fewest switches of a full fat tree, with spines only while the ports
+/// of one spine reach every leaf switch; beyond that, spines send half of their ports up to cores.
 void size_fabric(Cluster& cluster, std::size_t leaf, const ScaleOut& out) {
   if (!out.switch_ports || cluster.levels.size() < leaf + 3) return;
   const std::int64_t leaves = cluster.levels[leaf].switches, half = (leaves + 1) / 2;
@@ -108,7 +108,7 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     const std::int64_t most = step.degree ? step.degree->value : children;
     std::int64_t units = (children + most - 1) / most;
     std::int64_t degree = (children + units - 1) / units;
-    // Bandwidth is that of a full child; a child with fewer chips brings fewer network ports.
+    // The bandwidth is for a full child; a child with fewer chips has fewer network ports.
     const double filled = std::min(1.0, static_cast<double>(below) / static_cast<double>(full_below));
     Level level{step.name, degree, degree * below, units, {}, {}, 0, false, step.bandwidth.source};
     level.child_bandwidth = filled * step.bandwidth.value;
@@ -298,7 +298,7 @@ std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster) {
   if (cluster.torus && cluster.slices == 1)
     return static_cast<double>(bisection_links(*cluster.torus)) * cluster.chip.network.scale_up->link_bandwidth.value;
   const Level& top = cluster.levels.back();
-  // Half of the units on one side. The last one may not be full, and brings the fewer ports.
+  // Half of the units on one side. The last unit may not be full, so the half with fewer ports counts.
   const std::int64_t unit = top.chips / top.degree, half = top.degree / 2 * unit;
   const std::int64_t fewer = std::min(half, cluster.chips() - half);
   return static_cast<double>(fewer) / static_cast<double>(unit) * top.child_bandwidth;

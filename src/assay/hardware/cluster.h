@@ -1,4 +1,4 @@
-// A cluster: how many of which chip, joined how. Parsed from the CLUSTER grammar:
+// A cluster: the chip, how many of them, and how they are connected. Parsed from the CLUSTER grammar:
 //   CHIP | CHIP:N | CHIP:AxB[xC][_twisted] | S*CHIP:... | @file.toml[:SHAPE]
 #pragma once
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Level {
   std::int64_t chips = 1;          ///< chips below one unit
   std::int64_t units = 1;          ///< units of this level in the cluster
   BytesPerSecond child_bandwidth;  ///< one way, from one child into the unit
-  BytesPerSecond chip_bandwidth;   ///< one way, that share for one chip
-  std::int64_t switches = 0;       ///< in the whole cluster; 0 where the catalogue does not say
+  BytesPerSecond chip_bandwidth;   ///< one way, that bandwidth's share per chip
+  std::int64_t switches = 0;       ///< in the whole cluster; 0 if the catalogue does not say
   bool in_network_reduction = false;
   std::string source;
 
@@ -55,7 +55,7 @@ std::int64_t switch_count(const Cluster& cluster);
 std::int64_t scale_up_links(const Cluster& cluster);
 /// Longest shortest path in hops: links of a torus, switch crossings in a tree.
 std::int64_t diameter(const Cluster& cluster);
-/// One-way bandwidth across the worst split of the cluster into two halves; nothing for one chip.
+/// One-way bandwidth across the worst split of the cluster into two halves; empty for one chip.
 std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster);
 FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype);
 Bytes total_memory(const Cluster& cluster);

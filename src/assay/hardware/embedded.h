@@ -4,7 +4,7 @@
 
 namespace assay::hardware {
 
-/// One file of the catalogue that was compiled in; `path` is relative to catalogue/: "chips/h100-sxm.toml".
+/// One catalogue file compiled into the binary; `path` is relative to catalogue/: "chips/h100-sxm.toml".
 struct EmbeddedFile {
   std::string_view path;
   std::string_view text;

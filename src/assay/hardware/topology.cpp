@@ -22,7 +22,7 @@ Shape sorted(Shape shape) {
   return shape;
 }
 
-/// The chip on the other end of a step of +1 or -1 along an axis, if there is a link.
+/// The neighbour one step of +1 or -1 along an axis, if there is a link.
 std::optional<std::int64_t> step(const Torus& torus, std::int64_t chip, std::size_t axis, int direction) {
   std::vector<std::int64_t> at = chip_coordinates(torus, chip);
   const Axis& along = torus.axes[axis];
@@ -59,7 +59,7 @@ std::vector<std::int64_t> distances_from(const Torus& torus, std::int64_t start)
   return hops;
 }
 
-/// All shapes of a cube-built generation with this many chips, largest axis last.
+/// All shapes with this many chips in a generation built from cubes, largest axis last.
 std::vector<Shape> cube_shapes(std::int64_t chips, std::int64_t side) {
   std::vector<Shape> shapes;
   for (std::int64_t a = side; a * a * a <= chips; a += side)
@@ -75,7 +75,7 @@ bool is_small_shape(const ScaleUp& up, const Shape& shape) {
                      [&](const Shape& s) { return sorted(s) == sorted(shape); });
 }
 
-/// Why a shape does not exist, or nothing.
+/// Why a shape does not exist; empty if it does.
 std::string shape_fault(const Chip& chip, const ScaleUp& up, const Shape& shape) {
   const Shape& pod = up.pod->value;
   if (product(shape) > product(pod))
@@ -155,7 +155,7 @@ std::vector<std::int64_t> neighbours(const Torus& torus, std::int64_t chip) {
 
 std::int64_t link_count(const Torus& torus) {
   std::int64_t links = 0;
-  // The wraparound of two chips would be a second link between the same ones; it is not counted, as in neighbours().
+  // The wraparound of two chips would duplicate the link between them; it is not counted, as in neighbours().
   for (const Axis& axis : torus.axes)
     links += torus.chips() / axis.size * (axis.ring && axis.size > 2 ? axis.size : axis.size - 1);
   return links;

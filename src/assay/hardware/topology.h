@@ -1,4 +1,4 @@
-// Topology: how chips are joined. A torus has axes that are rings or lines; a switched network is a tree of levels.
+// Topology: how chips are connected. A torus has axes that are rings or lines; a switched network is a tree of levels.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -42,11 +42,11 @@ std::int64_t distance(const Torus& torus, std::int64_t from, std::int64_t to);
 std::int64_t diameter(const Torus& torus);
 double mean_distance(const Torus& torus);
 
-/// Links that cross the best cut perpendicular to an axis into two halves, or as near to that as an odd axis allows;
-/// where all axes are even and none is twisted, no other two halves have fewer links between them.
+/// Links across the best cut perpendicular to an axis into two halves, or as close to halves as an odd axis allows;
+/// if all axes are even and none is twisted, no other bisection has fewer links.
 std::int64_t bisection_links(const Torus& torus);
 
-/// Paths between two chips that share no link: the ports that one transfer can keep busy at once.
+/// Number of paths between two chips that share no link: the ports that one transfer can keep busy at once.
 /// `shortest_only` admits only links that bring the data closer.
 std::int64_t disjoint_paths(const Torus& torus, std::int64_t from, std::int64_t to, bool shortest_only);
 
@@ -54,7 +54,7 @@ std::int64_t disjoint_paths(const Torus& torus, std::int64_t from, std::int64_t 
 /// exist.
 Result<Torus> make_torus(const Chip& chip, const Shape& shape, bool twisted, std::string_view where);
 
-/// The shape that a count of chips gets when none is named: the most compact one that exists.
+/// The shape chosen for a count of chips without a shape: the most compact one that exists.
 Result<Shape> default_shape(const Chip& chip, std::int64_t chips, std::string_view where);
 
 /// "16x20x28"

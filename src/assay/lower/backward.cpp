@@ -1,5 +1,5 @@
-// The backward pass: each forward step in reverse, by the gradient rule of its operation. A gradient lies where its
-// tensor lies, so a collective's gradient is the resharding back; partial sums of gradients end where a step needs the
+// The backward pass: each forward step in reverse, by its operation's gradient rule. A gradient is sharded like its
+// tensor, so a collective's gradient is the reverse resharding; partial sums of gradients end where a step needs the
 // whole value.
 #include <algorithm>
 
@@ -100,9 +100,9 @@ int BackwardPass::forward_value(int id, bool by_own_gradient) {
     return id;
   }
   const std::int32_t producer = tensor.producer;
-  if (producer < first_ || producer >= last_) return id;  // made in this pass
+  if (producer < first_ || producer >= last_) return id;  // computed in this pass
   if (const int recomputed = build_.notes(id).recomputed; recomputed >= 0) return recomputed;
-  // The backward pass of the head follows its forward pass at once, so nothing there is made twice.
+  // The head's backward pass directly follows its forward pass, so nothing there is recomputed.
   const bool in_layer = program_.blocks.back().kind >= 0;
   if (!in_layer || !is_recomputed(producer, id)) {
     tensor.is_kept = true;
@@ -206,13 +206,13 @@ void BackwardPass::finish_weights(int limit) {
     int held = slot(w);
     const program::Sharding last = build_.beside(w, program::TensorClass::gradient);
     if (const program::AxisSet waiting = program_.tensor(held).sharding.unreduced & build_.rules_.deferred) {
-      // Axes whose sum waits split nothing yet.
+      // Axes whose sum is deferred split nothing yet.
       program::Sharding target = last;
       target.unreduced = waiting;
       for (program::AxisList& list : target.dims) list = remaining(list, waiting);
       held = build_.reshard(held, target, program::Urgency::afterwards);
       if (!program_.tensor(w).is_shared)
-        held = build_.reshard_once(held, last);  // else not yet: other layers add to it
+        held = build_.reshard_once(held, last);  // otherwise later: other layers still add to it
     } else {
       held = build_.reshard(held, last, program::Urgency::afterwards);
     }

@@ -1,5 +1,5 @@
-// Writes the backward steps of a block into the program that a Builder writes. Used by lower/backward.cpp and
-// lower/gradient_rules.cpp only; everybody else calls Builder::backward().
+// Writes the backward steps of a block into a Builder's program. Used only by lower/backward.cpp and
+// lower/gradient_rules.cpp; all other code calls Builder::backward().
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,11 +11,11 @@ namespace assay::lower {
 
 class BackwardPass {
  public:
-  /// Of the forward steps [first, last).
+  /// The backward pass of forward steps [first, last).
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last);
 
   void run(std::span<const Builder::Seed> seeds);
-  /// The same, where the steps are those of branches [first, last) of a layer.
+  /// The same, where the steps form branches [first, last) of a layer.
   void run(std::span<const Builder::Seed> seeds, Branches& branches, int first, int last);
 
  private:
@@ -31,7 +31,7 @@ class BackwardPass {
   bool is_pure() const;
   /// Whether the backward steps of these branches could be copied from equal ones.
   bool copied(Branches& branches, int first, int last);
-  /// Recomputes all forward steps of a layer, where software does not stop at the last result that a gradient reads.
+  /// Recomputes all forward steps of a layer, for software that does not stop at the last result a gradient reads.
   void recompute_all();
   void transpose(Branches& branches, int number, bool is_last);
   void transpose(std::int32_t first, std::int32_t last);
@@ -41,8 +41,8 @@ class BackwardPass {
 
   // --- values and gradients of tensors, lower/backward.cpp
   int& slot(int id) { return build_.notes(id).gradient; }
-  /// A forward value in the backward pass: kept, or recomputed. The gradient of the step that made it takes it as it
-  /// is.
+  /// A forward value in the backward pass, kept or recomputed. The gradient of the step that produced it uses it
+  /// as is.
   int forward_value(int id, bool by_own_gradient = false);
   /// Whether the result `id` of a forward step is recomputed.
   bool is_recomputed(std::int32_t index, int id) const;
@@ -51,12 +51,12 @@ class BackwardPass {
   bool is_weight(int id) const;
   /// Whether a tensor has a gradient at all: tokens, targets, caches and frozen weights have none.
   bool wants_gradient(int id) const;
-  /// Adds a weight to those that the block has gradients of; `first`: it had no gradient before.
+  /// Adds a weight to the block's weights with gradients; `first`: it had no gradient before.
   void note_weight(int id, bool first);
   void accumulate(int id, int gradient);
-  /// Where the gradient `held` of a tensor belongs: where the tensor lies, reduced but for the sums of copied keys.
+  /// Target of the gradient `held` of a tensor: the tensor's sharding, reduced except for the sums of copied keys.
   program::Sharding settled_sharding(int id, int held) const;
-  /// The gradient of a tensor, reduced over all axes but `staying`; below 0: none.
+  /// The gradient of a tensor, reduced over all axes except `staying`; below 0: none.
   int gradient(int id, program::AxisSet staying = 0);
   /// Axes that split the activations of a step but not this operand: its gradient is a partial sum over them.
   program::AxisSet partial_over(int id, int activation) const;
@@ -67,7 +67,7 @@ class BackwardPass {
   void transpose_product(const program::Step& step);
   void transpose_norm(const program::Step& step);
   void transpose_attention(const program::Step& step);
-  /// Tokens only: the choice of experts has no gradient through their positions.
+  /// For tokens only: the choice of experts has no gradient through their positions.
   void transpose_dispatch(const program::Step& step);
   void transpose_embed(const program::Step& step);
   void transpose_place(const program::Step& step);
@@ -76,21 +76,21 @@ class BackwardPass {
   void reshard_gradient(const program::Step& step);
 
   bool is_bias(const program::Step& step, int id) const { return step.op == program::Op::add && is_weight(id); }
-  /// The gradient of a bias is the sum of the gradients of everything that it was added to.
+  /// The gradient of a bias sums the gradients of everything it was added to.
   void transpose_bias(int bias, int dy);
   /// gradient(of) += x · y
   void add_product(int of, int x, int y);
   /// The axes over which the gradients of all results of a step are partial sums.
   program::AxisSet common_sums(const program::Step& step);
-  /// Axes over which the gradient of an input is partial because the other inputs are: what is multiplied by a partial
-  /// sum, and the weights of experts' results that lie on several devices.
+  /// Axes over which the gradient of an input is partial because the other inputs are: factors of a partial sum, and
+  /// the weights of experts' results that are spread over several devices.
   program::AxisSet partial_by_others(const program::Step& step, int id) const;
 
   Builder& build_;
   program::Program& program_;
   std::int32_t first_, last_;
   std::vector<int>& weights_;
-  std::size_t finished_ = 0;  ///< as many of the weights are summed
+  std::size_t finished_ = 0;  ///< number of weights already summed
   int sums_ = -1;             ///< of the loss
 };
 

@@ -10,10 +10,10 @@
 namespace assay::lower {
 namespace {
 
-/// Windows and chunks change how much attention does, not its steps, but for the size of a cache.
+/// Windows and chunks change the amount of attention work, not its steps, except for the cache size.
 bool same_steps(const std::optional<model::Attention>& a, const std::optional<model::Attention>& b, bool cached) {
   if (!a || !b) return !a && !b;
-  if (a->lends_kv || b->lends_kv) return false;  // later layers know its keys
+  if (a->lends_kv || b->lends_kv) return false;  // later layers use its keys
   if (cached) return *a == *b;
   model::Attention other = *a;
   other.window = b->window;
@@ -29,7 +29,7 @@ bool same_content(const model::Layer& a, const model::Layer& b, Branch branch, b
       return same_steps(a.attention, b.attention, cached) && a.state_space == b.state_space &&
              !(a.state_space && a.state_space->lends_values);
     case Branch::cross_attention:
-      return false;  // reads what the encoder made, each layer its own copy
+      return false;  // reads the encoder's output, each layer its own copy
     case Branch::feed_forward:
       return a.feed_forward == b.feed_forward;
     default:
@@ -37,7 +37,7 @@ bool same_content(const model::Layer& a, const model::Layer& b, Branch branch, b
   }
 }
 
-/// Whether both share weights alike, with whomever. A block aside is all of its layer.
+/// Whether both share weights in the same way, with any layer. A block aside is the whole of its layer.
 bool same_sharing(const model::Layer& a, const model::Layer& b) {
   if (!a.shared || !b.shared) return !a.shared && !b.shared;
   model::SharedBlock other = *a.shared;
@@ -49,7 +49,7 @@ bool same_steps(const model::Layer& a, const model::Layer& b, Branch branch, boo
   if (!same_sharing(a, b) || !same_content(a, b, branch, cached)) return false;
   const BranchSet all = branches_of(a);
   return a.norms == b.norms && model::has_sandwich_norms(a) == model::has_sandwich_norms(b) && all == branches_of(b) &&
-         // Else some branch goes without, and which one depends on the others.
+         // Otherwise some branch has no norm, and which one depends on the others.
          (a.norms == 0 || a.norms >= std::popcount(all));
 }
 
@@ -116,7 +116,7 @@ void Branches::rename(const Stretch& from, const Stretch& to) {
 Stretch Branches::copied(const Stretch& from, int attention) {
   Stretch to = Stretch::begin(program_);
   const int steps_on = to.first_step - from.first_step;
-  // What is changed is read where it has been for long: what was just written is not there to be read yet.
+  // Reads fields of the original, not of the new copy: loading what was just stored would stall.
   for (int i = from.first_tensor; i < from.last_tensor; ++i) {
     program_.tensors.push_back(program_.tensors[at(i)]);
     const int producer = program_.tensors[at(i)].producer;
@@ -132,7 +132,7 @@ Stretch Branches::copied(const Stretch& from, int attention) {
       step.in[k] = name[before.in[k]];
       step.out[k] = name[before.out[k]];
     }
-    if ((before.in[4] & before.in[5] & before.in[6] & before.in[7]) != -1)  // few steps have as many
+    if ((before.in[4] & before.in[5] & before.in[6] & before.in[7]) != -1)  // few steps have that many inputs
       for (std::size_t k = 4; k < step.in.size(); ++k) step.in[k] = name[before.in[k]];
     if ((before.out[4] & before.out[5] & before.out[6]) != -1)
       for (std::size_t k = 4; k < step.out.size(); ++k) step.out[k] = name[before.out[k]];
@@ -156,7 +156,7 @@ bool Branches::begins_layer(int number) const {
 int Branches::transposed_like(int first, int last, int arriving) const {
   const int count = last - first;
   const bool whole = begins_layer(first) && begins_layer(last);
-  for (int i = last; i + count <= size(); ++i) {  // kinds of layers are transposed from the last one on
+  for (int i = last; i + count <= size(); ++i) {  // kinds of layers are transposed starting from the last
     if (whole && !(begins_layer(i) && begins_layer(i + count))) continue;
     bool equal = true;
     for (int j = 0; j < count && equal; ++j)

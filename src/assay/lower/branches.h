@@ -1,4 +1,4 @@
-// Branches of layers as they lie in a program. Kinds of layers mostly differ in one branch, or in nothing but a window:
+// Branches of layers within a program. Kinds of layers mostly differ in one branch, or only in a window:
 // equal branches are lowered once and copied.
 #pragma once
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace assay::lower {
 
-/// A stretch of a program: steps, and the tensors that came with them.
+/// A stretch of a program: steps, and the tensors added with them.
 struct Stretch {
   int first_step = 0, last_step = 0;
   int first_tensor = 0, last_tensor = 0;
@@ -32,12 +32,12 @@ struct LoweredBranch {
   Branch branch = Branch::mixer;
   int input = -1, output = -1;  ///< values of the residual stream
   int attention = -1;           ///< among the shapes of attention
-  int same = -1;                ///< the first branch that has the same forward steps: this one, if none before it has
-  int like = -1;                ///< the branch whose backward steps it has: maybe its own; below 0: none yet
-  int transposed = -1;          ///< the branch that all of these come from
+  int same = -1;                ///< the first branch with the same forward steps; itself if there is no earlier one
+  int like = -1;                ///< the branch it shares backward steps with, maybe itself; below 0: none yet
+  int transposed = -1;          ///< the branch that all of these were copied from
   Stretch forward;
   Stretch backward;                               ///< gradients
-  Stretch reduced;                                ///< those of weights, summed over devices
+  Stretch reduced;                                ///< weight gradients, summed over devices
   Stretch updated;                                ///< the weights
   int arriving = -1, leaving = -1;                ///< gradients of output and input
   bool needs_input = false, keeps_input = false;  ///< the backward steps: flags of the input
@@ -52,19 +52,19 @@ class Branches {
   LoweredBranch& operator[](int number) { return all_[static_cast<std::size_t>(number)]; }
   const LoweredBranch& operator[](int number) const { return all_[static_cast<std::size_t>(number)]; }
 
-  /// A branch of a layer that begins here. Its forward steps are written if an equal branch was lowered before.
+  /// A branch of a layer that begins here. If an equal branch was lowered before, copies its forward steps.
   bool begin(const model::Layer& layer, Branch branch, const Workload& work, int input);
   void end(int output);
 
-  /// Writes the backward steps of branches [first, last) if those of equal ones were written before, with a gradient
-  /// like `arriving`: of one branch, or of all of a layer.
+  /// Writes the backward steps of branches [first, last) if equal branches were written before, with a gradient
+  /// like `arriving`: for one branch, or for a whole layer.
   bool copy_backward(int first, int last, int arriving);
-  /// Writes the steps that sum the gradients of weights, if copy_backward() wrote the others.
+  /// Writes the steps that sum the gradients of weights, if copy_backward() wrote the other steps.
   bool copy_reduced(int number);
-  /// Writes the steps that update weights, if those of an equal branch were written before.
+  /// Writes the steps that update weights, if an equal branch was written before.
   bool copy_updated(int number);
 
-  /// A tensor that no step makes, and its gradient.
+  /// A tensor that no step computes, and its gradient.
   struct Gradient {
     int of = -1, is = -1;
   };
@@ -72,9 +72,9 @@ class Branches {
 
  private:
   bool begins_layer(int number) const;
-  /// The first of branches that are like [first, last), or below 0.
+  /// The first of the branches that match [first, last), or below 0.
   int transposed_like(int first, int last, int arriving) const;
-  /// What tensors are called in the copy.
+  /// Maps tensors to their numbers in the copy.
   void rename(int from, int to);
   void rename(const Stretch& from, const Stretch& to);
   int renamed(int id) const { return renamed_[static_cast<std::size_t>(id + 1)]; }
@@ -83,7 +83,7 @@ class Branches {
 
   program::Program& program_;
   std::vector<LoweredBranch> all_;
-  std::vector<std::int16_t> renamed_;  ///< by tensor and 1: the first stands for none
+  std::vector<std::int16_t> renamed_;  ///< by tensor + 1: entry 0 stands for none
 };
 
 }  // namespace assay::lower

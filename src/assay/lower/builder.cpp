@@ -136,7 +136,7 @@ int Builder::cast(int id, Dtype to) {
 int Builder::quantised(int id) { return is_narrow(program_.tensor(id).dtype) ? id : cast(id, formats_.compute); }
 
 bool Builder::is_quantised(const program::ProgramTensor& with) const {
-  // Routers and adapters keep their precision; of a model that is quantised in part, the rest is multiplied as it is.
+  // Routers and adapters keep their precision; in a partly quantised model, only quantised weights use narrow products.
   const bool in_layer = program_.blocks.back().kind >= 0 && with.find(model::LogicalDim::other) < 0 &&
                         with.find(model::LogicalDim::adapter) < 0;
   return in_layer && (!formats_.quantised || is_narrow(with.dtype));
@@ -145,7 +145,7 @@ bool Builder::is_quantised(const program::ProgramTensor& with) const {
 int Builder::quantised_at(int id, const program::Sharding& target) {
   const program::Sharding& here = program_.tensor(id).sharding;
   const int there = notes_here(id).moved;
-  // Sums end in the wide format, slices have less to cast, and what was gathered wide is not gathered twice.
+  // Sums end in the wide format, slices have less to cast, and a tensor gathered wide is not gathered twice.
   const bool first = (here.unreduced & ~target.unreduced) == 0 &&
                      program_.ways(here.split_axes()) >= program_.ways(target.split_axes()) &&
                      !(there >= 0 && program_.tensor(there).sharding == target);
@@ -159,12 +159,12 @@ program::AxisSet Builder::late_axes(const program::ProgramTensor& tensor) const 
 
 inline Builder::Wanted Builder::wanted(const program::ProgramTensor& x, const program::ProgramTensor& w) const {
   Wanted out;
-  // Copies of keys are made by every device that needs them, from tokens that are there for the queries.
+  // Every device that needs copies of keys computes them, from the tokens it already has for the queries.
   const program::AxisSet copied = w.find(model::LogicalDim::kv_heads) >= 0 ? rules_.key_replicas : 0;
   for (int i = 0; i < w.rank; ++i) out.axes |= w.sharding.dims[at(i)].set();
   const program::AxisSet stationary = out.axes | copied;
   out.place.unreduced = x.is_gradient ? late_axes(x) : 0;
-  // Partial sums of an adapter end with those of the product that it is added to.
+  // Partial sums of an adapter end together with the product it is added to.
   if (x.find(model::LogicalDim::adapter) >= 0 && !x.is_gradient) out.place.unreduced = x.sharding.unreduced;
   for (int i = 0; i < x.rank; ++i) {
     const int j = w.find(x.dims[at(i)].dim);
@@ -210,7 +210,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
     made.elements = program::local_elements(program_, made);
     partial = made.sharding.unreduced != 0;
   }
-  if (bias >= 0 && !partial) {  // is there before the result
+  if (bias >= 0 && !partial) {  // its tensors come before the result
     const program::ProgramTensor made = program_.tensors.back();
     program_.tensors.pop_back();
     bias = bias_for(bias, made);
@@ -225,7 +225,7 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
   if (onto >= 0) also_read(2, onto);
   if (bias >= 0 && !partial) also_read(3, bias);
   const program::ProgramTensor &x = program_.tensor(a), &w = program_.tensor(b);
-  double extent = x.elements;  // of all dimensions of both
+  double extent = x.elements;  // over all dimensions of both
   for (int i = 0; i < w.rank; ++i)
     if (!(shared >> i & 1u)) extent *= program::local_extent(program_, w, i);
   step.flops = Flops(2.0 * extent);
@@ -249,16 +249,16 @@ int Builder::adapted(int made, std::string_view name, int activation, int weight
       std::find_if(adapters_.begin(), adapters_.end(), [&](const Adapter& a) { return a.weight == weight; });
   if (adapter == adapters_.end() || program_.blocks.back().phase != program::Phase::forward) return made;
   const int in = adapter->in, out = adapter->out;
-  if (last_low_.of != activation || last_low_.in != in)  // matrices that read the same may share it
+  if (last_low_.of != activation || last_low_.in != in)  // matrices with the same input may share it
     last_low_ = {activation, in, product("Low", activation, in, {result[0], result[1], model::LogicalDim::adapter})};
   const int low = last_low_.made;
   int more = product(name, low, out, result);
   more = reshard(more, program_.tensor(made).sharding, program::Urgency::critical);
-  return pointwise(program::Op::add, name, {made, more}, made);  // frameworks add it in a step of its own
+  return pointwise(program::Op::add, name, {made, more}, made);  // frameworks add it in a separate step
 }
 
 int Builder::bias_for(int bias, const program::ProgramTensor& to) {
-  const program::ProgramTensor lying = to;  // tensors move when others are made
+  const program::ProgramTensor lying = to;  // a copy: adding tensors invalidates references
   bias = used(bias);
   program::Sharding like;
   for (int i = 0; i < program_.tensor(bias).rank; ++i)
@@ -270,14 +270,14 @@ int Builder::bias_for(int bias, const program::ProgramTensor& to) {
 int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_t groups, bool centred) {
   centred |= program_.centred_norms;
   x = settle_sums(x);
-  if (groups > 0) {  // a row that several devices share is brought together
+  if (groups > 0) {  // gather a row that several devices share
     program::Sharding target = program_.tensor(x).sharding;
     program::AxisList& last = target.dims[at(program_.tensor(x).rank - 1)];
     while (!last.empty() && groups % static_cast<std::int64_t>(program_.ways(last.set())) != 0) last = last.popped();
     x = reshard(x, target, program::Urgency::critical);
   }
   if (scale >= 0) scale = used(scale);
-  // Over the last dimension, or over all that a wider scale has.
+  // Over the last dimension, or over all dimensions of a wider scale.
   const int rank = program_.tensor(x).rank, over = scale >= 0 ? program_.tensor(scale).rank : 1;
   program::AxisSet split = 0;
   for (int i = rank - over; i < rank; ++i) split |= program_.tensor(x).sharding.dims[at(i)].set();

@@ -23,10 +23,10 @@ struct Formats {
   Dtype compute = Dtype::bf16;    ///< of the layers' products
   Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
-  std::optional<Dtype> outer = {};  ///< of embedding and head, where it is not that of the other weights
+  std::optional<Dtype> outer = {};                    ///< of embedding and head, if it differs from the other weights
   std::optional<model::Quantisation> quantised = {};  ///< weights stored in another format
 
-  /// A plain format is that of all weights, as the textbook counts; one with scales that of the linear layers.
+  /// A plain format applies to all weights, as the textbook counts; one with scales only to the linear layers.
   void set_weights(NumberFormat format) {
     quantised.reset();
     if (format.is_plain())
@@ -34,15 +34,15 @@ struct Formats {
     else
       quantised = model::linear_layers(format);
   }
-  /// Weights that are not updated are stored in the format of products; embedding and head, which are not quantised,
-  /// as before.
+  /// Weights that are not updated are stored in the product format; embedding and head, which are not quantised,
+  /// keep theirs.
   void freeze() {
     if (facts(compute).bits < facts(weights).bits) {
       outer = weights;
       weights = compute;
     }
   }
-  /// That of most weights.
+  /// The format of most weights.
   NumberFormat most() const { return quantised ? quantised->format : NumberFormat(weights); }
   NumberFormat of(const model::Weight& weight) const {
     if (weight.is_adapter()) return activations;
@@ -89,10 +89,10 @@ class Builder {
   int given(std::string_view name, std::initializer_list<model::Weight::Size> dims, program::TensorClass tensor_class,
             Dtype dtype);
   int weight(const model::Weight& weight);
-  /// Products with a weight have those with its adapter added from here on.
+  /// From here on, products with a weight also add the product with its adapter.
   void adapt(int weight, int in, int out) { adapters_.push_back({weight, in, out}); }
-  /// The weight as products use it: gathered where the rules say so, once per pass. One that is wider than activations
-  /// is cast before it is gathered, as every device casts its own part.
+  /// The weight as products use it: gathered where the rules say so, once per pass. A weight wider than activations
+  /// is cast before it is gathered: every device casts its own part.
   int used(int weight);
 
   /// Bytes of a tensor on one device.
@@ -109,7 +109,7 @@ class Builder {
     return rule_sharding(rules_, program_, tensor_class, tensor.dims, tensor.rank);
   }
 
-  /// The sharding of a gradient or optimizer state of a weight by the rules of its class, mostly that of the weight.
+  /// The sharding of a weight's gradient or optimizer state by the rules of its class, usually the weight's own.
   program::Sharding beside(int weight, program::TensorClass tensor_class) const {
     const program::ProgramTensor& w = program_.tensor(weight);
     return like_weights_[static_cast<std::size_t>(tensor_class)] ? w.sharding : ruled(tensor_class, w);
@@ -123,17 +123,17 @@ class Builder {
   int reshard(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name = {}) {
     return program_.tensor(from).sharding == target ? from : moved(from, target, urgency, name);
   }
-  /// The same for a tensor that several steps of a block may need in one sharding: resharded once, not for each.
+  /// The same for a tensor that several steps of a block may need in one sharding: resharded only once.
   int moved_once(int id, const program::Sharding& target);
-  /// As reshard(), afterwards and once per optimizer step.
+  /// Like reshard(), after the pass and once per optimizer step.
   int reshard_once(int from, const program::Sharding& target);
-  /// To the rules of a class, ending partial sums.
+  /// Reshards to the rules of a class, ending partial sums.
   int settle(int from, program::TensorClass tensor_class, std::string_view name = {});
-  /// Ends partial sums where they are.
+  /// Ends partial sums without other resharding.
   int settle_sums(int from);
-  /// Sums over the dimensions that both have and the result lacks. The activation follows the weight: it is gathered,
-  /// sliced or exchanged until both fit. `onto` is an earlier result to add to, `bias` a weight over some dimensions of
-  /// the result; a partial sum ends before a bias is added.
+  /// Sums over the dimensions that both operands have and the result lacks. The activation follows the weight: it is
+  /// gathered, sliced or exchanged until both fit. `onto` is an earlier result to add to, `bias` a weight over some
+  /// dimensions of the result; a partial sum ends before a bias is added.
   int product(std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result,
               int onto = -1, int bias = -1);
   int product(std::string_view name, int activation, int weight, std::initializer_list<model::LogicalDim> result,
@@ -142,14 +142,14 @@ class Builder {
   }
   /// An activation in the sharding that a product with that weight needs.
   int brought_to(int activation, int weight);
-  /// A bias in the sharding in which it is added to that tensor.
+  /// A bias resharded so that it can be added to that tensor.
   int bias_for(int bias, const program::ProgramTensor& to);
   /// Normalises over the last dimension, or over all dimensions of `scale`, a weight like `bias`; both may be below 0.
-  /// Where devices hold parts of a row they first add up the sums that the mean and the deviation need.
-  /// With `groups`, the last dimension is that many rows, and devices that hold whole rows need no others; such a row
-  /// may be `centred` where the model's norms are not.
+  /// Where devices hold parts of a row, they first sum what the mean and the deviation need.
+  /// With `groups`, the last dimension is that many rows, and devices that hold whole rows do not communicate; such a
+  /// row may be `centred` even if the model's norms are not.
   int norm(std::string_view name, int x, int scale, int bias = -1, std::int64_t groups = 0, bool centred = false);
-  /// Any other step with one result like `like` in shape and sharding.
+  /// Any other step with one result, which has the shape and sharding of `like`.
   int pointwise(program::Op op, std::string_view name, std::initializer_list<int> in, int like);
   program::Step& emit(program::Op op, std::initializer_list<int> in, std::initializer_list<int> out);
 
@@ -160,22 +160,22 @@ class Builder {
   };
   /// Writes the backward steps of the forward steps [first, last).
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds);
-  /// The same, where these are the branches [first_branch, last_branch) of a layer.
+  /// The same, where these form the branches [first_branch, last_branch) of a layer.
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds, Branches& branches,
                 int first_branch, int last_branch);
-  /// Ends the sums over devices of gradients of weights that layers share, among tensors [first, last): once for all of
-  /// these layers and all microbatches.
+  /// Ends the sums over devices of gradients of shared weights, among tensors [first, last): once for all layers that
+  /// share them and all microbatches.
   void reduce_shared(int first, int last);
   /// The gradient of a tensor after backward(); below 0: none.
   int gradient(int tensor) const;
   /// Ends the sums of a gradient that leaves the block.
   void settle_gradient(int tensor);
 
-  /// A weight that a later backward pass uses too (a tied embedding): its gradient is reduced there.
+  /// A weight that a later backward pass also uses (a tied embedding): its gradient is reduced there.
   int postponed = -1;
-  /// Bytes of expert weights that tokens touch, as a share: fewer tokens than experts leave some unread.
+  /// Share of the bytes of expert weights that are read: with fewer tokens than experts, some stay unread.
   double touched_experts = 1.0;
-  /// Share of the experts' slots that tokens fill: slots are whole numbers per expert, products work on tokens only.
+  /// Share of the experts' slots that tokens fill: slots are whole numbers per expert, products work only on tokens.
   double filled_slots = 1.0;
 
  private:
@@ -184,12 +184,12 @@ class Builder {
 
   /// Tensors derived from a tensor; below 0: none.
   struct Notes {
-    std::int16_t pass = -1;   ///< the block that the next three are of
+    std::int16_t pass = -1;   ///< the block that the next three belong to
     std::int16_t used = -1;   ///< a weight as products use it
     std::int16_t moved = -1;  ///< as the last product that moved it used it
     std::int16_t cast = -1;
     int gradient = -1;
-    int recomputed = -1;  ///< as recomputed in the backward pass
+    int recomputed = -1;  ///< its copy recomputed in the backward pass
   };
   Notes& notes(int id) {
     const auto number = static_cast<std::size_t>(id);
@@ -210,28 +210,28 @@ class Builder {
   /// The sharding in which a product needs an activation.
   struct Wanted {
     program::Sharding place;
-    program::AxisSet axes = 0;  ///< that split either of both
-    unsigned shared = 0;        ///< dimensions of the weight that the activation has, too
+    program::AxisSet axes = 0;  ///< that split either operand
+    unsigned shared = 0;        ///< dimensions of the weight that the activation also has
   };
   Wanted wanted(const program::ProgramTensor& activation, const program::ProgramTensor& weight) const;
-  /// As reshard(), for a tensor with another sharding.
+  /// Like reshard(), for a tensor with another sharding.
   int moved(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name);
-  /// In another format; done once in a pass.
+  /// A copy in another format, made once per pass.
   int cast(int id, Dtype to);
-  /// A tensor that products take, in no wider format than activations.
+  /// A tensor as an operand of products, in no wider format than activations.
   int narrowed(int id) {
     const bool wide = wide_weights_ && facts(program_.tensor(id).dtype).bits > facts(formats_.activations).bits;
     return wide ? cast(id, formats_.activations) : id;
   }
   int quantised(int id);
-  /// The product of a weight with that of its adapter, if it has one.
+  /// The product with a weight, plus its adapter's if it has one.
   int adapted(int made, std::string_view name, int activation, int weight, std::span<const model::LogicalDim> result);
-  /// Whether products with this tensor are made in a narrow format.
+  /// Whether products with this tensor use a narrow format.
   bool multiplies_narrow(int with) const { return narrow_products_ && is_quantised(program_.tensor(with)); }
   bool is_quantised(const program::ProgramTensor& with) const;
-  /// A tensor as products there take it, in a narrow format: quantised before it moves where that is lighter.
+  /// A tensor in a narrow format and in `target`, for products: quantised before it moves where that is cheaper.
   int quantised_at(int id, const program::Sharding& target);
-  /// Partial sums of a gradient of copied keys or values, which may stay: all that is done with them is linear.
+  /// Partial sums of a gradient of copied keys or values. They may stay partial, because all later steps are linear.
   program::AxisSet late_axes(const program::ProgramTensor& tensor) const;
   Bytes traffic(const program::Step& step) const;
   int copy_of(int id, std::string_view name);
@@ -241,16 +241,16 @@ class Builder {
   Formats formats_;
   Recompute recompute_;
   bool narrow_products_, wide_weights_;
-  std::array<bool, program::tensor_classes> like_weights_{};  ///< by class: its rules are those of weights
+  std::array<bool, program::tensor_classes> like_weights_{};  ///< by class: follows the rules of weights
   std::vector<Notes> notes_;                                  ///< by tensor
-  std::vector<int> weights_;                                  ///< that have gradients from this backward pass
+  std::vector<int> weights_;                                  ///< with gradients from this backward pass
   struct Adapter {
     int weight = -1, in = -1, out = -1;
   };
   std::vector<Adapter> adapters_;
   struct {
     int of = -1, in = -1, made = -1;
-  } last_low_;  ///< what the first half of an adapter made last
+  } last_low_;  ///< last result of an adapter's first half
 };
 
 }  // namespace assay::lower

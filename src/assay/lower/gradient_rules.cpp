@@ -56,7 +56,7 @@ void BackwardPass::transpose_bias(int bias, int dy) {
 
 void BackwardPass::add_product(int of, int x, int y) {
   std::array<model::LogicalDim, 5> dims{};
-  const program::ProgramTensor& target = program_.tensor(of);  // until others are made
+  const program::ProgramTensor& target = program_.tensor(of);  // valid until the next tensor is added
   for (int i = 0; i < target.rank; ++i) dims[at(i)] = target.dims[at(i)].dim;
   const int held = slot(of);
   const int made = build_.product(target.name, x, y, std::span<const model::LogicalDim>(dims.data(), target.rank));
@@ -84,7 +84,7 @@ void BackwardPass::transpose_norm(const program::Step& step) {
   if (dy < 0) return;
   const int x = step.in[0], scale = step.in[1];
   int sums = -1;
-  if (step.in[2] >= 0) {  // devices share rows: they add up the two dot products that a row's gradient needs
+  if (step.in[2] >= 0) {  // devices share rows: sum the two dot products of each row's gradient
     dy = build_.settle_sums(dy);
     sums = make_gradient(step.in[2],
                          program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
@@ -141,7 +141,7 @@ program::AxisSet BackwardPass::common_sums(const program::Step& step) {
       if (slot(id) < 0) return 0;
       const program::ProgramTensor& held = program_.tensor(slot(id));
       common &= held.sharding.unreduced & ~program_.tensor(id).sharding.split_axes();
-      if (held.sharding.unreduced != common) return 0;  // the others would have to end first
+      if (held.sharding.unreduced != common) return 0;  // the other partial sums would have to end first
     }
   return common;
 }
@@ -173,7 +173,7 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
   if (rule.reads_inputs)
     for (int id : step.in)
       if (id >= 0 && n < back.in.size()) back.in[n++] = static_cast<std::int16_t>(forward_value(id));
-  // Every input has its place among the results, wanted or not.
+  // Every input has a slot among the results, even if its gradient is not needed.
   const auto has_gradient = [&](int id) { return wants_gradient(id) || (id >= 0 && program_.tensor(id).is_frozen); };
   n = 0;
   for (int id : step.in)
@@ -193,7 +193,7 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
 void BackwardPass::transpose_dispatch(const program::Step& step) {
   int dy = slot(step.out[0]);
   if (dy < 0) return;
-  // A token's copies are added up before partial sums end.
+  // Sum a token's copies before ending partial sums.
   program::Sharding target = program_.tensor(step.out[0]).sharding;
   target.unreduced = program_.tensor(dy).sharding.unreduced & ~target.split_axes();
   dy = build_.reshard(dy, target, program::Urgency::critical);
@@ -249,7 +249,7 @@ void BackwardPass::reshard_gradient(const program::Step& step) {
       program_.steps[at(program_.tensor(x).producer)].op == program::Op::product)
     return accumulate(x, dy);
   program::Sharding target = settled_sharding(x, dy);
-  // An exchange carries partial sums as it would whole ones.
+  // An exchange carries partial sums just like whole values.
   if (step.op == program::Op::all_to_all)
     target.unreduced |= program_.tensor(dy).sharding.unreduced & ~target.split_axes();
   accumulate(x, build_.reshard(dy, target, program::Urgency::critical));

@@ -1,4 +1,4 @@
-// What a forward pass keeps for the backward one, read from the program.
+// Bytes that a forward pass keeps for the backward pass, read from the program.
 #include <vector>
 
 #include "assay/base/index.h"

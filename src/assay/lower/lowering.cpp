@@ -19,25 +19,25 @@ program::Program empty_program(const model::Transformer& model, const program::M
   program::Program program;
   program.set_mesh(mesh);
   program.centred_norms = model.norm.mean;
-  program.tensors.reserve(160 + 288 * kinds);  // of a dense layer with all its gradients and updates
+  program.tensors.reserve(160 + 288 * kinds);  // for dense layers with all gradients and updates
   program.steps.reserve(64 + 160 * kinds);
   program.blocks.reserve(3 * kinds + 6);
   program.attentions.reserve(kinds);
   return program;
 }
 
-/// Tensors and steps that belong to one forward block, for its backward pass.
+/// Tensors and steps of one forward block, for its backward pass.
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
-  int encoded = -1;             ///< what cross attention looks at, or a block aside: the same for all layers
-  int token = -1;               ///< what a layer has from the token itself; of the embedding, what all have
-  CrossLayerKeys shared, lent;  ///< keys and values of an earlier layer, and those that later layers use
+  int encoded = -1;             ///< input of cross attention or of a block aside: the same for all layers
+  int token = -1;               ///< a layer's input from the token itself; for the embedding, that of all layers
+  CrossLayerKeys shared, lent;  ///< keys and values of an earlier layer, and those lent to later layers
   int first_branch = 0, last_branch = 0;
   bool shares_weights = false;  ///< with the other layers of its kind
 };
 
-/// The two stacks of an encoder-decoder; blocks outside of their layers have the kind -1 or -2.
+/// The two stacks of an encoder-decoder; blocks outside their layers have kind -1 or -2.
 enum class StackOf : std::uint8_t { decoder, encoder };
 int kind_of(StackOf stack) { return stack == StackOf::decoder ? -1 : -2; }
 
@@ -70,7 +70,7 @@ class Lowering {
     return out;
   }
 
-  /// The nth weight of that name outside of the layers; below 0 where the model has none.
+  /// The nth weight of that name outside the layers; below 0 if the model has none.
   int outer(std::string_view name, int nth = 0) {
     for (auto& [weight, id] : outer_)
       if (weight.name == name && nth-- == 0) return id >= 0 ? id : id = build_.weight(weight);
@@ -97,7 +97,7 @@ class Lowering {
     return out;
   }
 
-  /// The rows of a table that tokens name, as partial sums where its vocabulary is split.
+  /// The rows of a table for the given tokens, as partial sums if its vocabulary is split.
   int looked_up(std::string_view name, int tokens, int table) {
     table = build_.used(table);
     const program::ProgramTensor weights = program_.tensor(table);
@@ -118,7 +118,7 @@ class Lowering {
     return rows;
   }
 
-  /// What all layers have from the token itself: a row of its own and a part of its embedding.
+  /// The token inputs of all layers: a row of the token's own table and a part of its embedding.
   int token_inputs(int tokens, int embedded) {
     const int rows =
         build_.settle(looked_up("TokenRows", tokens, outer("token_inputs")), program::TensorClass::residual);
@@ -129,7 +129,7 @@ class Lowering {
     return sum;
   }
 
-  /// The number of a stack's first norm among those outside of layers.
+  /// The number of a stack's first norm among the norms outside layers.
   int norms_of(StackOf stack) const {
     return stack == StackOf::decoder ? 0 : (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
   }
@@ -138,7 +138,7 @@ class Lowering {
     return model_.final_norm ? outer_norm(x, norms_of(stack) + (model_.embedding_norm ? 1 : 0)) : x;
   }
 
-  /// What the encoder hands to the decoder.
+  /// The encoder's output for the decoder.
   Written encoder_end(const Workload& work) {
     build_.begin_block("head", program::Phase::forward, kind_of(StackOf::encoder), 1);
     Written out = begun(residual("In", work));
@@ -149,7 +149,7 @@ class Lowering {
     return out;
   }
 
-  /// Embedded tokens with their learned positions, normalised where the model does so.
+  /// Embedded tokens with their learned positions, normalised if the model does so.
   int placed(int x, StackOf stack) {
     if (const int table = outer("positions", stack == StackOf::decoder ? 0 : 1); table >= 0) {
       program::Sharding like;
@@ -171,7 +171,7 @@ class Lowering {
     const BranchSet present = branches_of(shape);
     if (present & branch_bit(Branch::cross_attention)) {
       out.encoded = residual("Encoded", source_of(work));
-      program_.tensors[at(out.encoded)].is_cross_layer = true;  // to all layers
+      program_.tensors[at(out.encoded)].is_cross_layer = true;  // for all layers
     }
     const std::size_t before = program_.tensors.size();
     LayerWriter writer(build_, model_, shape, work, out.encoded);
@@ -219,7 +219,7 @@ class Lowering {
         build_.product("Turned", x, outer("W_transform"), {batch, sequence, rank}, -1, outer("b_transform")));
     x = build_.pointwise(program::Op::activate, "Turned", {x}, x);
     if (!model_.narrow_positions)
-      program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // as wide, and what the head multiplies
+      program_.tensors[at(x)].dims.set(2, {d_model, model_.d_model});  // same width; the head multiplies this dimension
     const int norms = (model_.embedding_norm ? 1 : 0) + (model_.final_norm ? 1 : 0);
     return outer_norm(x, (model_.encoder ? 2 : 1) * norms);
   }
@@ -248,7 +248,7 @@ class Lowering {
     build_.begin_block("head", program::Phase::forward, -1, 1);
     Written out;
     const int scores = build_.settle_sums(logits(last, out));
-    // Each device finds the best of its part of the vocabulary; value and number of each go to all.
+    // Each device finds the maximum in its part of the vocabulary; all devices receive every value and index.
     const program::AxisList parts = program_.tensor(scores).sharding.dims[2];
     int best = scores;
     if (!parts.empty()) {
@@ -302,7 +302,7 @@ class Lowering {
     build_.end_block();
   }
 
-  /// What is done once for the weights that layers of a kind share.
+  /// Steps done once for the weights that layers of a kind share.
   void begin_shared(program::Phase phase, int number) {
     build_.begin_block("shared block", phase, number, 1);
     program_.blocks.back().is_shared = true;
@@ -340,7 +340,7 @@ class Lowering {
     build_.end_block();
   }
 
-  /// Those that layers share, or the others.
+  /// Only shared weights, or only the others.
   void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer, bool shared) {
     const double state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {
@@ -422,7 +422,7 @@ program::Program lower_training(const model::Transformer& model, const program::
   };
   std::vector<Stacked> stacked;
   stacked.reserve(model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0));
-  // Kinds of the decoder are numbered first, also where an encoder runs before it.
+  // Decoder kinds are numbered first, even though an encoder runs before the decoder.
   const auto write = [&](std::string_view name, const model::LayerStack& stack, int number, const Workload& work) {
     for (std::size_t kind = 0; kind < stack.kinds.size(); ++kind, ++number) {
       const std::int64_t layers = stack.count(kind);
@@ -444,7 +444,7 @@ program::Program lower_training(const model::Transformer& model, const program::
   const std::size_t head_first = program.tensors.size();
   const Written head = lowering.head_and_loss(plan.work);
   const std::size_t head_last = program.tensors.size();
-  // The embedding's weight is used by a tied head and by both stacks; its gradient is complete after the last of them.
+  // A tied head and both stacks use the embedding's weight; its gradient is complete after the last of them.
   if (model.tied || model.encoder) lowering.builder().postponed = lowering.outer("embedding");
   lowering.backward("head", -1, 1, head);
   const auto back = [&](std::size_t first, std::size_t last) {

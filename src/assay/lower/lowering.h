@@ -15,7 +15,7 @@ struct Optimizer {
   Dtype first_moment = Dtype::fp32, second_moment = Dtype::fp32;
   int moments = 2;  ///< 2 Adam, 1 momentum, 0 plain gradient descent
 
-  /// Bytes of state for one parameter, the weight itself not among them.
+  /// Bytes of state per parameter, without the weight itself.
   double state_bytes() const { return master_bytes() + moment_bytes(); }
   double master_bytes() const;
   double moment_bytes() const;
@@ -29,7 +29,7 @@ struct TrainingPlan {
   Optimizer optimizer;
 };
 
-/// An error that names what of a model has no program yet: it can be counted, but neither trained nor served.
+/// An error that names the part of a model that has no program yet: it can be counted, but neither trained nor served.
 /// `where` names the argument.
 Result<void> check_lowers(const model::Transformer& model, std::string_view where);
 
@@ -38,19 +38,19 @@ Result<void> check_lowers(const model::Transformer& model, std::string_view wher
 program::Program lower_training(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
                                 const TrainingPlan& plan);
 
-/// One serving step: prefill when work.queries > 1, decode of one token otherwise. The head works on the last token of
-/// each sequence only.
+/// One serving step: prefill if work.queries > 1, otherwise decode of one token. The head only works on the last token
+/// of each sequence.
 program::Program lower_serving(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
                                const Workload& work, const Formats& formats);
 
-/// The encoder's pass over work.source tokens of each sequence, before the first step of the decoder. Kinds of blocks
-/// are those of the encoder's layers.
+/// The encoder's pass over work.source tokens of each sequence, before the first decoder step. Block kinds refer to
+/// the encoder's layers.
 program::Program lower_encoder(const model::Transformer& model, const program::Mesh& mesh, const ShardingRules& rules,
                                const Workload& work, const Formats& formats);
 
-/// Bytes on one device that stay from the forward to the backward pass of one layer of that kind, for one microbatch.
+/// Bytes on one device kept from the forward to the backward pass of one layer of that kind, for one microbatch.
 Bytes kept_bytes(const program::Program& program, const program::Block& forward);
-/// The encoder's output that stays in addition, once for all layers that attend to it.
+/// The encoder's output, kept in addition, once for all layers that attend to it.
 Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward);
 
 }  // namespace assay::lower

@@ -66,7 +66,7 @@ Recompute parts_of(const program::Program& program, const program::Step& step, i
 
 bool is_gathered(const program::Program& program, const program::Step& step, int id) {
   if (step.op == program::Op::all_gather || step.op == program::Op::slice) return true;
-  // Tokens that were gathered and copied for their experts, or quantised, are as good as gathered.
+  // Tokens gathered and then copied for their experts, or quantised, count as gathered.
   if (step.op == program::Op::dispatch || step.op == program::Op::cast) {
     const std::int16_t producer = program.tensor(step.in[0]).producer;
     const program::Step* const source = producer < 0 ? nullptr : &program.steps[static_cast<std::size_t>(producer)];

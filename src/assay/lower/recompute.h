@@ -10,7 +10,7 @@
 namespace assay::lower {
 
 using program::ForwardPart;
-inline constexpr std::size_t forward_parts = 14;  ///< that have a name: all but the last
+inline constexpr std::size_t forward_parts = 14;  ///< named parts: all but the last
 
 /// Parts that are recomputed. Gathered tensors are always gathered again, and a layer's input is always kept.
 struct Recompute {
@@ -29,19 +29,19 @@ struct Recompute {
     return set;
   }
   static constexpr Recompute none() { return {}; }
-  /// The inside of attention: scores and probabilities, where they exist at all.
+  /// The inside of attention: scores and probabilities, if they are stored at all.
   static constexpr Recompute selective() { return of({ForwardPart::scores}); }
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
-  /// The same where software recomputes whole layers, including results that no gradient reads.
+  /// The same for software that recomputes whole layers, including results that no gradient reads.
   static constexpr Recompute whole() { return full().with(ForwardPart::unread); }
-  /// What costs memory and next to no time: norms, activation functions and gates (Megatron's modules of these names).
+  /// Parts that cost memory but little time: norms, activation functions and gates (Megatron's modules of these names).
   static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
-  /// All products are kept, where devices add them up as sums; attention and element-wise steps are recomputed.
+  /// All products are kept, as sums where devices add them up; attention and element-wise steps are recomputed.
   static constexpr Recompute all_but_products() {
     using enum ForwardPart;
     return full().without(of({attention_products, feed_forward_products, second_products, reductions}));
   }
-  /// Products around attention are kept, those of the feed-forward block are recomputed.
+  /// Products around attention are kept, feed-forward products are recomputed.
   static constexpr Recompute all_but_projections() {
     using enum ForwardPart;
     return full().without(of({attention_products, second_products, reductions}));
@@ -50,7 +50,7 @@ struct Recompute {
   static constexpr Recompute feed_forward() {
     return all_but_projections().without(of({ForwardPart::attention, ForwardPart::scores}));
   }
-  /// By operator: attention, what was reduced or exchanged and every other product are kept, the rest is recomputed
+  /// By operator: attention, reduced or exchanged results and every other product are kept, the rest is recomputed
   /// (PyTorch's selective checkpointing as torchtitan sets it).
   static constexpr Recompute operators() {
     using enum ForwardPart;
@@ -63,7 +63,7 @@ struct Recompute {
   }
 };
 
-/// Named sets; no policy comes before one that recomputes a subset of the same.
+/// Named sets; a policy never precedes one that recomputes a subset of its parts.
 struct RecomputePolicy {
   std::string_view name;
   Recompute parts;
@@ -80,7 +80,7 @@ inline constexpr RecomputePolicy recompute_policies[] = {{"none", Recompute::non
 std::string_view name(ForwardPart part);
 /// The name of a policy, or a list of parts: "norms,attention".
 std::string name(Recompute recompute);
-/// As name() writes it.
+/// The same text as name() writes.
 Result<Recompute> parse_recompute(std::string_view text, std::string_view where);
 
 /// Parts that the result `id` of a forward step belongs to: a policy that covers one of them recomputes it. Every

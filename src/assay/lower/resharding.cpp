@@ -31,7 +31,7 @@ class Resharding {
 
   /// The tensor in the target sharding.
   int run() {
-    slice_missing();  // free: what the target splits and no axis holds yet
+    slice_missing();  // free: splits in the target over axes that hold copies
     reduce();
     exchange();
     gather();
@@ -40,7 +40,7 @@ class Resharding {
   }
 
  private:
-  /// Brings `current_` to where `now_` says.
+  /// Reshards `current_` to `now_`.
   void move(program::Op op, program::AxisSet axes) {
     const double n = program_.ways(axes);
     const Bytes before = build_.bytes(current_);
@@ -63,7 +63,7 @@ class Resharding {
     current_ = next;
   }
 
-  /// Splits dimensions over axes that the tensor is a copy on.
+  /// Splits dimensions over axes that hold copies of the tensor.
   void slice_missing() {
     const program::AxisSet missing = wanted_ & ~(held_ | now_.unreduced);
     for (std::size_t i = begin_; missing != 0 && i < end_; ++i) {
@@ -76,7 +76,7 @@ class Resharding {
     }
   }
 
-  /// Ends partial sums: scattered where the target splits over their axes, else on every device.
+  /// Ends partial sums: scattered if the target splits over their axes, else on every device.
   void reduce() {
     for (std::size_t i = begin_; (wanted_ & now_.unreduced) != 0 && i < end_; ++i)
       if (const program::AxisSet scattered = target_.dims[i].set() & now_.unreduced) {
@@ -91,7 +91,7 @@ class Resharding {
     }
   }
 
-  /// Axes that change their dimension; only inner ones can, because blocks stay contiguous.
+  /// Moves axes to another dimension; only inner ones can move, because blocks stay contiguous.
   void exchange() {
     program::AxisSet leaving = 0;
     for (std::size_t i = begin_; (held_ & wanted_) != 0 && i < end_; ++i)
@@ -109,7 +109,7 @@ class Resharding {
       }
   }
 
-  /// Gathers what the target does not split, or splits in another order: one collective for all of it.
+  /// Gathers axes that the target does not split by, or splits by in another order, in one collective.
   void gather() {
     program::AxisSet gathered = 0;
     for (std::size_t i = begin_; held_ != 0 && i < end_; ++i)
@@ -127,7 +127,7 @@ class Resharding {
   std::string_view name_;
   int from_, current_;
   program::Sharding now_;
-  // Dimensions [begin_, end_) change: the axes that split them so far, and those of the target.
+  // Dimensions [begin_, end_) change: their current axes, and the target's.
   std::size_t begin_, end_ = 0;
   program::AxisSet held_ = 0, wanted_ = 0;
 };

@@ -8,7 +8,7 @@ namespace assay::lower {
 
 namespace {
 
-/// Splits dimensions by further axes, one after the other, the outermost first.
+/// Splits dimensions by further axes, outermost first.
 void place(program::AxisList axes, const program::Program& program, const program::TensorDims& dims, std::size_t rank,
            program::Sharding& sharding) {
   if (axes.empty()) return;
@@ -22,7 +22,7 @@ void place(program::AxisList axes, const program::Program& program, const progra
     if (dims[i].dim == model::LogicalDim::d_model && divides(i)) found = i;
   for (std::size_t i = 0; i < rank && found == rank; ++i)
     if (divides(i)) found = i;
-  // Where nothing divides, shards are padded on the dimension that wastes least; tiny tensors stay whole.
+  // Where nothing divides, pad the dimension that wastes least; tiny tensors stay whole.
   double least = std::numeric_limits<double>::infinity();
   if (found == rank)
     for (std::size_t i = 0; i < rank; ++i) {

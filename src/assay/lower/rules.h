@@ -1,5 +1,5 @@
 // Sharding rules: for each class of tensors, which mesh axes split which logical dimension. A parallelism scheme is
-// nothing but such rules; the collectives follow from them.
+// just a set of such rules; the collectives follow from them.
 #pragma once
 #include <array>
 
@@ -10,13 +10,13 @@ namespace assay::lower {
 /// Invariant: only axes of more than one device appear.
 struct ShardingRules {
   std::array<std::array<program::AxisList, model::logical_dims>, program::tensor_classes> axes{};
-  /// Axes that split every tensor of the class somewhere, one by one: on d_model where that divides, else on the first
-  /// dimension that does, else nowhere.
+  /// Axes that split every tensor of the class somewhere, each axis separately: on d_model if that divides, else on the
+  /// first dimension that does, else nowhere.
   std::array<program::AxisList, program::tensor_classes> spread{};
-  /// Axes over which gradients of weights are summed once per optimizer step, not in every microbatch.
+  /// Axes over which weight gradients are summed once per optimizer step, not in every microbatch.
   program::AxisSet deferred = 0;
-  /// Axes that split heads but not always heads of keys. Gradients of keys and values that they leave whole stay
-  /// partial sums over them until the gradient of a weight or of the layer's input ends them.
+  /// Axes that split heads but not always key heads. Gradients of keys and values that they do not split stay
+  /// partial sums over them until the gradient of a weight or of the layer's input ends the sums.
   program::AxisSet key_replicas = 0;
 
   program::AxisList& at(program::TensorClass tensor_class, model::LogicalDim dim) {
@@ -27,36 +27,36 @@ struct ShardingRules {
   }
 };
 
-/// The sharding that the rules give a tensor of the first `rank` of these dimensions. An axis is spent once, on the
-/// first dimension that names it. Heads of keys are split as far as they divide: the rest of the axes holds copies of
+/// The sharding that the rules give a tensor of the first `rank` of these dimensions. Each axis is used once, on the
+/// first dimension that names it. Key heads are split as far as they divide; the remaining axes hold copies of
 /// them.
 program::Sharding rule_sharding(const ShardingRules& rules, const program::Program& program,
                                 program::TensorClass tensor_class, const program::TensorDims& dims, std::size_t rank);
 
-/// The dimensions of a weight as rules see them: a router's experts are what tokens choose from, not where they go.
+/// The dimensions of a weight as rules see them: a router's experts are choices for tokens, not destinations.
 std::array<model::Weight::Size, 4> ruled_dims(const model::Weight& weight);
-/// Elements of a weight on one device when it lies as tensors of that class do.
+/// Elements of a weight on one device when it is sharded like tensors of that class.
 double local_elements(const ShardingRules& rules, const program::Program& program, program::TensorClass tensor_class,
                       const model::Weight& weight);
 
-/// All axes of the list but those in `without`, in order.
+/// All axes of the list except those in `without`, in order.
 constexpr program::AxisList remaining(program::AxisList list, program::AxisSet without) {
   if ((list.set() & without) == 0) return list;
   const program::AxisList outer = remaining(list.popped(), without);
   return without & program::axis_bit(list.last()) ? outer : outer.pushed(list.last());
 }
-/// The axes of both, those of `b` inside.
+/// The axes of `a`, then the axes of `b` inside them.
 constexpr program::AxisList joined(program::AxisList a, program::AxisList b) {
   return b.empty() ? a : joined(a, b.popped()).pushed(b.last());
 }
-/// Whether a list begins with another one: blocks of a dimension that are cut further.
+/// Whether a list begins with another one, so that it cuts the same blocks further.
 constexpr bool begins_with(program::AxisList list, program::AxisList outer) {
   while (!list.empty() && !outer.has(list.last())) list = list.popped();
   return list == outer;
 }
-/// What both lists begin with: the blocks that a dimension is cut into either way.
+/// The common prefix of both lists: the blocks that a dimension is cut into either way.
 constexpr program::AxisList common_prefix(program::AxisList a, program::AxisList b) {
-  // Of two lists that differ, one that ends with an axis of the other is not its beginning.
+  // Of two different lists, one that ends with an axis of the other is not its prefix.
   while (a != b) (b.empty() || a.has(b.last()) ? a : b) = (b.empty() || a.has(b.last()) ? a : b).popped();
   return a;
 }

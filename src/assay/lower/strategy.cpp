@@ -16,7 +16,7 @@ using enum model::LogicalDim;
 /// Axis lists by role, on the mesh without axes of one device.
 struct Axes {
   program::AxisList r, x, w, z, y;
-  program::AxisList experts;  ///< all that split experts
+  program::AxisList experts;  ///< all axes that split experts
 
   explicit Axes(const Parallelism& p) {
     const auto sizes = stage_axis_sizes(p);
@@ -24,7 +24,7 @@ struct Axes {
     int next = 0;
     for (std::size_t i = 0; i < 5; ++i)
       if (sizes[i] > 1) *lists[i] = program::AxisList().pushed(next++);
-    // Tensor-parallel devices may have the same tokens: each takes those of its experts, before the others exchange.
+    // Tensor-parallel devices may hold the same tokens: each takes those for its experts before the others exchange.
     if (p.expert_over.tensor) experts = y;
     if (p.expert_over.context) experts = joined(experts, z);
     experts = joined(experts, w);
@@ -63,7 +63,7 @@ Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, 
 /// Names of the parts of the tensor axis, outermost first.
 constexpr std::string_view tensor_parts = "YVUQ";
 
-/// How many ways each part of the tensor axis splits: products of the first ones divide the heads of keys.
+/// How many ways each part of the tensor axis splits: products of the leading parts divide the key heads.
 std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transformer& model) {
   std::vector<std::int64_t> shared;
   for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
@@ -93,7 +93,7 @@ program::AxisList cut(program::AxisList list, int axis, int first, int parts) {
 void cut_tensor_axis(std::int64_t tensor, const model::Transformer& model, StageRules& stage) {
   if (tensor == 1) return;
   const std::vector<std::int64_t> cuts = tensor_cuts(tensor, model);
-  // The tensor axis is the last one; what is cut off lies inside of it.
+  // The tensor axis is the last one; its new parts go inside it.
   const int axis = static_cast<int>(stage.mesh.axes.size()) - 1, parts = static_cast<int>(cuts.size()) - 1;
   stage.mesh.axes.back().size = cuts[0];
   for (std::size_t i = 1; i < cuts.size(); ++i) stage.mesh.axes.push_back({std::string(1, tensor_parts[i]), cuts[i]});
@@ -102,7 +102,7 @@ void cut_tensor_axis(std::int64_t tensor, const model::Transformer& model, Stage
   for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= program::axis_bit(axis + i);
 }
 
-/// Keys and queries that heads of a recurrence share lie with these heads where every device gets whole ones.
+/// Keys and queries that heads of a recurrence share are split like these heads if every device gets whole key heads.
 void split_state_keys(std::int64_t tensor, const model::Transformer& model, ShardingRules& rules) {
   using enum program::TensorClass;
   for (const model::Layer& layer : model.decoder.kinds) {
@@ -204,15 +204,15 @@ ShardingRules training_rules(const Parallelism& p) {
   const Axes a(p);
   ShardingRules rules;
   const program::AxisList tokens = all_of({a.r, a.x, a.w});
-  // Tensor parallelism splits heads, widths and the vocabulary; of experts those that no axis spreads already.
+  // Tensor parallelism splits heads, widths and the vocabulary, and experts that no other axis already splits.
   set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer},
       {heads, kv_heads, width, vocabulary, inner}, a.y);
   set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer}, {experts},
       a.experts);
-  // Sharded weights: over the fsdp axis, the experts' part of it and the devices of one context, which hold the same
+  // Sharded weights: over the fsdp axis, the experts' part of it and the context devices, which hold the same
   // weights; over the replicas too at ZeRO stage 3.
   const program::AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : program::AxisList();
-  // Replicas innermost, so that what they share out is a part of each fsdp shard.
+  // Replicas innermost, so that each replica's share is a part of an fsdp shard.
   const program::AxisList everyone = all_of({a.x, a.w, a.z, a.r});
   auto& spread = rules.spread;
   spread[static_cast<std::size_t>(program::TensorClass::weight)] = p.zero >= 3 ? everyone : fsdp;
@@ -241,7 +241,7 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   using enum program::TensorClass;
   const Axes a(p);
   ShardingRules rules;
-  // Only replicas and experts' devices see different sequences; the other axes work on the same ones.
+  // Only replicas and expert devices see different sequences; the other axes work on the same ones.
   const program::AxisList tokens = all_of({a.r, a.w});
   set(rules, {program::TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
   set(rules, {program::TensorClass::weight, used_weight}, {experts}, a.experts);
@@ -251,7 +251,7 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   set(rules, {residual, activation}, {batch}, rows);
   set(rules, {query, key_value}, {batch}, rows);
   if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
-  // All devices of one copy share the work of attention, but for heads: those stay where tensor parallelism makes them.
+  // All devices of one copy share the attention work, but heads stay where tensor parallelism puts them.
   const program::AxisList group = scheme.weights == WeightScheme::two_dimensions ? all_of({a.y, a.x}) : a.y;
   switch (scheme.cache) {
     case CacheScheme::heads:

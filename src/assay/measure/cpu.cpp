@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 Seconds since(Clock::time_point start) { return Seconds(std::chrono::duration<double>(Clock::now() - start).count()); }
 
-/// Memory from which each call takes the next part: what it gets was last used a whole pool ago.
+/// Memory pool: each call gets the next part, which was last used a whole pool ago.
 class Pool {
  public:
   explicit Pool(std::size_t bytes)
@@ -25,7 +25,7 @@ class Pool {
   }
   std::size_t bytes() const { return bytes_; }
   std::byte* data() { return memory_.get(); }
-  /// The next `wanted` bytes, which are no more than the pool's.
+  /// The next `wanted` bytes, at most the size of the pool.
   std::byte* next(std::size_t wanted) {
     wanted = (wanted + line - 1) / line * line;
     if (at_ + wanted > bytes_) at_ = 0;
@@ -40,7 +40,7 @@ class Pool {
   std::unique_ptr<std::byte, void (*)(void*)> memory_;
 };
 
-/// Both halves of every word are ordinary numbers of 32 bits, and the whole is one of 64.
+/// Each word is an ordinary 64-bit number, and so are both halves as 32-bit numbers.
 void fill(Pool& pool, Team& team) {
   team.run([&](int member) {
     std::mt19937_64 random(static_cast<std::uint64_t>(member));
@@ -52,7 +52,7 @@ void fill(Pool& pool, Team& team) {
   });
 }
 
-/// Reads all bytes, wide enough for every vector unit, and returns something that depends on them.
+/// Reads all bytes, wide enough for every vector unit, and returns a value that depends on them.
 std::uint64_t read_all(const std::byte* from, std::size_t bytes) {
   using Block [[gnu::vector_size(32)]] = std::uint64_t;
   Block sums[4] = {};
@@ -76,7 +76,7 @@ class Run {
     execute::use_blas_threads(threads);
   }
 
-  /// Everything in rounds, and the fastest of their medians: what disturbs the machine for a while does not come again.
+  /// Runs everything several times and keeps each row's fastest median, so that temporary disturbances drop out.
   void all() {
     constexpr int rounds = 3;
     std::vector<MeasuredRow> best;
@@ -109,7 +109,7 @@ class Run {
     return static_cast<std::size_t>(machine.memory > Bytes(0) ? std::min(wanted, machine.memory.value() / 4) : wanted);
   }
 
-  /// The median of calls, as many as the time for one row allows.
+  /// The median over as many calls as the time for one row allows.
   template <class Call>
   MeasuredRow timed(MeasuredRow row, Call call) {
     const Seconds budget = extent_ == Extent::quick ? 10_ms : 30_ms;
@@ -159,7 +159,7 @@ class Run {
         });
       };
       MeasuredRow one = timed(row, [&] { copy(false); }), all = timed(row, [&] { copy(true); });
-      out_.rows.push_back(one.median < all.median ? one : all);  // as software that knows both would choose
+      out_.rows.push_back(one.median < all.median ? one : all);  // software that knows both would choose the faster
     }
   }
 
@@ -182,7 +182,7 @@ class Run {
     }
     std::uint64_t all = 0;
     for (const std::uint64_t one : seen) all ^= one;
-    volatile std::uint64_t kept = all;  // or no byte would have to be read
+    volatile std::uint64_t kept = all;  // otherwise the compiler could drop the reads
     (void)kept;
   }
 
@@ -204,7 +204,7 @@ Hertz measured_clock() {
 #pragma GCC unroll 64
       for (int link = 0; link < chain; ++link) {
         x += 3;
-        asm volatile("" : "+r"(x));  // so that the additions stay, one after the other
+        asm volatile("" : "+r"(x));  // keeps the additions, one after the other
       }
     }
     best = std::max(best, static_cast<double>(rounds) * chain / since(start));

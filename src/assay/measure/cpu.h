@@ -1,4 +1,4 @@
-// Measures this machine's processor: products through BLAS, and how fast memory is read and copied by size.
+// Measures this machine's processor: products through BLAS, and the speed of memory reads and copies by size.
 #pragma once
 #include "assay/measure/grid.h"
 #include "assay/measure/machine.h"
@@ -8,7 +8,7 @@ namespace assay::measure {
 
 struct CpuRequest {
   Extent extent = Extent::full;
-  int threads = 0;  ///< 0: one on each core
+  int threads = 0;  ///< 0: one per core
 };
 
 /// Rows `gemm` in fp32 and fp64 and `copy` read operands from main memory: each call takes the next part of a pool

@@ -14,8 +14,8 @@ struct GpuRequest {
 };
 
 /// Rows `gemm` and `bmm` in bf16 and fp8 (e4m3, result bf16), `copy` on the device, `upload` and `download` between
-/// host and device, attention with cuDNN. A product runs as a graph of one kernel between two events, the L2 cache
-/// flushed before; operands are random. Rows with the note "sustained" are the mean of a long train of the same
+/// host and device, attention with cuDNN. A product runs as a graph of one kernel between two events, after flushing
+/// the L2 cache; operands are random. Rows with the note "sustained" are the mean of a long series of the same
 /// product. A failure becomes a note; without a GPU there are no rows.
 Measurement measure_gpu(const GpuRequest& request);
 

@@ -43,7 +43,7 @@ std::vector<ProductShape> cpu_products(Extent extent) {
 std::vector<ProductShape> gpu_products(Extent extent, std::int64_t aligned) {
   std::vector<ProductShape> out;
   const bool quick = extent == Extent::quick;
-  // The weights of common models, and sides that are no powers of two.
+  // The weights of common models, and sides that are not powers of two.
   const std::vector<Side> weights =
       quick ? std::vector<Side>{{4096, 4096}, {28672, 4096}, {8192, 8192}, {2048, 2048}}
             : std::vector<Side>{{4096, 4096},  {6144, 4096},  {28672, 4096}, {4096, 14336}, {8192, 8192}, {10240, 8192},

@@ -8,7 +8,7 @@
 namespace assay::measure {
 namespace {
 
-/// A level is what is read from memory that it holds and the level below it does not.
+/// The fastest read of data that fits in this cache level but not in the level below.
 BytesPerSecond cache_rate(const Machine& machine, std::size_t level, const std::vector<MeasuredRow>& rows) {
   const auto per_core = [&](std::size_t i) { return machine.caches[i].size / machine.caches[i].cores; };
   const Bytes most = 0.8 * per_core(level), least = level > 0 ? per_core(level - 1) : Bytes(0);

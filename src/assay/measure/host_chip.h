@@ -1,4 +1,4 @@
-// The chip file of this machine, `chips/host.toml`, from what was measured.
+// The chip file of this machine, `chips/host.toml`, from measurements.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct MeasureOrigin {
 };
 
 /// The rates of a machine. Peaks are cores x clock x FLOP per cycle, assuming two vector units with fused multiply-add,
-/// doubled while measured products are faster than that; without a known clock, the fastest product. Bandwidths are
-/// those of the fastest reads and copies.
+/// doubled while measured products are faster than that; without a known clock, the fastest product. Bandwidths come
+/// from the fastest reads and copies.
 struct HostRates {
   Machine machine;
   Hertz clock;                ///< 0: not known
@@ -24,16 +24,16 @@ struct HostRates {
   FlopsPerSecond fp32, fp64;  ///< peaks; 0 where no such product was measured
   BytesPerSecond memory;
   std::vector<BytesPerSecond> caches;  ///< of the whole machine, by cache; 0: not measured
-  BytesPerSecond link;                 ///< most that one rank receives; 0: no collectives
+  BytesPerSecond link;                 ///< maximum received by one rank; 0: no collectives
   std::int64_t ranks = 0;              ///< largest number measured
 };
 HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows);
 
-/// The file; the shares are those that kernels reached.
+/// The file; its shares are the ones that kernels reached.
 std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, double matrix_share,
                            double memory_share);
 
-/// Bytes that one of `ranks` receives in a collective, over those of the whole array.
+/// Bytes that one of `ranks` receives in a collective, relative to the whole array.
 double share_of_array(const std::string& kind, double ranks);
 bool is_collective(const std::string& op);
 

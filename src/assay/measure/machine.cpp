@@ -30,7 +30,7 @@ Bytes size_of(const std::string& text) {
   return text.ends_with('M') ? number * 1_MiB : text.ends_with('K') ? number * 1_KiB : Bytes(number);
 }
 
-/// Bits of "ff,00000003" or the numbers of "0-3,8": how many processors a list names, of those allowed.
+/// Bits of "ff,00000003" or the numbers of "0-3,8": how many allowed processors a list names.
 std::set<int> processors(const std::string& list) {
   std::set<int> found;
   std::istringstream parts(list);
@@ -42,7 +42,7 @@ std::set<int> processors(const std::string& list) {
   return found;
 }
 
-/// Those that the scheduler lets this process run on.
+/// The processors on which the scheduler lets this process run.
 std::set<int> allowed() {
   std::set<int> found;
   cpu_set_t set;

@@ -25,14 +25,14 @@ struct Machine {
   Bytes memory;               ///< all of it
 };
 
-/// `root` holds /proc and /sys; what is not reported stays at its default.
+/// `root` holds /proc and /sys; unreported values keep their defaults.
 Machine read_machine(const std::string& root = "");
 
 /// The machine as facts of a table, and back: a chip file is written from the table alone.
 Facts facts_of(const Machine& machine);
 Machine machine_of(const Facts& facts);
 
-/// The value of a fact; empty where there is none.
+/// The value of a fact; empty if there is none.
 std::string fact(const Facts& facts, std::string_view key);
 
 }  // namespace assay::measure

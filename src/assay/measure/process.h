@@ -12,7 +12,7 @@ struct ProcessOutput {
   std::string text;
 };
 
-/// `words` are the program, by path or by name, and its arguments. Its stderr is passed through.
+/// `words` are the program, by path or name, and its arguments. Its stderr is passed through.
 Result<ProcessOutput> run_process(const std::vector<std::string>& words);
 
 }  // namespace assay::measure

@@ -1,4 +1,4 @@
-// What was measured: one row per kernel or collective, in the columns of catalogue/validation/h200_ops.csv.
+// Measured rows: one per kernel or collective, in the columns of catalogue/validation/h200_ops.csv.
 // This file and the grids need only the standard library, so that machines without our other libraries can measure.
 #pragma once
 #include <cstdint>

@@ -17,7 +17,7 @@ class Team {
   ~Team();
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
-  /// Calls `work(member)` on every thread, this one among them, and returns when all are done.
+  /// Calls `work(member)` on every thread, including this one, and returns when all are done.
   void run(const std::function<void(int)>& work);
 
  private:

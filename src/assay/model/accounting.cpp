@@ -17,7 +17,7 @@ void for_each_kind(const Transformer& model, F visit) {
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) visit(stack->kinds[i], stack->count(i));
 }
 
-/// Those that text passes.
+/// Layers that process text.
 template <class F>
 void for_each_used_kind(const Transformer& model, F visit) {
   for_each_kind(model, [&](const Layer& layer, std::int64_t times) {
@@ -25,7 +25,7 @@ void for_each_used_kind(const Transformer& model, F visit) {
   });
 }
 
-/// What one token uses of a weight.
+/// The part of a weight that one token uses.
 std::int64_t active_elements(const Weight& weight, const FeedForward* feed_forward) {
   const std::int64_t elements = weight.elements();
   if (weight.dims[0].dim != LogicalDim::experts || weight.part != Part::experts) return elements;
@@ -48,18 +48,18 @@ void add(ParameterCounts& counts, const std::vector<Weight>& weights, std::int64
   }
 }
 
-/// Products of keys and values that a state adds up; a convolution alone has none.
+/// Products of keys and values that a state accumulates; a plain convolution has none.
 std::int64_t memory_cells(const StateSpace& s) {
   return s.kind == StateSpace::Kind::gated_convolution ? 0 : s.inner * s.key_dim;
 }
 
-/// Channels of the convolution: where keys are not made of what was convolved, they pass it, too.
+/// Channels of the convolution: keys pass it too, unless they are computed from its result.
 std::int64_t convolved_channels(const StateSpace& s) {
   const bool keys = s.kind == StateSpace::Kind::mamba2 || s.kind == StateSpace::Kind::gated_delta;
   return s.inner + (keys ? 2 * s.key_heads * s.key_dim : 0);
 }
 
-/// Recurrent FLOP of one token: of the cells of the state, and of the convolution.
+/// Recurrent FLOP per token: cells of the state, and the convolution.
 double state_space_flops(const StateSpace& s) {
   return scan_flops_per_cell(s) * static_cast<double>(memory_cells(s)) +
          2.0 * static_cast<double>(s.convolution) * static_cast<double>(convolved_channels(s));
@@ -69,7 +69,7 @@ std::int64_t state_values(const StateSpace& s) {
   return state_cells(s) + convolved_channels(s) * std::max<std::int64_t>(s.convolution - 1, 0);
 }
 
-/// Of a token, while it is in the window.
+/// Cached values of a token while it is in the window.
 std::int64_t kv_values(const Attention& a) {
   if (a.shares_kv || (!a.causal && !a.cross)) return 0;  // an encoder sees its tokens once
   const std::int64_t index = a.compression > 0 || a.index_heads == 0 ? 0 : a.index_dim;
@@ -77,13 +77,13 @@ std::int64_t kv_values(const Attention& a) {
   return a.kv_heads * (a.head_dim + (a.one_cache ? 0 : a.value_dim)) + index;
 }
 
-/// Of a key that stands for several tokens.
+/// Cached values of a key that stands for several tokens.
 std::int64_t compressed_values(const Attention& a) {
   if (a.compression == 0) return 0;
   return a.kv_heads * a.head_dim + (a.index_heads > 0 ? a.index_dim : 0);
 }
 
-/// What one more token adds, in whole values.
+/// Values that one more token adds, rounded to whole values.
 std::int64_t kv_growth(const Attention& a) {
   return kv_values(a) + (a.compression > 0 ? compressed_values(a) / a.compression : 0);
 }
@@ -97,11 +97,11 @@ double index_flops_per_key(const Attention& a) {
   return 2.0 * static_cast<double>(a.index_heads) * static_cast<double>(a.index_dim + 1);
 }
 
-/// Keys of `each` tokens that are complete when a query looks at them, `most` of them at most, on average.
+/// Mean number of complete keys of `each` tokens that a query sees, at most `most`.
 double mean_complete(double sequence, double each, double most, MaskCount count) {
   if (count == MaskCount::full) return std::min(most, std::floor(sequence / each));
-  // Query t meets floor(t / each) of them as long as these are at most `most`; the area under these steps leaves out
-  // what a query's own token completes.
+  // Query t sees floor(t / each) of them, up to `most`; the area under these steps leaves out
+  // the key that a query's own token completes.
   const double one = count == MaskCount::exact ? 1 : 0;
   const double growing = std::min(sequence, (most + 1) * each - one), whole = std::floor(growing / each);
   const double met = each * whole * (whole - 1) / 2 + whole * (growing - whole * each + one);
@@ -131,7 +131,7 @@ ParameterCounts parameter_counts(const Transformer& model) {
 
 template <class N>
 typename N::template Number<Dim{}> parameter_total(const N& num, const Transformer& model) {
-  std::string shape;  // lives until the number has copied it
+  std::string shape;  // must outlive the copy in the number
   const auto sum_of = [&](const std::vector<Weight>& weights) {
     auto sum = num.given("nothing", 0.0, "no weights");
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -185,7 +185,7 @@ double mean_keys(const Attention& a, double sequence, MaskCount count) {
   const double compressed =
       a.compression > 0 ? mean_complete(sequence, static_cast<double>(a.compression), picks, count) : 0.0;
   if (count == MaskCount::full) return limit + compressed;
-  // The area under the mask, or with the diagonal counted in full: 1 + 2 + ... + n is n (n + 1) / 2.
+  // The area under the mask, or with the full diagonal: 1 + 2 + ... + n is n (n + 1) / 2.
   const double one = count == MaskCount::exact ? 1 : 0;
   if (a.chunk > 0 && limit < sequence) {  // whole chunks, and the rest as a shorter one
     const double chunks = std::floor(sequence / limit), rest = sequence - chunks * limit;
@@ -208,7 +208,7 @@ double attention_flops(const Attention& a, double sequence, MaskCount count) {
 
 std::int64_t state_cells(const StateSpace& s) {
   if (s.kind == StateSpace::Kind::rwkv4) return 3 * s.inner;  // numerator, denominator and the largest exponent
-  // A normaliser has one number for each dimension of keys, and the largest exponent.
+  // A normaliser has one number per key dimension, and the largest exponent.
   const std::int64_t normaliser = s.kind == StateSpace::Kind::mlstm ? s.heads * (s.key_dim + 1) : 0;
   return memory_cells(s) + normaliser;
 }
@@ -229,9 +229,9 @@ double scan_flops_per_cell(const StateSpace& s) {
       return 7.0;
     case StateSpace::Kind::rwkv7:  // what is removed, w s + k v - that, and r s
       return 9.0;
-    case StateSpace::Kind::mlstm:  // f s + i k v, and q s; the normaliser is as one value more
+    case StateSpace::Kind::mlstm:  // f s + i k v, and q s; the normaliser counts as one more value
       return 5.0 * (1.0 + static_cast<double>(s.heads) / static_cast<double>(s.inner));
-    case StateSpace::Kind::mamba2:  // the decay is one number a head
+    case StateSpace::Kind::mamba2:  // one decay per head
     case StateSpace::Kind::lightning:
       break;
   }
@@ -288,12 +288,12 @@ Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64
   const auto tokens = static_cast<double>(sequence), read = static_cast<double>(source);
   const Flops forward = token_flops(Plain{}, model, sequence).forward;
   if (!model.encoder || source == sequence) return tokens * forward;
-  // From sequences that are alike: what depends on the encoder's tokens is taken off and added again.
+  // Start from equal lengths: subtract what depends on the encoder's tokens, then add it for the real length.
   Transformer decoder = model;
   decoder.encoder.reset();
   double source_matrices = static_cast<double>(parameter_counts(model).active_matrix) -
                            static_cast<double>(parameter_counts(decoder).active_matrix);
-  Flops alike, apart;  // attention over what the encoder reads
+  Flops alike, apart;  // attention over the encoder's tokens
   const auto add = [&](const LayerStack& stack, bool is_encoder) {
     for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
       const auto layers = static_cast<double>(stack.count(i));
@@ -371,7 +371,7 @@ std::int64_t state_values_per_sequence(const Transformer& model) {
     const Layer& layer = model.decoder.kinds[i];
     const std::int64_t layers = model.decoder.count(i);
     if (layer.state_space) values += layers * state_values(*layer.state_space);
-    // The last token, where each is mixed with the one before it.
+    // The last token, if each token is mixed with the one before it.
     if (layer.state_space && is_shifted(*layer.state_space)) values += layers * model.d_model;
     if (layer.feed_forward && layer.feed_forward->shifted) values += layers * model.d_model;
   }
@@ -420,7 +420,7 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
     if (a.kv_rank > 0) keep("compressed keys and values", a.kv_rank + a.rope_dim);
     const std::int64_t pooled = a.compression > 0 ? (a.overlapping ? 4 : 2) : 0;
     keep("keys to pool and their weights", pooled * a.head_dim);
-    // What picks has no gradient: where it is not made again, its result is all that is kept.
+    // The index that picks keys has no gradient: unless it is recomputed, only its result is kept.
     if (a.index_heads > 0 && a.compression == 0 && all) {
       keep("picked keys", a.index_picks, Dtype::int32);
     } else if (a.index_heads > 0) {
@@ -434,7 +434,7 @@ std::vector<Kept> kept_activations(const Transformer& model, const Layer& layer,
       if (!a.one_cache) keep("values", heads * a.value_dim);
     }
     if (a.output_gate) keep("output gate", a.heads * a.value_dim);
-    // The output projection reads the result, whether the inside of attention is made again or not.
+    // The output projection reads the result, whether or not the inside of attention is recomputed.
     if (all) keep("attention output", a.heads * a.value_dim);
     if (policy == KeepPolicy::none) keep("softmax sums", a.heads, Dtype::fp32);
     keep("output in groups", a.output_groups * a.output_rank);

@@ -1,4 +1,4 @@
-// What follows from a layer's description and both its weights and its steps need.
+// Properties derived from a layer's description that both its weights and its steps need.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace assay::model {
 /// Whether a layer's mixer and feed-forward block each have a norm on either side.
 bool has_sandwich_norms(const Layer& layer);
 
-/// Whether attention and feed-forward read the embedding, and feed the state space alone.
+/// Whether attention and feed-forward read the embedding, and feed only the state space.
 inline bool is_aside(const Layer& layer) { return layer.shared && layer.shared->aside; }
 inline bool has_aside(const LayerStack& stack) {
   for (const Layer& layer : stack.kinds)
@@ -17,7 +17,7 @@ inline bool has_aside(const LayerStack& stack) {
   return false;
 }
 
-/// Whether each channel of a mixer goes its own way, as a head of its own: no group of them must stay together.
+/// Whether each channel of a mixer is independent, as its own head: no group of channels must stay together.
 inline bool has_free_channels(const StateSpace& s) {
   return s.kind == StateSpace::Kind::mamba1 || s.kind == StateSpace::Kind::gated_convolution ||
          s.kind == StateSpace::Kind::rwkv4;
@@ -28,7 +28,7 @@ inline bool is_shifted(const StateSpace& s) {
   return s.kind == StateSpace::Kind::rwkv4 || s.kind == StateSpace::Kind::rwkv5 || s.kind == StateSpace::Kind::rwkv7;
 }
 
-/// The width of what the layers have from the token itself: all of them, or none (0).
+/// The width of the layers' token inputs: the same for all layers, or 0 for none.
 std::int64_t token_input_width(const LayerStack& stack);
 
 }  // namespace assay::model

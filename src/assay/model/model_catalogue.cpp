@@ -31,7 +31,7 @@ class Faults {
     first.also.assign(std::make_move_iterator(found_.begin() + 1), std::make_move_iterator(found_.end()));
     return tl::unexpected<Error>(std::move(first));
   }
-  /// The text of a member; a fault if it is missing or no text.
+  /// The text of a member; a fault if it is missing or not text.
   std::string text(const Toml& table, std::string_view key, bool required = true) {
     const Toml* value = table.find(key);
     if (!value) {
@@ -57,7 +57,7 @@ class Faults {
   std::vector<Error> found_;
 };
 
-/// "8,030,261,248" is exact; "175 B", "1.3 B" and "340 M" are rounded to their last digit; "~22 B" is right to a tenth.
+/// "8,030,261,248" is exact; "175 B", "1.3 B" and "340 M" are rounded to the last digit; "~22 B" is within a tenth.
 bool read_total(std::string_view text, PublishedTotal& total) {
   std::string digits;
   double scale = 1;
@@ -158,7 +158,7 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
       source.key = key;
       source.title = faults.text(entry, "title");
       source.url = faults.text(entry, "url");
-      source.accessed = faults.text(entry, "accessed", false);  // missing: nobody has opened it yet
+      source.accessed = faults.text(entry, "accessed", false);  // missing: not opened yet
       model.sources.push_back(std::move(source));
     }
   } else {
@@ -208,7 +208,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
 
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
   std::error_code failed;
-  // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if there is such a thing, or if nobody is called so.
+  // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if the file exists or if no model has that name.
   if (is_model_path(text))
     return std::filesystem::exists(std::string(text), failed) || !ModelNames(catalogue).find(text);
   if (text.starts_with('@') || !std::filesystem::is_directory(std::string(text), failed)) return false;

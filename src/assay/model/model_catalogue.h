@@ -13,15 +13,15 @@
 
 namespace assay::model {
 
-/// A total as its maker states it: exact, or rounded to `half_unit` on either side.
+/// A total as published: exact, or rounded to `half_unit` on either side.
 struct PublishedTotal {
   enum class Scope { all, without_embedding, without_norms };
 
   double value = 0.0, half_unit = 0.0;
   Scope scope = Scope::all;
-  double outside = 0.0;  ///< of `value`, what is no part of the language model: a vision tower
+  double outside = 0.0;  ///< part of `value` outside the language model: a vision tower
   std::string outside_what;
-  std::string text;    ///< as it stands in the file: "8,030,261,248", "175 B", "~22 B" where it is but a name
+  std::string text;    ///< as in the file: "8,030,261,248", "175 B", "~22 B" where it is only a name
   std::string source;  ///< "models/llama-3-8b.toml:4 (card)"
 };
 
@@ -35,22 +35,22 @@ struct CatalogueModel {
 
 /// The counterpart of a published total among our counts.
 std::int64_t comparable_total(const ParameterCounts& counts, PublishedTotal::Scope scope);
-/// Whether our count is the published one, as far as that is stated.
+/// Whether our count matches the published one, to its stated precision.
 bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
 
-/// From the text of a model file; all faults at once.
+/// Reads the text of a model file; reports all faults at once.
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
 
 std::vector<std::string> model_ids(const hardware::Catalogue& catalogue);
-/// By its id or another of its names (a note then says so); an unknown one is an error with the nearest names.
+/// By id or alias (a note then says so); an unknown name is an error that lists the nearest names.
 Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Catalogue& catalogue,
                                        std::string_view where);
 
-/// Whether a word of the command line is a path: by its form (is_model_path), or because it is no id and there is such
-/// a directory.
+/// Whether a command-line word is a path: by its form (is_model_path), or because it is not an id and such a directory
+/// exists.
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue);
 
-/// What `MODEL` on a command line means: an id of the catalogue, a config.json, @file.toml in the catalogue's format,
+/// Resolves `MODEL` on a command line: an id of the catalogue, a config.json, @file.toml in the catalogue's format,
 /// a directory with a config.json, or a GGUF file. `where` names the argument in errors.
 Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where);
 

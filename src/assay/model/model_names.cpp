@@ -5,7 +5,7 @@
 namespace assay::model {
 namespace {
 
-/// In lower case, without spaces, dashes and underscores but between digits: there llama-2-7b is not llama-27b.
+/// Lower case, without spaces, dashes and underscores except between digits: llama-2-7b is not llama-27b.
 std::string plain(std::string_view name) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string out;
@@ -35,14 +35,14 @@ void ModelNames::add(std::string_view name, const std::string& id) { ids_.emplac
 
 ModelNames::ModelNames(const hardware::Catalogue& catalogue) {
   const auto files = catalogue.files(folder);
-  for (const auto& [path, text] : files) add(model_id(path), model_id(path));  // an id goes before an alias
+  for (const auto& [path, text] : files) add(model_id(path), model_id(path));  // ids take precedence over aliases
   for (const auto& [path, text] : files) {
     const auto root = parse_toml(text, path);
-    if (!root) continue;  // read_model tells what is wrong with it
+    if (!root) continue;  // read_model reports the fault
     const std::string id = model_id(path);
     if (const Toml* aliases = root->find("aliases"))
       for (const Toml& alias : aliases->items) add(alias.text, id);
-    // Its own page, by that key: pages under other keys may be those of other models, of which it is a part.
+    // Only the model's own page, under `card`: other pages may be about a larger model that contains it.
     const Toml* sources = root->find("source");
     const Toml* card = sources ? sources->find("card") : nullptr;
     if (const Toml* url = card ? card->find("url") : nullptr; url && url->text.starts_with(hub))
@@ -53,7 +53,7 @@ ModelNames::ModelNames(const hardware::Catalogue& catalogue) {
 std::optional<std::string> ModelNames::find(std::string_view name) const {
   std::string known = plain(name);
   auto found = ids_.find(known);
-  // What was trained further has the same shape.
+  // Fine-tuned models have the same shape.
   for (const std::string_view end : {"instruct", "hf"})
     if (found == ids_.end() && known.ends_with(end)) {
       known.resize(known.size() - end.size());

@@ -1,4 +1,4 @@
-// The names under which people know the models of the catalogue: ids, aliases, and repositories on Hugging Face.
+// The names of the models of the catalogue: ids, aliases, and repositories on Hugging Face.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,13 +12,13 @@ namespace assay::model {
 /// The id of a file of the catalogue: "llama-3-8b" of "models/llama-3-8b.toml".
 std::string model_id(std::string_view path);
 
-/// All names of a catalogue's models. Reading it once pays where many names are looked up.
+/// All names of a catalogue's models. Build it once to look up many names.
 class ModelNames {
  public:
   explicit ModelNames(const hardware::Catalogue& catalogue);
 
-  /// The id of the model that is called so. Upper and lower case do not matter, nor do spaces, dashes and underscores
-  /// other than between digits, nor does an "-Instruct" or "-hf" at the end: "LLAMA3_70B".
+  /// The id of the model with that name. Ignores case, spaces, dashes and underscores
+  /// except between digits, and an "-Instruct" or "-hf" at the end: "LLAMA3_70B".
   std::optional<std::string> find(std::string_view name) const;
 
  private:

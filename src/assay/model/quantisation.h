@@ -1,5 +1,5 @@
 // Which weights of a model are quantised, and how. Tools quantise the matrices of layers; norms, biases, routers,
-// tables and mostly the head stay as they are.
+// tables and usually the head are not quantised.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,19 +16,19 @@ struct Transformer;
 struct Quantisation {
   NumberFormat format = Dtype::bf16;
   std::uint16_t parts = 0;  ///< a bit per Part
-  bool products = false;    ///< activations are quantised, too: chips that multiply in the format do
+  bool products = false;    ///< activations are also quantised, for chips that multiply in the format
 
   bool has(Part part) const { return parts >> static_cast<int>(part) & 1u; }
   void add(Part part) { parts = static_cast<std::uint16_t>(parts | 1u << static_cast<int>(part)); }
   void remove(Part part) { parts = static_cast<std::uint16_t>(parts & ~(1u << static_cast<int>(part))); }
-  /// Of the parts, the matrices and tables alone.
+  /// Only the matrices and tables of the parts.
   bool covers(const Weight& weight) const;
 };
 
-/// What tools quantise unless told otherwise: the matrices of all layers but routers.
+/// The default of quantisation tools: the matrices of all layers except routers.
 Quantisation linear_layers(NumberFormat format);
 
-/// Bytes of all weights of a model, each in the format that it has.
+/// Bytes of all weights of a model, each in its own format.
 Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(const Weight&)>& format);
 
 /// "mxfp4 in experts", "fp8-128x128 in linear layers".

@@ -19,7 +19,7 @@ void LayerStack::add(const Layer& layer) {
 bool has_sandwich_norms(const Layer& layer) {
   const int blocks =
       (layer.attention || layer.state_space ? 1 : 0) + (layer.cross_attention ? 1 : 0) + (layer.feed_forward ? 1 : 0);
-  // The input from the token has one of its own.
+  // The token input has its own norm.
   const int norms = layer.norms - (layer.token_input > 0 ? 1 : 0);
   return blocks > 0 && norms == 2 * blocks && !layer.parallel;
 }

@@ -1,4 +1,4 @@
-// How the weights of a model are written down. Shared by weights.cpp and what lists the weights of one kind of block.
+// Helpers to list the weights of a model. Shared by weights.cpp and the lists of single kinds of blocks.
 #pragma once
 #include <initializer_list>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace assay::model {
 
-/// Collects weights; each call states a weight as it would stand in a listing.
+/// Collects weights; each call states a weight as it would appear in a listing.
 class WeightList {
  public:
   WeightList(std::vector<Weight>& out, Part part) : out_(&out), part_(part) {}
@@ -31,7 +31,7 @@ class WeightList {
   Part part_;
 };
 
-/// How far each token is mixed with the one before it, for each of so many uses.
+/// Weights that mix each token with the one before it, for each of several uses.
 inline void add_mix(const WeightList& list, std::string_view name, std::int64_t uses, std::int64_t width) {
   list.vector(name, {{LogicalDim::other, uses}, {LogicalDim::d_model, width}});
 }

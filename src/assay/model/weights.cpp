@@ -47,8 +47,8 @@ void add_compressed_queries(const WeightList& list, const Attention& a, std::int
 struct PoolNames {
   std::string_view keys, weights, places, norm;
 };
-/// What pools tokens to one key of `size`: keys and their weights (of either half of a window where these overlap), a
-/// weight for each place in the window, and a norm.
+/// Weights that pool tokens to one key of `size`: keys and their weights (for both halves of overlapping windows), a
+/// weight for each position in the window, and a norm.
 void add_pool(const WeightList& list, const Attention& a, std::int64_t width, std::int64_t size,
               const PoolNames& names) {
   const Weight::Size made{head_dim, (a.overlapping ? 2 : 1) * size};
@@ -61,7 +61,7 @@ void add_pool(const WeightList& list, const Attention& a, std::int64_t width, st
 void add_sparse_keys(const WeightList& list, const Attention& a, std::int64_t width) {
   if (a.compression > 0) add_pool(list, a, width, a.head_dim, {"W_pool", "W_pool_gate", "pool_places", "pool_norm"});
   if (a.index_heads == 0) return;
-  // Every device needs the sum over all heads of an index: no rule splits them.
+  // Every device needs the sum over all heads of an index, so no rule splits them.
   list.matrix("W_iq", {{rank, a.q_rank}, {other, a.index_heads}, {head_dim, a.index_dim}});
   list.matrix("W_iw", {{d_model, width}, {other, a.index_heads}});
   if (a.compression > 0) {
@@ -112,7 +112,7 @@ void add_attention(std::vector<Weight>& out, const Attention& a, std::int64_t wi
   add_qk_norms(list, a);
   add_sparse_keys(list, a, width);
   list.vector(a.sinks, "sinks", {{heads, a.heads}});
-  // Positions go through it, not tokens: no matrix in the sense of work per token.
+  // It multiplies positions, not tokens, so it does not count as work per token.
   WeightList(out, Part::positions)
       .vector(a.relative_projection, "W_rel", {{d_model, width}, {heads, a.heads}, {head_dim, a.head_dim}});
   WeightList(out, Part::positions)
@@ -173,8 +173,8 @@ void add_feed_forward(std::vector<Weight>& out, const FeedForward& f, std::int64
   if (f.receptance) list.matrix("W_receptance", {{d_model, width}, {LogicalDim::width, width}});
 }
 
-/// Several residual streams: for each block, weights that gather the streams to its input, spread its result over them
-/// and mix them, all from the streams themselves; one scale for each of the three.
+/// Several residual streams: for each block, weights that combine the streams into its input, spread its result over
+/// them and mix them, all computed from the streams themselves; one scale for each of the three.
 void add_streams(std::vector<Weight>& out, const Transformer& model) {
   if (model.streams == 1 || model.one_stream_works) return;
   const WeightList list(out, Part::streams);
@@ -184,8 +184,8 @@ void add_streams(std::vector<Weight>& out, const Transformer& model) {
   list.vector("mix_scale", {{other, 3}});
 }
 
-/// One stream works: before a layer all are predicted from all, by weights that the working one is multiplied to; after
-/// it, all are corrected by what the prediction missed, likewise.
+/// One stream is active: before a layer all streams are predicted from all, by weights computed from the active one;
+/// after it, all are corrected by the prediction error in the same way.
 void add_predicted_streams(std::vector<Weight>& out, const Transformer& model) {
   if (!model.one_stream_works) return;
   const WeightList list(out, Part::streams);
@@ -197,7 +197,7 @@ void add_predicted_streams(std::vector<Weight>& out, const Transformer& model) {
   list.vector("mix_scale", {{d_model, model.d_model}});
 }
 
-/// Two narrow matrices beside attention.
+/// Two narrow matrices in parallel with attention.
 void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width) {
   if (layer.bypass_rank == 0) return;
   const WeightList list(out, Part::attention);
@@ -206,8 +206,8 @@ void add_bypass(std::vector<Weight>& out, const Layer& layer, std::int64_t width
   list.vector("bypass_norm", {{d_model, width}});
 }
 
-/// Attention that reads twice the width, and a feed-forward block whose result a matrix of the layer's own takes on.
-/// Its own adapters stand behind the matrices that have them; gate and up share the first half of theirs.
+/// Attention that reads twice the width, and a feed-forward block whose result the layer's own matrix projects.
+/// The layer's own adapters follow the matrices they adapt; gate and up share the first half of theirs.
 void add_block_aside(std::vector<Weight>& out, const Transformer& model, const Layer& layer) {
   const Weight::Size made{d_model, model.d_model}, handed_on{rank, model.d_model};
   std::vector<Weight> weights;
@@ -238,7 +238,7 @@ void add_block_aside(std::vector<Weight>& out, const Transformer& model, const L
   WeightList(out, Part::attention).matrix("W_link", {handed_on, made});
 }
 
-/// Freezes weights; behind each matrix that has an adapter stand the two of it.
+/// Freezes weights; each adapted matrix is followed by the two of its adapter.
 void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
   std::vector<Weight> all;
   all.reserve(3 * weights.size());
@@ -248,7 +248,7 @@ void adapt(std::vector<Weight>& weights, const Adapters& adapters) {
     const bool feeds = weight.part == Part::mlp || weight.part == Part::shared_experts;
     if (!weight.matrix || !(feeds ? adapters.feed_forward : weight.part == Part::attention && adapters.attention))
       continue;
-    // A matrix to d_model takes all its other dimensions, any other one the first.
+    // A matrix to d_model takes all its other dimensions as input, any other matrix only the first.
     const int inputs = weight.dims[weight.rank - 1u].dim == d_model ? weight.rank - 1 : 1;
     const Weight::Size narrow{adapter, adapters.rank};
     Weight in{"lora_A", weight.part}, out{"lora_B", weight.part};
@@ -293,7 +293,7 @@ std::string shape_text(const Weight& weight) {
 std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer) {
   std::vector<Weight> out;
   out.reserve(24);
-  // One norm in front of each block, the rest behind it; in a parallel layer all norms come first.
+  // One norm before each block, the rest after it; in a parallel layer all norms come first.
   const bool sandwich = has_sandwich_norms(layer);
   int left = layer.norms;
   const auto norms = [&](int wanted) {

@@ -1,4 +1,4 @@
-// The weights of a model: each tensor with its dimensions. Parameters are counted, sharded and listed from here alone.
+// The weights of a model: each tensor with its dimensions. Counting, sharding and listing all start here.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace assay::model {
 
-/// What a dimension of a weight or an activation stands for. Sharding rules speak of these.
+/// The meaning of a dimension of a weight or an activation. Sharding rules refer to these.
 enum class LogicalDim : std::uint8_t {
   batch,
   sequence,
@@ -33,7 +33,7 @@ enum class LogicalDim : std::uint8_t {
   other
 };
 inline constexpr std::size_t logical_dims = 18;
-/// The letter it has in listings: B S T D N K H H F E C V R I Z P L.
+/// Its letter in listings: B S T D N K H H F E C V R I Z P L.
 std::string_view letter(LogicalDim dim);
 
 /// Which part of a model a weight belongs to.
@@ -63,11 +63,11 @@ struct Weight {
   std::array<Size, 4> dims{};
   std::uint8_t rank = 0;
   bool matrix = true;   ///< multiplies activations; else a bias, a scale or a table
-  bool trained = true;  ///< else it stays as it is, and has neither gradient nor optimizer state
+  bool trained = true;  ///< else frozen, with neither gradient nor optimizer state
   bool shared = false;  ///< all layers of its kind use the same one
 
   std::int64_t elements() const;
-  /// How many there are in that many layers of its kind.
+  /// Number of copies in that many layers of its kind.
   std::int64_t copies(std::int64_t layers) const { return shared ? std::min<std::int64_t>(layers, 1) : layers; }
   bool is_adapter() const { return dims[0].dim == LogicalDim::adapter || dims[rank - 1u].dim == LogicalDim::adapter; }
 };
@@ -77,7 +77,7 @@ std::string shape_text(const Weight& weight);
 
 /// The weights of one layer, in the order in which the layer uses them.
 std::vector<Weight> layer_weights(const Transformer& model, const Layer& layer);
-/// Embedding, positions, final norm and head: what stands outside of the layers. A tied head has no weight of its own.
+/// Embedding, positions, final norm and head: the weights outside the layers. A tied head has no weight of its own.
 std::vector<Weight> outer_weights(const Transformer& model);
 
 }  // namespace assay::model

@@ -18,7 +18,7 @@ PhysicalAxes physical_axes_of(const hardware::Cluster& cluster) {
 
 namespace {
 
-/// The first physical that is like this one.
+/// The first physical axis of the same kind as this one.
 std::size_t kind_of(const PhysicalAxes& physical_axes, const PhysicalAxis& physical) {
   const auto is_like = [&](const PhysicalAxis& other) { return physical.is_like(other); };
   return static_cast<std::size_t>(std::find_if(physical_axes.begin(), physical_axes.end(), is_like) -
@@ -28,7 +28,7 @@ std::size_t kind_of(const PhysicalAxes& physical_axes, const PhysicalAxis& physi
 }  // namespace
 
 std::vector<PhysicalAxes> physical_axis_orders(const PhysicalAxes& physical_axes) {
-  // Permutations of kinds: axes that are alike are not exchanged.
+  // Permutations of kinds: equivalent axes are not exchanged.
   std::vector<std::size_t> kinds;
   for (const PhysicalAxis& physical : physical_axes) kinds.push_back(kind_of(physical_axes, physical));
   const std::vector<std::size_t> first = kinds;
@@ -42,7 +42,7 @@ std::vector<PhysicalAxes> physical_axis_orders(const PhysicalAxes& physical_axes
       order.push_back(physical_axes[at++]);
     }
     orders.push_back(order);
-    std::next_permutation(kinds.begin(), kinds.end());  // begins again behind the last
+    std::next_permutation(kinds.begin(), kinds.end());  // wraps to the first permutation after the last
   } while (kinds != first);
   return orders;
 }
@@ -72,7 +72,7 @@ std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips) {
 
 namespace {
 
-/// What tells the links of axes apart.
+/// A key that distinguishes the links of axes.
 using Links = FixedList<std::uint32_t, program::max_mesh_axes + 4 * (program::max_mesh_axes + max_torus_axes)>;
 
 struct Before {
@@ -81,7 +81,7 @@ struct Before {
   }
 };
 
-/// Goes through the orders of some axes from the innermost outwards.
+/// Enumerates the orders of some axes, from the innermost outwards.
 class Orders {
  public:
   Orders(std::span<const std::int64_t> sizes, const hardware::Cluster& cluster) : sizes_(sizes), cluster_(cluster) {
@@ -105,21 +105,21 @@ class Orders {
   }
 
  private:
-  /// The first `at` axes lie inside, on a stretch of `stride` chips.
+  /// The first `at` axes are placed innermost, over `stride` consecutive chips.
   void stretch(std::size_t at, std::int64_t stride) {
     if (at == laid_.size()) return take(within_);
     for (std::size_t i = at; i < laid_.size(); ++i) {
       std::rotate(laid_.begin() + at, laid_.begin() + i, laid_.begin() + i + 1);
       const std::size_t axis = laid_[at];
       for (std::size_t l = 0; l < lower_levels().size(); ++l) within(axis, l) = devices_at(axis, stride, l);
-      // Where two neighbours may change places and nothing else, the one that comes first in the mesh lies outside.
+      // If two neighbours can swap without changing anything else, keep the one that comes first in the mesh outside.
       if (at == 0 || axis < laid_[at - 1] || !may_swap(laid_[at - 1], axis, stride))
         stretch(at + 1, stride * sizes_[axis]);
       std::rotate(laid_.begin() + at, laid_.begin() + at + 1, laid_.begin() + i + 1);
     }
   }
 
-  /// The highest one holds all devices of every axis.
+  /// All levels but the highest, which holds all devices of every axis.
   std::span<const hardware::Level> lower_levels() const {
     return std::span(cluster_.levels).first(cluster_.levels.empty() ? 0 : cluster_.levels.size() - 1);
   }
@@ -128,7 +128,7 @@ class Orders {
   }
   std::uint32_t& within(std::size_t axis, std::size_t level) { return within_[axis * lower_levels().size() + level]; }
 
-  /// Of neighbours that lie on the stretch, the outer one from `stride` on.
+  /// Whether two neighbouring axes can swap; the outer one starts at `stride`.
   bool may_swap(std::size_t inner, std::size_t outer, std::int64_t stride) {
     const std::int64_t below = stride / sizes_[inner];
     for (std::size_t l = 0; l < lower_levels().size(); ++l)
@@ -151,12 +151,12 @@ class Orders {
     }
   }
 
-  /// Torus axes that are alike are numbered as mesh axes come to them.
+  /// Equivalent torus axes are numbered in the order in which mesh axes use them.
   Links ground_links() const {
     Links links;
     std::array<std::uint32_t, max_torus_axes + 1> number{}, numbers{};  // by axis, by kind
     for (const AxisParts& parts : parts_) {
-      std::vector<AxisPart> sorted(parts.begin(), parts.end());  // those of one mesh axis have no order
+      std::vector<AxisPart> sorted(parts.begin(), parts.end());  // the parts of one mesh axis are unordered
       std::sort(sorted.begin(), sorted.end(), [&](const AxisPart& a, const AxisPart& b) {
         return std::tuple(kinds_[a.axis], a.size, a.stride) < std::tuple(kinds_[b.axis], b.size, b.stride);
       });

@@ -1,5 +1,5 @@
 // Layouts of a mesh on a cluster: the order of the mesh axes, and on a torus the order of the physical axes that they
-// fill. Of layouts that give every mesh axis the same links, one is kept.
+// fill. Only one of several layouts that give every mesh axis the same links is kept.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -44,22 +44,22 @@ std::vector<PhysicalAxes> physical_axis_orders(const PhysicalAxes& physical_axes
 
 using AxisParts = FixedList<AxisPart, max_torus_axes + 1>;
 
-/// Lays mesh axes, innermost first, along the physical_axes, the last one innermost. Where one ends inside of the
-/// other, the rest goes on; sizes must divide. Refers to the physical_axes.
+/// Places mesh axes, innermost first, along the physical_axes, the last one innermost. Where one ends inside the
+/// other, the rest continues; sizes must divide. Keeps a reference to the physical_axes.
 class AxisFilling {
  public:
   explicit AxisFilling(const PhysicalAxes& physical_axes)
       : physical_axes_(&physical_axes), next_(physical_axes.size()) {}
-  /// The parts of the next mesh axis, outermost first; nothing where it would leave a hole.
+  /// The parts of the next mesh axis, outermost first; empty if it would leave a hole.
   std::optional<AxisParts> lay(std::int64_t size);
 
  private:
   const PhysicalAxes* physical_axes_;
   std::size_t next_;
-  std::int64_t room_ = 1, stride_ = 1;  ///< left on the current physical, and what lies inside
+  std::int64_t room_ = 1, stride_ = 1;  ///< left on the current physical axis, and chips already placed inside
 };
 
-/// Of an axis on a switched network: its devices in one unit of so many chips.
+/// The devices of an axis in one unit of a given number of chips, on a switched network.
 std::int64_t devices_within(const AxisPart& part, std::int64_t unit_chips);
 
 }  // namespace assay::network

@@ -10,7 +10,7 @@
 namespace assay::network {
 namespace {
 
-/// The chance that none of `drawn` of `all` things, drawn without putting back, is among `marked` ones.
+/// The probability that none of `drawn` out of `all` items, drawn without replacement, is among the `marked` ones.
 double none_drawn(double all, double marked, double drawn) {
   double chance = 1.0;
   for (double i = 0.0; i < drawn; ++i) chance *= std::max(0.0, all - marked - i) / std::max(1.0, all - i);
@@ -27,11 +27,11 @@ double choose(double n, double k) {
 
 double Routing::sent_share(double children) const {
   if (copies <= 1.0) return 1.0;
-  const double open = experts * picked / groups;  // experts in the groups that were picked
-  double touched = 0.0;                           // the chance that a child holds one of them
+  const double open = experts * picked / groups;  // experts in the selected groups
+  double touched = 0.0;                           // the probability that a child holds one of them
   if (children >= groups) {
     touched = picked / groups * (1.0 - none_drawn(open, experts / children, copies));
-  } else {  // several groups lie in a child; so many of them are picked
+  } else {  // a child holds several groups; count how many of them are selected
     const double own = groups / children;
     for (double j = 1.0; j <= std::min(own, picked); ++j)
       touched += choose(own, j) * choose(groups - own, picked - j) / choose(groups, picked) *
@@ -142,13 +142,13 @@ Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::
     for (const AxisPart& part : parts)
       add_axis_parts(group, cluster.torus->axes[part.axis].size, cluster.torus->axes[part.axis].ring, &part, 1);
     if (slices) {
-      // Alone, the links of all that hold other shards work for one copy; with torus axes, each group is on its own.
+      // Without torus axes, links of all devices with other shards serve one copy; with them, each group is separate.
       const bool alone = group.axes.empty();
       if (alone) group.inner = std::max(inner, 1.0);
       group.levels.push_back({static_cast<double>(cluster.slices), alone ? group.inner : group.devices,
                               cluster.levels.front().chip_bandwidth, false, 0});
       group.devices *= static_cast<double>(cluster.slices);
-      if (alone) group.hop_latency = Seconds(0);  // the catalogue has none for the data-centre network
+      if (alone) group.hop_latency = Seconds(0);  // the catalogue has no latency for the data-centre network
     }
     return group;
   }

@@ -1,4 +1,4 @@
-// The links that a collective may use. Allocates nothing, so that a search can cost millions of them; names and sources
+// The links that a collective may use. Allocates nothing, so a search can cost millions of groups; names and sources
 // are in CollectiveLabels.
 #pragma once
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace assay::network {
 template <class T, std::size_t N>
 class FixedList {
  public:
-  static_assert(std::is_trivially_copyable_v<T>);  // unused places need neither construction nor copying
+  static_assert(std::is_trivially_copyable_v<T>);  // unused slots need neither construction nor copying
 
   constexpr FixedList() {}
   constexpr FixedList(const FixedList& other) { *this = other; }
@@ -57,18 +57,18 @@ class FixedList {
 inline constexpr std::size_t max_torus_axes = 6;
 inline constexpr std::size_t max_tree_levels = 8;
 
-/// Each token goes to several experts, all equally likely; some models first choose groups of experts.
+/// Each token goes to several experts, all equally likely; some models first select groups of experts.
 struct Routing {
   double copies = 1, experts = 1, groups = 1, picked = 1;
 
-  /// Share of the copies that enter a level's children: experts of a token in the same child need only one.
+  /// Share of the copies that enter a level's children: a token's experts in the same child need only one copy.
   double sent_share(double children) const;
 };
 
-/// Some axes of a torus, or the levels of a tree that are crossed; both where a collective spans slices.
+/// Some axes of a torus, or the levels of a tree that are crossed; both if a collective spans slices.
 struct CollectiveGroup {
-  /// `share` groups interleave along the axis and use the same links: each has 1/share of their bandwidth, and its
-  /// members are that many links apart. 1 for whole axes and for neighbours.
+  /// `share` groups interleave along the axis and use the same links: each gets 1/share of their bandwidth, and its
+  /// members are `share` links apart. 1 for whole axes and for neighbours.
   struct TorusAxis {
     double size = 1;
     bool ring = false;
@@ -78,17 +78,17 @@ struct CollectiveGroup {
     double groups = 1;  ///< participants at this level that hold different shards
     double lanes = 1;   ///< chips whose links work in parallel for one copy of the array
     BytesPerSecond chip_bandwidth;
-    bool reduces = false;    ///< the switches add
+    bool reduces = false;    ///< the switches reduce
     std::uint8_t level = 0;  ///< of the cluster
   };
   FixedList<TorusAxis, max_torus_axes> axes;
   FixedList<TreeLevel, max_tree_levels> levels;
   BytesPerSecond link;
   Seconds hop_latency;   ///< of a torus link, or of a switch
-  double devices = 1;    ///< that take part in one collective
+  double devices = 1;    ///< in one collective
   bool one_way = false;  ///< rings carry data in one direction only
   double inner = 1;      ///< devices that hold other shards of the same array
-  double imbalance = 1;  ///< of a ragged all-to-all: bytes of the busiest device over the mean
+  double imbalance = 1;  ///< of a ragged all-to-all: bytes received by the busiest device over the mean
   Routing routing;       ///< of an all-to-all
 
   bool torus() const { return levels.empty(); }
@@ -123,7 +123,7 @@ void add_axis_parts(CollectiveGroup& group, std::int64_t axis_size, bool ring, c
 Result<CollectiveGroup> bare_group(const hardware::Cluster& cluster, std::string_view where);
 
 /// The group of a cluster for torus axes by name, X, Y=4 (four neighbours), Y=4:2 (every second chip), `slices`; or
-/// nothing for all chips of a slice. `inner` devices hold other shards of the array and lie closer together than the
+/// nothing for all chips of a slice. `inner` devices hold other shards of the array and are closer together than the
 /// group (switched networks).
 Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::vector<std::string>& axes, double inner,
                                    std::string_view where);

@@ -10,7 +10,7 @@
 namespace assay::network {
 namespace {
 
-/// The axis is closed and both of its directions are used.
+/// The axis is a ring and both of its directions are used.
 bool both_ways(const CollectiveGroup& group, const CollectiveGroup::TorusAxis& axis) {
   return axis.ring && !group.one_way;
 }
@@ -26,14 +26,14 @@ double torus_chips(const CollectiveGroup& group) {
   return n;
 }
 
-/// One-way link bandwidths that feed one chip at the narrowest place: both directions of a ring, one end of a line.
+/// Number of one-way links that feed one chip at the bottleneck: both directions of a ring, one end of a line.
 double ports(const CollectiveGroup& group) {
   double n = 0;
   for (const auto& axis : group.axes) n += (both_ways(group, axis) ? 2.0 : 1.0) / axis.share;
   return n;
 }
 
-/// The most groups that use a link at once.
+/// The largest number of groups that share a link.
 double most_share(const CollectiveGroup& group) {
   double share = 1;
   for (const auto& axis : group.axes) share = std::max(share, axis.share);
@@ -44,13 +44,13 @@ bool in_network(CollectiveKind kind, const CollectiveGroup::TreeLevel& level) {
   return level.reduces && facts(kind).switches_can_add;
 }
 
-/// What each device but the busiest receives, over the mean.
+/// Bytes received by each device except the busiest, over the mean.
 double others_receive(const CollectiveGroup& group) {
   return group.devices > 1.0 ? 1.0 - (group.imbalance - 1.0) / (group.devices - 1.0) : 1.0;
 }
 
-/// Share of the array that a chip of a torus receives over its ports. A closed ring takes floor(n/2) hops of a shard
-/// both ways, which for an even ring is as if the whole array moved; on a line, or one way round, all but the own shard
+/// Share of the array that a chip of a torus receives over its ports. A ring moves a shard floor(n/2) hops both ways,
+/// which on an even ring amounts to the whole array; on a line, or in one direction, all but the chip's own shard
 /// arrive.
 double torus_share(const CollectiveGroup& group) {
   const double n = torus_chips(group);
@@ -66,14 +66,14 @@ struct Terms {
   Time<N> exact, approximate;
 };
 
-/// Share of the array over the busiest link of an axis in a ragged all-to-all: what all receive alike, and what the
-/// busiest chip receives beyond, over the links of its own line. Pieces travel axis by axis, in all rotations of the
-/// order, so that those which come along an axis last have been joined by all of the axes before. On a line the busiest
-/// chip is at the end, and the worst link k from it carries (m - k) (k alike + beyond).
+/// Share of the array over the busiest link of an axis in a ragged all-to-all: the part that all receive equally, plus
+/// the busiest chip's excess, over the links of its own line. Pieces travel axis by axis, in all rotations of the
+/// order, so pieces that take an axis last arrive merged from all earlier axes. On a line the busiest chip is at the
+/// end, and the worst link, k from it, carries (m - k) (k alike + beyond).
 double ragged_share(const CollectiveGroup& group, std::size_t axis) {
   const double chips = torus_chips(group), m = group.axes[axis].size, alike = others_receive(group);
   const std::size_t k = group.axes.size();
-  double joined = 0;  // pieces that come together along the axes before, mean over the rotations
+  double joined = 0;  // pieces merged along the earlier axes, mean over the rotations
   for (std::size_t first = 0; first < k; ++first) {
     double before = 1;
     for (std::size_t i = first; i % k != axis; ++i) before *= group.axes[i % k].size;
@@ -88,12 +88,12 @@ double ragged_share(const CollectiveGroup& group, std::size_t axis) {
   return (m - place) * (place * alike * lines + beyond) / pieces;
 }
 
-/// All-to-all on a torus: the worst axis.
+/// All-to-all on a torus: the busiest axis.
 template <class N, class Array, class Link>
 Terms<N> exchange_terms(const N& num, CollectiveKind kind, const Array& array, const Link& link,
                         const CollectiveGroup& group) {
   // Half of each half's bytes cross the middle of an axis, a quarter of the array each way.
-  // One way round, a piece takes (n - 1) / 2 hops on average, so a link carries (n - 1) / 2n of the array.
+  // In one direction, a piece takes (n - 1) / 2 hops on average, so a link carries (n - 1) / 2n of the array.
   std::optional<Time<N>> worst, rough;
   const double chips = torus_chips(group);
   for (std::size_t i = 0; i < group.axes.size(); ++i) {
@@ -144,7 +144,7 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
           num.named("approximate", num.given("whole array", 1.0, "n large") * whole)};
 }
 
-/// Share of the array that crosses into one child of a level, all passes counted, and the same for many participants.
+/// Share of the array that crosses into one child of a level, over all passes, and its limit for many participants.
 struct Crossing {
   double exact, many;
 };
@@ -152,7 +152,7 @@ struct Crossing {
 Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
   if (is_exchange(kind)) {
     const double part = level.lanes / (group.devices * group.inner);  // of the array below one child
-    // The busiest chip's own port is the narrowest place: what comes for it does not come by other chips' ports.
+    // The busiest chip's own port is the bottleneck: its data cannot use other chips' ports.
     const double more = kind == CollectiveKind::ragged_all_to_all ? group.imbalance : 1.0;
     const double once = group.routing.sent_share(1.0 / part);
     return {part * (1.0 - part) * more * once, part * more * once};
@@ -196,7 +196,7 @@ Terms<N> all_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collect
   if (group.torus()) return torus_terms(num, kind, bytes, group, labels);
   const Terms<N> tree = tree_terms(num, kind, bytes, group, labels);
   if (!group.mixed()) return tree;
-  // Within and between slices at once, shard by shard.
+  // Within and between slices concurrently, shard by shard.
   const Terms<N> torus = torus_terms(num, kind, bytes, group, labels);
   return {num.named("bandwidth", max(num.named("slice", torus.exact), num.named("between slices", tree.exact))),
           num.named("approximate", max(torus.approximate, tree.approximate))};
@@ -221,7 +221,7 @@ Result<CollectiveKind> parse_collective(std::string_view text, std::string_view 
 double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
   if (kind == CollectiveKind::permute) return most_share(group);
   double hops = 0.0;
-  if (group.torus() || group.mixed()) {  // the network between slices has no latency in the catalogue
+  if (group.torus() || group.mixed()) {  // the catalogue has no latency for the network between slices
     for (const auto& axis : group.axes)
       hops += (both_ways(group, axis) ? std::floor(axis.size / 2.0) : axis.size - 1.0) * axis.share;
     return hops * facts(kind).passes;

@@ -1,4 +1,4 @@
-// What collectives cost on tori and switched networks, in closed form. docs/collectives.md derives them.
+// The cost of collectives on tori and switched networks, in closed form. docs/collectives.md derives them.
 // Bandwidth and latency are bounds of ideal hardware: lower = the larger of both, upper = their sum.
 // Formulas are written once over a number policy; costing under Plain does not allocate.
 #pragma once
@@ -24,12 +24,12 @@ enum class CollectiveKind {
   permute,
   broadcast,
   reduce,
-  point_to_point,     ///< from one device to the one farthest from it, over one path
+  point_to_point,     ///< from one device to the farthest one, over one path
   ragged_all_to_all,  ///< devices receive different amounts; see CollectiveGroup::imbalance
 };
 inline constexpr std::size_t collective_kinds = 9;
 
-/// Who sends to whom.
+/// The communication pattern.
 enum class CollectivePattern {
   sharded,     ///< each device holds a shard before, after, or in between
   exchange,    ///< each pair of devices has a piece of its own
@@ -37,7 +37,7 @@ enum class CollectivePattern {
   rooted,      ///< one device sends or receives the whole array
 };
 
-/// What is true of a kind of collective on every network.
+/// Properties of a kind of collective on every network.
 struct CollectiveFacts {
   CollectiveKind kind;
   std::string_view name;  ///< in requests and answers
@@ -75,7 +75,7 @@ struct CollectiveCost {
   typename N::template Number<Dim{.sec = 1}> approximate;  ///< bandwidth term without (n - 1) / n: the rule of thumb
 };
 
-/// Cost of a collective on an array of `bytes` in all, as one group sees it: what is gathered, reduced or exchanged.
+/// Cost of a collective on an array of `bytes` in total, as one group sees it: what is gathered, reduced or exchanged.
 /// Labels are for Traced; without them sources stay empty.
 template <class N>
 CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
@@ -95,28 +95,28 @@ std::array<CollectiveLine, collective_kinds> collective_lines(const CollectiveGr
 
 /// Hops of the longest chain.
 double collective_hops(CollectiveKind kind, const CollectiveGroup& group);
-/// Share of the array that crosses into one child of a level of a tree, all passes counted.
+/// Share of the array that crosses into one child of a level of a tree, over all passes.
 double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);
-/// Chips whose links into a child of a level work for one copy of the array.
+/// Chips whose links into a child of a level serve one copy of the array.
 double lanes_used(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);
-/// What one level of a tree carries in a collective.
+/// The traffic of a collective at one level of a tree.
 struct LevelTraffic {
   std::uint8_t level = 0;  ///< of the cluster
   double groups = 1;       ///< children that hold different shards
   double lanes = 1;        ///< chips whose links work in parallel for one copy
   BytesPerSecond stream;   ///< of all lanes, one way
-  Bytes into_child;        ///< all passes counted
+  Bytes into_child;        ///< over all passes
   Seconds time;
-  bool reduces = false;  ///< the switches add
+  bool reduces = false;  ///< the switches reduce
 };
-/// Of the levels that are crossed, from the chip upwards.
+/// For the levels that are crossed, from the chip upwards.
 std::vector<LevelTraffic> level_traffic(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group);
-/// The same group with switches that do not add.
+/// The same group without in-network reduction.
 CollectiveGroup without_in_network_reduction(CollectiveGroup group);
 
 /// Bytes over the busiest link of one chip, one way.
 Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group);
-/// How it is done: "bidirectional ring", "line", "axes in parallel", "tree", "in-network reduction".
+/// The algorithm: "bidirectional ring", "line", "axes in parallel", "tree", "in-network reduction".
 std::string algorithm(CollectiveKind kind, const CollectiveGroup& group);
 
 }  // namespace assay::network

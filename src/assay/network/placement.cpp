@@ -13,7 +13,7 @@ namespace {
 
 using Parts = std::vector<AxisParts>;  ///< by mesh axis
 
-/// Every mesh axis from `at` on gets whole physical axes; earlier ones first, so that equal sizes stay in order.
+/// Assigns whole physical axes to every mesh axis from `at` on; earlier ones first, so that equal sizes stay in order.
 bool whole_axes(const program::Mesh& mesh, const PhysicalAxes& physical, std::size_t at, unsigned used, Parts& parts) {
   if (at == mesh.axes.size()) return used + 1 == 1u << physical.size();
   const std::int64_t size = mesh.axes[at].size;
@@ -36,7 +36,7 @@ bool whole_axes(const program::Mesh& mesh, const PhysicalAxes& physical, std::si
   return false;
 }
 
-/// Along the physical_axes in the given order. Returns the mesh axis that does not fit.
+/// Places mesh axes along the physical_axes in the given order. Returns the mesh axis that does not fit.
 std::optional<std::size_t> in_sequence(const program::Mesh& mesh, const PhysicalAxes& physical_axes, Parts& parts) {
   AxisFilling filling(physical_axes);
   for (std::size_t i = mesh.axes.size(); i-- > 0;) {
@@ -66,7 +66,7 @@ Result<Parts> torus_parts(const program::Mesh& mesh, const hardware::Cluster& cl
   const std::vector<PhysicalAxes> orders = physical_axis_orders(physical);
   const auto misfit = in_sequence(mesh, orders[torus_order == 0 ? 0 : torus_order - 1], parts);
   if (!misfit) return parts;
-  // In another order of the torus axes a product may fit that does not fit in this one; the slices stay outermost.
+  // A product that does not fit in this order of the torus axes may fit in another; the slices stay outermost.
   if (torus_order == 0)
     for (const PhysicalAxes& order : orders)
       if ((cluster.slices == 1 || order[0].axis == PhysicalAxis::slices) && !in_sequence(mesh, order, parts))
@@ -134,11 +134,11 @@ void add_levels(CollectiveGroup& group, const TreeLevels& levels, const std::arr
   if (group.levels.empty()) group.levels.push_back({1.0, 1.0, BytesPerSecond(1.0), false, 0});
 }
 
-/// Joins as many slices as `between`.
+/// Joins `between` slices.
 void add_slices(CollectiveGroup& group, double between, const CollectiveGroup::TreeLevel& network) {
   if (between <= 1.0) return;
   group.levels.push_back({between, group.devices, network.chip_bandwidth, false, 0});
-  if (group.axes.empty()) group.hop_latency = Seconds(0);  // the catalogue has none for the data-centre network
+  if (group.axes.empty()) group.hop_latency = Seconds(0);  // the catalogue has no latency for the data-centre network
   group.devices *= between;
 }
 
@@ -148,7 +148,7 @@ CollectiveGroup Placement::group(program::AxisSet axes) const {
   CollectiveGroup group = bare_;
   group.levels = {};
   if (torus_.empty()) {
-    // Members below one unit of a level; units that the axes do not divide count as if members lay in whole groups.
+    // Members below one unit of a level; if the axes do not divide a unit, members count as if in whole groups.
     std::array<double, max_tree_levels> members;
     members.fill(1.0);
     for (std::size_t l = 0; l < bare_.levels.size(); ++l) {
@@ -181,7 +181,7 @@ CollectiveGroup Placement::group(program::AxisSet axes) const {
 
 namespace {
 
-/// Goes through the ways in which the devices of a group may lie in the units of a cluster.
+/// Enumerates the ways to place the devices of a group in the units of a cluster.
 class Densest {
  public:
   Densest(const hardware::Cluster& cluster, const CollectiveGroup& bare, const TreeLevels& levels)
@@ -198,7 +198,7 @@ class Densest {
   }
 
  private:
-  /// So many of the group's devices lie in a unit of the level `at`; the highest holds all.
+  /// Chooses how many of the group's devices are in a unit of the level `at`; the highest level holds all.
   void nest(std::size_t at, std::int64_t devices) {
     if (at + 1 >= levels_.size()) {
       members_[at] = static_cast<double>(devices);
@@ -216,7 +216,7 @@ class Densest {
       }
   }
 
-  /// A torus axis is best used by chips side by side that close the ring.
+  /// A torus axis is used best by adjacent chips that close the ring.
   void fill(std::size_t at, std::int64_t left, std::int64_t between, const CollectiveGroup& group) {
     if (at == physical_axes_.size()) {
       if (left > 1) return;
@@ -335,7 +335,7 @@ plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
   for (program::AxisSet axes = 1; axes < program::axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
     for (plan::StepKind kind : {plan::StepKind::all_gather, plan::StepKind::all_to_all, plan::StepKind::permute,
                                 plan::StepKind::reduce_scatter, plan::StepKind::all_reduce}) {
-      // The bandwidth term is proportional to the bytes, so one byte tells the rate.
+      // The bandwidth term is proportional to the bytes, so one byte gives the rate.
       const CollectiveCost<Plain> one = step_cost(placement, mesh, kind, axes, 1_B);
       prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
     }

@@ -1,4 +1,4 @@
-// How mesh axes map to a cluster, and so over which links their collectives run.
+// How mesh axes map to a cluster, and therefore which links their collectives use.
 // A mesh axis is a product of parts of physical axes: whole torus axes, a part of one, the slices of the data-centre
 // network, or consecutive chips of a switched cluster, where the last mesh axis maps to adjacent ranks.
 #pragma once
@@ -23,14 +23,14 @@ class Placement {
   static constexpr std::size_t slices = PhysicalAxis::slices;  ///< in place of a torus axis
 
   /// Maps axes in order, the first one outermost. On a torus, whole axes are preferred, then parts whose sizes divide;
-  /// the error says why nothing fits. `torus_order` is that of an AxisLayout.
+  /// the error says why nothing fits. For `torus_order` see AxisLayout.
   static Result<Placement> make(const program::Mesh& mesh, const hardware::Cluster& cluster, std::string_view where,
                                 std::size_t torus_order = 0);
 
   /// Maps axes of other sizes to the same switched cluster, the first one outermost.
   void stretch(std::span<const std::int64_t> sizes);
 
-  /// The links of a collective over a set of mesh axes; all lines of these axes run it at once.
+  /// The links of a collective over a set of mesh axes; all lines of these axes run it concurrently.
   CollectiveGroup group(program::AxisSet axes) const;
   /// The parts that a mesh axis maps to, outermost first; on a switched cluster one part of axis 0.
   const AxisParts& parts(int axis) const { return parts_[static_cast<std::size_t>(axis)]; }
@@ -40,7 +40,7 @@ class Placement {
  private:
   std::array<AxisParts, program::max_mesh_axes> parts_;
   std::size_t mesh_axes_ = 0;
-  CollectiveGroup bare_;  ///< its levels are those of the cluster
+  CollectiveGroup bare_;  ///< has the cluster's levels
   struct Physical {
     std::int64_t size = 1;
     bool ring = false;
@@ -57,14 +57,14 @@ Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& clu
 std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster);
 
 CollectiveKind collective_of(plan::StepKind kind);
-/// Of a collective step of a program.
+/// The kind of a program's collective step.
 CollectiveKind collective_of(program::Op op);
 /// Bytes of the array that one group of a collective step sees, as collective_cost counts them.
 Bytes array_bytes(const program::Program& program, const program::Step& step);
-/// What one step of a plan costs, from the bytes a device holds before it.
+/// The cost of one step of a plan, from the bytes a device holds before it.
 CollectiveCost<Plain> step_cost(const Placement& placement, const program::Mesh& mesh, plan::StepKind kind,
                                 program::AxisSet axes, Bytes local);
-/// The planner's prices in seconds; with the chip's rate, arithmetic counts against communication.
+/// The planner's costs in seconds; with the chip's rate, arithmetic is traded against communication.
 plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
                          const std::optional<FlopsPerSecond>& peak);
 

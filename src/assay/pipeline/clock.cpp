@@ -15,7 +15,7 @@ std::int64_t period_of(const PipelineShape& shape) {
 /// The fewest microbatches with two whole periods between the first weight gradients and the last forwards.
 std::int64_t with_periods(const PipelineShape& shape) { return 4 * shape.stages + 2 * period_of(shape); }
 
-/// All forwards, then all backwards: each kind goes through the stages as fast as the slowest of those that it passes.
+/// All forwards, then all backwards: each kind moves at the pace of the slowest stage that it passes.
 double gpipe_interval(const PipelineInput& input) {
   const auto stages = static_cast<std::size_t>(input.shape.stages);
   const auto others = static_cast<double>(input.shape.microbatches - 1);

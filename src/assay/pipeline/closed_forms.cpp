@@ -7,7 +7,7 @@ namespace assay::pipeline {
 namespace {
 
 /// Sizes and times as plain numbers: p stages, m microbatches, F, B and W of a whole stage, a hop c. A step is the work
-/// of one stage and what it waits: for the work of others, less what it does itself meanwhile.
+/// of one stage plus its waiting time: the work of others, less what the stage does itself meanwhile.
 struct Sizes {
   double p, m, f, b, w, c;
   double k() const { return p - 1; }               // hops from the first stage to the last
@@ -29,7 +29,7 @@ PipelineForm gpipe_form(const Sizes& s) {
   return form(s, wait, wait, true);
 }
 
-/// In the steady state p microbatches in flight share a round trip of 2(p-1) hops, so hops cost time with every one.
+/// In the steady state p microbatches in flight share a round trip of 2(p-1) hops, so every microbatch pays for hops.
 PipelineForm one_f_one_b_form(const Sizes& s) {
   const double hops = s.p > 1 ? s.k() + turns(s.p, s.m) : 0.0;
   const double wait = s.path(s.k(), s.k(), s.k()) + 2 * hops * s.c;
@@ -152,7 +152,7 @@ PipelineForm dualpipe_form(const Sizes& s, double saving) {
   const bool exact = (s.c == 0 || saved == 0) && hops_are_short(s, 1);
   const auto wait = [&](double c) {
     if (h == 0) return (s.m / 2 + 1) * c - pairs;
-    // A pair sends and receives as one, so hops are not hidden: the path turns as that of 1f1b does.
+    // A pair sends and receives as one, so hops are not hidden: the path turns as in 1f1b.
     const double more = (s.m - 2 * s.p) / 2, kept = more >= 2 ? 1 + std::floor((more - 2) / (s.p / 2)) : 0.0;
     return std::max(s.path(2 * h, 0, 0), s.path(h - 1, h, 0) + h * c) + std::max(0.0, s.path(0, h, -h) + h * c) +
            (6 * h + 2 + 2 * more - kept) * c - pairs;

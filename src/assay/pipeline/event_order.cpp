@@ -12,7 +12,7 @@ namespace {
 using Work = PipelineWork;
 
 /// Chunks of stages as nodes, numbered in the order in which microbatches pass: dualpipe's second direction follows the
-/// first, with no way from one to the other.
+/// first, with no connection between them.
 class Nodes {
  public:
   explicit Nodes(const PipelineShape& shape)

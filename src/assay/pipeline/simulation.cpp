@@ -45,7 +45,7 @@ struct Lane {
   std::size_t stage = 0;
   StageOrder order;
   std::size_t next = 0;  ///< of `order`
-  int pair_step = 0;     ///< of the three of a pair that are next
+  int pair_step = 0;     ///< the next of the three operations of a pair
   double free = 0.0, first = -1.0, compute = 0.0;
   std::vector<PipelineEvent> events;
 
@@ -54,7 +54,7 @@ struct Lane {
                       Seconds(end), paired});
   }
 
-  /// The next of the order, which took that long.
+  /// Records the next operation of the order, which took that long.
   void record_next(const PipelineShape& shape, const EventTimes& times, double start, EventTimes::Duration taken) {
     const PipelineOperation& operation = order[next];
     const double end = start + taken.work;

@@ -87,8 +87,8 @@ struct PipelineResult {
   std::vector<PipelineEvent> events;  ///< stage by stage, each in order of time; empty if not asked for
 };
 
-/// Runs the step. Errors are those of check_pipeline, lists of the wrong length, negative times and steps too large to
-/// simulate (16 Mi operations).
+/// Runs the step. Fails where check_pipeline does, and on lists of the wrong length, negative times and steps too large
+/// to simulate (16 Mi operations).
 Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_events = true);
 
 }  // namespace assay::pipeline

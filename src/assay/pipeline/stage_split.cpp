@@ -6,11 +6,11 @@ namespace assay::pipeline {
 
 namespace {
 
-/// Lengths of the runs of layers in model order: `chunks` a stage, the first ones of all stages before the second ones,
-/// or folded two, the second ones from the last stage back. Stages with one layer more lie in the middle, or folded at
-/// the far end: the ends also hold the embedding and the head. Where the layers of a stage do not divide, its last runs
-/// have one more, as all stages are at them at about the same time and the head comes then, too; but not the last run
-/// of all, which ends with the head.
+/// Lengths of the runs of layers in model order: `chunks` per stage, the first runs of all stages before the second
+/// runs; or two per stage if folded, the second runs from the last stage back. Stages with one more layer are in the
+/// middle, or at the far end if folded, since the ends also hold the embedding and the head. If the layers of a stage
+/// do not divide evenly, its last runs have one more: all stages reach them at about the same time, when the head runs,
+/// too. The very last run does not, because it ends with the head.
 std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std::int64_t chunks, bool folded) {
   const std::int64_t extra = layers % stages, low = folded ? stages - extra : (stages - extra) / 2;
   const auto layers_of = [&](std::int64_t s) { return layers / stages + (s >= low && s < low + extra ? 1 : 0); };
@@ -29,7 +29,7 @@ std::vector<std::int64_t> runs_of(std::int64_t layers, std::int64_t stages, std:
   return runs;
 }
 
-/// Runs of layers on `stages` stages, each where `stage_of` says, and mirrored also as far from the other end.
+/// Runs of layers on `stages` stages, placed by `stage_of`; if mirrored, also at the same distance from the other end.
 template <class F>
 StageSplit laid(const model::Transformer& model, std::int64_t stages, const std::vector<std::int64_t>& runs,
                 StageLayout layout, F&& stage_of) {

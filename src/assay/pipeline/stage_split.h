@@ -13,7 +13,7 @@ struct StageSplit {
   struct Part {
     std::array<std::int16_t, model::max_layer_kinds> layers{};  ///< by kind
     std::array<std::int16_t, model::max_layer_kinds>
-        leading{};                     ///< of them, those of the first of two runs, where folded
+        leading{};                     ///< of these, layers in the first of two runs, if folded
     std::int16_t stages = 0;           ///< number of stages like this
     std::int16_t at = 0, to = 0;       ///< the first and the last of them
     bool first = false, last = false;  ///< holds the embedding, the head

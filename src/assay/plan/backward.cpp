@@ -19,7 +19,7 @@ program::Tensor gradient_of(const program::Tensor& tensor, const program::Shardi
   return gradient;
 }
 
-/// A gradient on its way back: where it is, over which axes it is a partial sum, and the steps so far.
+/// A gradient on its way back: its sharding, the axes over which it is a partial sum, and the steps so far.
 class Gradient {
  public:
   Gradient(const program::Mesh& mesh, const program::Tensor& tensor, const program::Sharding& start)
@@ -65,8 +65,8 @@ class Gradient {
     return to;
   }
 
-  /// Takes on the inner axes that `to` has: as a slice where copies agree, by a reduce-scatter where they are partial
-  /// sums. Neighbours of one kind go together, slices of other dimensions first, as they make the tensor smaller.
+  /// Splits by the inner axes that `to` has: as a slice where copies agree, by a reduce-scatter where they are partial
+  /// sums. Adjacent steps of one kind are merged; slices of other dimensions go first, as they make the tensor smaller.
   void cut(const program::Sharding& to) {
     for (const bool agree : {true, false})
       for (std::size_t d = 0; d < tensor_.dims.size(); ++d) cut_dimension(to, d, agree);
@@ -110,8 +110,8 @@ bool leads(const Plan& plan, std::size_t first, std::size_t last, program::Shard
   return at == to;
 }
 
-/// The sharding of one operand's gradient as the local product leaves it: that of the forward factor, partial over the
-/// axes that split what is summed.
+/// The sharding of one operand's gradient after the local product: like the forward factor, partial over the
+/// axes that split a summed dimension.
 program::Sharding summed_gradient(const Correspondence& c, bool left, const program::Sharding& factor,
                                   const program::Sharding& other) {
   program::Sharding gradient = without_partial_sums(factor);

@@ -1,8 +1,8 @@
 // Backward plans: the collectives of the gradients, derived from a forward plan by transposing its steps.
 //
-// A device's copy of a replicated tensor is used by that device alone, so after a local product the gradient of a copy
+// Only its own device uses a copy of a replicated tensor, so after a local product the gradient of a copy
 // is a partial sum over the axes that split a dimension summed in that product; elsewhere copies of a gradient agree.
-// Each transposed step knows which of the two it meets:
+// Each transposed step knows which of the two cases applies:
 //   forward        gradient's copies agree      gradient is a partial sum
 //   all-gather     slice                        reduce-scatter
 //   slice          all-gather                   all-gather, still partial over other axes
@@ -18,7 +18,7 @@
 namespace assay::plan {
 
 struct BackwardPlan {
-  std::vector<PlanStep> result;          ///< from the gradient of the result to that of the local product
+  std::vector<PlanStep> result;          ///< from the result's gradient to the local product's gradient
   PlanStep left_product, right_product;  ///< dA = dC * B and dB = A * dC of the shards that were multiplied forwards
   std::vector<PlanStep> left, right;     ///< to the operands' shardings
   Bytes bytes;                           ///< received by one device over all steps

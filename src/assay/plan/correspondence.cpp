@@ -77,7 +77,7 @@ int product_case(const ShardingExpression& e) {
 
 namespace {
 
-/// Where a dimension stands in the text of an expression: "TEXT, character N". Tensors and dimensions count from 0.
+/// Position of a dimension in the text of an expression: "TEXT, character N". Tensors and dimensions count from 0.
 std::string place_of(std::string_view text, std::size_t tensor, std::size_t dim) {
   if (text.empty()) return "expression";
   std::size_t at = text.find('[');

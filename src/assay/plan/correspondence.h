@@ -1,4 +1,4 @@
-// How the dimensions of a product correspond, and what follows from it for the shardings of its tensors.
+// How the dimensions of a product correspond, and what this implies for the shardings of its tensors.
 #pragma once
 #include <array>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace assay::plan {
 
-/// One row per dimension of a product: its place in each tensor, -1 where a tensor has it not.
+/// One row per dimension of a product: its index in each tensor, -1 if a tensor lacks it.
 struct Correspondence {
   struct Row {
     int left = -1, right = -1, result = -1;
@@ -23,7 +23,7 @@ struct Correspondence {
   std::span<const Row> rows() const { return {all.data(), count}; }
 };
 
-/// The place of a dimension in a tensor, or -1.
+/// The index of a dimension in a tensor, or -1.
 int find_dim(const program::Tensor& tensor, std::string_view name);
 Correspondence correspond(const ShardingExpression& e);
 
@@ -31,10 +31,10 @@ inline program::AxisList list_of(const program::Sharding& sharding, int dim) {
   return dim < 0 ? program::AxisList{} : sharding.dims[static_cast<std::size_t>(dim)];
 }
 
-/// The sharding of the product of two shards that lie together, or nothing if they do not match.
+/// The sharding of the local product of two shards, or nothing if they do not match.
 std::optional<program::Sharding> multiply(const Correspondence& c, const program::Sharding& a,
                                           const program::Sharding& b);
-/// Of the product of two shards.
+/// FLOP of the local product of two shards.
 Flops local_flops(const program::Mesh& mesh, const Correspondence& c, const program::Sharding& a,
                   const program::Sharding& b);
 

@@ -59,7 +59,7 @@ bool Explorer::next(double limit) {
   return false;
 }
 
-/// Called with a cost that is not more than what is known: settled shardings cost less than all that follow, or as much
+/// Called with a cost no higher than the known one: settled shardings cost less than all that follow, or the same
 /// in fewer steps.
 inline void Explorer::reach(int from, int to, StepKind kind, program::AxisSet axes, double cost) {
   const auto place = static_cast<std::size_t>(to);

@@ -1,4 +1,4 @@
-// Best-first search over the shardings of one tensor, forwards from where it is or backwards from where it must be.
+// Best-first search over the shardings of one tensor, forwards from its current sharding or backwards from its target.
 #pragma once
 #include <limits>
 #include <vector>
@@ -17,7 +17,7 @@ struct Reached {
   StepKind kind = StepKind::slice;
 };
 
-/// The size of a tensor, as far as a search depends on it. Proportional: no size that divides matters, only the bytes;
+/// The size of a tensor, as far as a search depends on it. Proportional: if all sizes divide, only the bytes matter;
 /// costs are then per byte of the whole tensor.
 struct TensorExtent {
   std::array<std::int64_t, program::max_tensor_rank> sizes{};
@@ -30,7 +30,7 @@ struct TensorExtent {
 /// Settles shardings in order of cost. Forward space: cost from the start to here; otherwise from here to the start.
 class Explorer {
  public:
-  /// `once`: limits only shrink from call to call, so that what costs more need not be remembered.
+  /// `once`: limits only shrink from call to call, so more expensive shardings need not be remembered.
   Explorer(ShardingSpace& space, const TensorExtent& extent, const program::Sharding& start, const Prices& prices,
            bool once);
 

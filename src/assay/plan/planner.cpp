@@ -10,7 +10,7 @@
 namespace assay::plan {
 namespace {
 
-/// What decides whether two shardings can be multiplied: shared dimensions must be split alike, others by other axes.
+/// Decides whether two shardings can be multiplied: shared dimensions must be split alike, others by other axes.
 struct Side {
   std::uint64_t shared;
   program::AxisSet own;
@@ -37,7 +37,7 @@ program::Tensor with(const program::Tensor& tensor, const program::Sharding& sha
   return copy;
 }
 
-/// Bytes on one device under some sharding; as local_bytes, without a tensor of its own.
+/// Bytes on one device under some sharding; like local_bytes, without building a tensor.
 Bytes held_bytes(const program::Mesh& mesh, const program::Tensor& tensor, const program::Sharding& sharding) {
   double elements = 1.0;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d)
@@ -45,7 +45,7 @@ Bytes held_bytes(const program::Mesh& mesh, const program::Tensor& tensor, const
   return storage(tensor.dtype, elements);
 }
 
-/// An exploration and what its costs are per; several tensors may share one.
+/// An exploration and the unit of its costs; several tensors may share one.
 struct View {
   Explorer* explorer = nullptr;
   double scale = 1;
@@ -54,9 +54,9 @@ struct View {
   double frontier() const { return scale * explorer->frontier(); }
   int steps(int id) const { return explorer->at(id).steps; }
   const program::Sharding& sharding(int id) const { return explorer->sharding(id); }
-  /// The limit is widened by rounding, so that what `frontier` shows is never refused.
+  /// The limit gets a margin for rounding, so that a cost reported by `frontier` is never refused.
   bool next(double limit) const { return explorer->next(limit / scale * (1.0 + 1e-12)); }
-  /// The next of the shardings in order of cost, or infinity: settled already by another search, or not yet.
+  /// The cost of the nth sharding in order of cost, settled (maybe by another search) or next; infinity if none.
   double cost_of(std::size_t nth) const {
     return nth < explorer->order().size() ? cost(explorer->order()[nth]) : frontier();
   }
@@ -122,7 +122,7 @@ struct Ends {
 /// The cost of the plan that replicates both operands and slices the result.
 double gather_all(const program::Mesh& mesh, const ShardingExpression& e, const Ends& ends, const Correspondence& c,
                   const Prices& prices) {
-  // A target that is itself a partial sum cannot be had from a whole result; then nothing is certain.
+  // A whole result cannot become a partial sum, so with such a target no bound is certain.
   if (ends.result.unreduced) return infinity;
   double cost = 0.0;
   const auto replicate = [&](const program::Tensor& tensor, const program::Sharding& sharding) {
@@ -146,7 +146,7 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.cost != b.cost ? a.cost < b.cost : a.steps < b.steps;
 }
 
-/// What a plan moves, for telling alternatives apart.
+/// The data that a plan moves, to tell alternatives apart.
 std::string signature(const program::Mesh& mesh, const Plan& plan) {
   std::string text;
   for (const PlanStep& step : plan.steps)
@@ -156,7 +156,7 @@ std::string signature(const program::Mesh& mesh, const Plan& plan) {
 
 }  // namespace
 
-/// What an exploration depends on besides mesh and prices.
+/// What an exploration depends on, apart from mesh and prices.
 struct ExplorationKey {
   TensorExtent extent;
   program::Sharding start;
@@ -198,7 +198,7 @@ struct Planner::Workspace {
   std::vector<Side> lefts, rights;
   std::vector<Candidate> found;
   Correspondence rows;
-  double certain = infinity;  ///< a plan of that cost exists
+  double certain = infinity;  ///< a plan of this cost exists
   PlanOutline outline;
 };
 
@@ -267,10 +267,10 @@ void Planner::Workspace::search(const ShardingExpression& e, const Prices& at, s
   lefts.clear();
   rights.clear();
   found.clear();
-  // Gathering both operands whole and multiplying everywhere is always possible, so nothing dearer needs to be looked
-  // at.
+  // Gathering both operands whole and multiplying everywhere is always possible, so nothing more expensive needs
+  // a look.
   certain = wanted == 1 ? gather_all(mesh, e, ends, rows, at) : infinity;
-  // Each round takes the cheaper side's next sharding and pairs it with all of the other side's so far.
+  // Each round takes the next sharding of the cheaper side and pairs it with all known shardings of the other side.
   while (true) {
     const double next_left = left.cost_of(lefts.size()), next_right = right.cost_of(rights.size());
     const bool take_left = next_left <= next_right;

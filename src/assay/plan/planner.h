@@ -1,7 +1,7 @@
 // The planner: turns a product of sharded tensors, or a resharding, into the cheapest sequence of collectives.
 // The space: gather any inner axes of any dimensions, slice for free, move an axis by all-to-all, permute devices,
-// multiply what lies together, reduce or reduce-scatter partial sums. The search is exhaustive and exact: best-first
-// from both operands and backwards from the result, cut only by what already costs more than a complete plan.
+// multiply matching shards, reduce or reduce-scatter partial sums. The search is exhaustive and exact: best-first
+// from both operands and backwards from the result, pruned only where the cost already exceeds a complete plan.
 #pragma once
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ struct PlanStep {
   double cost = 0;  ///< in the unit of the planner's prices
 };
 
-/// What moving data costs: every collective over a set of axes costs max(rate x local bytes, floor). By default rates
+/// The cost of moving data: every collective over a set of axes costs max(rate x local bytes, floor). By default rates
 /// are bytes received per byte held and floors are zero; with a network, seconds per byte and the latency.
 class Prices {
  public:
@@ -48,7 +48,7 @@ class Prices {
   bool proportional() const;
   /// The same price for every collective.
   bool same_lines(const Prices& other) const { return axes_ == other.axes_ && table_ == other.table_; }
-  /// Cost of one FLOP on a device; counts against communication as if both overlapped. Zero when bytes are the price.
+  /// Cost of one FLOP on a device; compute and communication count as overlapped. Zero when bytes are the price.
   double per_flop = 0;
 
  private:
@@ -73,24 +73,24 @@ struct Plan {
   Bytes bytes;       ///< received by one device over all steps
 };
 
-/// The sharding without axes of size one, which split nothing. Plans are made of such shardings only.
+/// The sharding without axes of size one, which split nothing. Plans use only such shardings.
 program::Sharding without_unit_axes(const program::Mesh& mesh, const program::Sharding& sharding);
 
 /// The book's case of a product: 1 nothing to do, 2 one operand's contracted dimension is sharded, 3 both are sharded
 /// alike, 4 both operands use one axis for dimensions that are kept.
 int product_case(const ShardingExpression& expression);
 
-/// Checks that dimensions match: some are contracted, the result has the others. Errors point into `text`, which the
-/// expression was read from, if it is given.
+/// Checks that dimensions match: some are contracted, the result has the others. Errors point into `text`, the
+/// source of the expression, if given.
 Result<void> check_product(const ShardingExpression& expression, std::string_view text = {});
 
-/// The best plan and up to `alternatives` others that differ in what is moved, best first.
+/// The best plan and up to `alternatives` others that move different data, best first.
 struct PlanChoice {
   Plan best;
   std::vector<Plan> others;
 };
 
-/// The best plan of a product without names, for searches that compare many.
+/// The best plan of a product without names, for searches that compare many plans.
 struct PlanOutline {
   struct Move {
     StepKind kind = StepKind::slice;
@@ -105,8 +105,8 @@ struct PlanOutline {
   Flops flops;                                           ///< of the local product, per device
 };
 
-/// Plans on one mesh. Keeps what it has found out about every tensor and sharding it met, so that many plans on the
-/// same mesh and at the same prices cost microseconds each; outlines of tensors met before take no memory.
+/// Plans on one mesh. Remembers its searches for every tensor and sharding, so that many plans on the
+/// same mesh and at the same prices cost microseconds each; outlines of tensors seen before allocate no memory.
 class Planner {
  public:
   /// `once`: for a single plan, which then remembers less.
@@ -124,7 +124,7 @@ class Planner {
   std::unique_ptr<Workspace> workspace_;
 };
 
-/// One plan on a mesh that is not used again.
+/// A single plan on a mesh that is not reused.
 PlanChoice plan_product(const program::Mesh& mesh, const ShardingExpression& expression, const Prices& prices,
                         std::size_t alternatives = 0);
 
@@ -138,19 +138,19 @@ struct RefinedMesh {
 };
 RefinedMesh refine(const program::Mesh& mesh);
 
-/// The cheapest plan by bytes when axes may also be split: never more than plan_product, slower to find.
-/// The plan's tensors are over `mesh`, which is the refined one only where that is cheaper.
+/// The cheapest plan by bytes when axes may also be split: never worse than plan_product, but slower to find.
+/// The plan's tensors are over `mesh`, which is the refined mesh only if that is cheaper.
 struct ThoroughPlan {
   program::Mesh mesh;
   Plan plan;
 };
 ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression);
 
-/// The cheapest way from one sharding of a tensor to another.
+/// The cheapest sequence of steps from one sharding of a tensor to another.
 Plan plan_reshard(const program::Mesh& mesh, const program::Tensor& from, const program::Sharding& to,
                   const Prices& prices);
 
-/// The adjoint of one step by itself: gather and reduce-scatter are each other's, all-to-all and permute are undone, a
+/// The adjoint of a single step: gather and reduce-scatter are each other's, all-to-all and permute are undone, a
 /// slice is gathered, and an all-reduce of partial sums passes a replicated gradient through. Steps of a whole plan are
 /// undone together by plan_backward (sharding/backward.h), which knows where copies of a gradient agree.
 PlanStep transpose(const PlanStep& step, const program::Mesh& mesh);

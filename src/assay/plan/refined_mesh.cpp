@@ -37,7 +37,7 @@ program::Sharding RefinedMesh::refine(const program::Sharding& sharding) const {
 
 namespace {
 
-/// True if splitting by the parts of an axis one after the other gives the shards that splitting by the axis gives:
+/// True if splitting by the parts of an axis in turn gives the same shards as splitting by the axis:
 /// below the first part of each axis nothing is padded.
 bool keeps_shards(const RefinedMesh& fine, const program::Tensor& tensor) {
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
@@ -57,7 +57,7 @@ bool keeps_shards(const RefinedMesh& fine, const program::Tensor& tensor) {
 }  // namespace
 
 ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingExpression& expression) {
-  constexpr std::size_t most_parts = 6;  // beyond, the space is too large to search while someone waits
+  constexpr std::size_t most_parts = 6;  // beyond this, the space is too large for an interactive search
   ThoroughPlan coarse{mesh, plan_product(mesh, expression, byte_prices(mesh)).best};
   const RefinedMesh fine = plan::refine(mesh);
   if (coarse.plan.cost == 0.0 || fine.mesh.axes.size() == mesh.axes.size() || fine.mesh.axes.size() > most_parts)

@@ -11,7 +11,7 @@ void for_each_axis(program::AxisSet axes, F act) {
   for (program::AxisSet rest = axes; rest != 0; rest &= rest - 1) act(std::countr_zero(rest));
 }
 
-/// Axes of a list after those of another; both stay in order.
+/// The axes of one list followed by the axes of another; both keep their order.
 program::AxisList appended(program::AxisList list, program::AxisList more) {
   int reversed[program::max_mesh_axes], n = 0;
   for (program::AxisList rest = more; !rest.empty(); rest = rest.popped()) reversed[n++] = rest.last();
@@ -19,7 +19,7 @@ program::AxisList appended(program::AxisList list, program::AxisList more) {
   return list;
 }
 
-/// The list with two axes in each other's place.
+/// The list with two axes swapped.
 program::AxisList exchanged(program::AxisList list, int a, int b) {
   if (list.empty()) return list;
   const int last = list.last();
@@ -35,7 +35,7 @@ ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool f
   table_.assign(256, -1);
 }
 
-/// Where a sharding stands in the table, or the free place where it would.
+/// The slot of a sharding in the table, or the free slot where it would go.
 std::size_t ShardingSpace::slot(const program::Sharding& sharding) const {
   std::uint64_t h = sharding.unreduced;
   for (std::size_t i = 0; i < rank_; ++i) h = (h ^ sharding.dims[i].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;

@@ -1,5 +1,5 @@
-// The space of shardings of a tensor of some rank on a mesh: a graph whose edges are single steps. It grows where a
-// search goes and is kept, so that further plans on the same mesh only walk it.
+// The space of shardings of a tensor of some rank on a mesh: a graph whose edges are single steps. It grows where
+// searches go and is kept, so that later plans on the same mesh only walk it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -26,12 +26,12 @@ class ShardingSpace {
   std::size_t rank() const { return rank_; }
   bool forward() const { return forward_; }
 
-  /// All steps but permutations.
+  /// All steps except permutations.
   const std::vector<SpaceEdge>& edges(int id) {
     if (!nodes_[index(id)].expanded) expand(id);
     return edges_[index(id)];
   }
-  /// Shardings of the same local shapes, this one among them: one permutation of devices leads to each.
+  /// Shardings with the same local shapes, including this one: one permutation of devices leads to each.
   const std::vector<int>& permutations(int id);
   /// The axes that split some dimension.
   program::AxisSet split_axes(int id) const { return nodes_[index(id)].split; }

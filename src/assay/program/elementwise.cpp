@@ -14,21 +14,21 @@ class Counted {
     const double out = made(0);
     switch (step_.op) {
       case Op::product:
-        return has(3) ? out : 0.0;  // a bias; what it adds to is one of the 2 MNK
+        return has(3) ? out : 0.0;  // a bias; adding onto a result is part of the 2 MNK
       case Op::norm:
         return norm();
       case Op::norm_grad:
         return norm_grad();
       case Op::rotate:
       case Op::rotate_grad:
-        return 3.0 * out * turning();  // of two numbers, two are made: four products and two sums
+        return 3.0 * out * turning();  // four products and two sums per pair of numbers
       case Op::attention:
-        // Of a score: scaling, maximum, difference, exponential and sum; then a quotient for each number of the result.
+        // Per score: scaling, maximum, difference, exponential and sum; then one quotient per number of the result.
         return has(1) && step_.detail >= 0 ? scores() * (relative(3) ? 6.0 : 5.0) + sinks(3) + out : 0.0;
       case Op::attention_grad:
-        // Of a score, P (dP - d) and its scaling; d is the sum of dO O.
+        // Per score: P (dP - d) and its scaling; d is the sum of dO O.
         return scores() * (relative(6) ? 4.0 : 3.0) + sinks(6) + 2.0 * taken(0);
-      case Op::pick: {  // of each head and score max(0, s), and a comparison of their sum
+      case Op::pick: {  // per head and score max(0, s), and a comparison of their sum
         const ProgramTensor& q = program_.tensor(step_.in[0]);
         const auto heads = static_cast<double>(q.dims[2].size), width = static_cast<double>(q.dims[3].size);
         return step_.flops.value() / (2.0 * heads * (width + 1.0)) * (heads + 1.0);
@@ -36,10 +36,10 @@ class Counted {
       case Op::activate:
         return (has(1) ? 2.0 : 1.0) * out;
       case Op::activate_grad:
-        // dy f'(x); of a gated one dy f(g), and dy x f'(g).
+        // dy f'(x); if gated, dy f(g) and dy x f'(g).
         return (has(2) ? 5.0 : 2.0) * taken(0);
       case Op::mix_grad:
-        // dy w, and dy less that; the weight has dy (y - x), and its sum where it is one for all tokens.
+        // dy w, and dy minus that; the weight gets dy (y - x), summed if all tokens share it.
         return (taken(3) < taken(0) ? 5.0 : 4.0) * taken(0);
       case Op::gate:
         return out + taken(1);
@@ -71,27 +71,27 @@ class Counted {
     return std::count_if(step_.in.begin(), step_.in.end(), [](int id) { return id >= 0; });
   }
 
-  /// Squares and their sum, the quotient by the root; then scale and bias. Where devices share rows, sums are a step of
-  /// their own.
+  /// Squares and their sum, the quotient by the root; then scale and bias. If devices share rows, the sums are a
+  /// separate step.
   double norm() const {
     const double n = taken(0), mean = step_.is_centred ? 1.0 : 0.0;
     const double sums = 2.0 + mean, rest = 1.0 + mean + (has(1) ? 1.0 : 0.0) + (has(3) ? 1.0 : 0.0);
     return n * (made(0) < n ? sums : has(2) ? rest : sums + rest);
   }
   /// With the normalised row y, recomputed: the product of y and its gradient g summed over the row, and
-  /// (g - y mean) / root; of the scale, the sum of y dx over rows, and g = scale dx.
+  /// (g - y mean) / root; for the scale, the sum of y dx over rows, and g = scale dx.
   double norm_grad() const {
     if (made(0) < taken(0)) return 0.0;  // counted with the result
     const bool bias = step_.out[2] >= 0;
     return taken(0) * (6.0 + (has(2) ? 3.0 : 0.0) + (bias ? 1.0 : 0.0) + (step_.is_centred ? 3.0 : 0.0));
   }
-  /// The share of its dimensions that a rotation turns.
+  /// The share of dimensions that a rotation turns.
   double turning() const {
     const ProgramTensor& x = program_.tensor(step_.out[0]);
     const auto all = static_cast<double>(x.dims[x.rank - 1u].size);
     return step_.detail >= 0 ? static_cast<double>(step_.detail) / all : 1.0;
   }
-  /// Scores of attention and its gradient, by the FLOP of the products that they are in.
+  /// Scores of attention and its gradient, derived from the FLOP of their products.
   double scores() const {
     const bool back = step_.op == Op::attention_grad;
     const ProgramTensor& q = program_.tensor(step_.in[back ? 1 : 0]);

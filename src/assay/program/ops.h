@@ -1,5 +1,5 @@
-// Operations of a program. What tells them apart is one row of a table, so that a new operation is a row here, a
-// gradient rule in lower/ and a kernel in execute/; what is missing does not compile.
+// Operations of a program. Each is described by one row of a table, so that a new operation is a row here, a
+// gradient rule in lower/ and a kernel in execute/; a missing piece does not compile.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace assay::program {
 
-/// What a step does. Gradients of a product are products, those of a collective are collectives.
+/// The operation of a step. Gradients of products are products; gradients of collectives are collectives.
 enum class Op : std::uint8_t {
   product,
   embed,
@@ -63,7 +63,7 @@ inline constexpr std::size_t op_count = 47;
 /// How the backward pass differentiates an operation; lower/ has a function for each.
 enum class GradientRule : std::uint8_t {
   none,       ///< no gradient passes through it
-  per_input,  ///< one step makes the gradients of all inputs from those of the results
+  per_input,  ///< one step computes the gradients of all inputs from the gradients of the results
   product,
   norm,
   attention,
@@ -73,15 +73,15 @@ enum class GradientRule : std::uint8_t {
   loss_sums,
   loss,
   pass_on,  ///< inputs have the gradient of the result
-  reshard   ///< the gradient moves back to where the input lies
+  reshard   ///< the gradient moves back to the input's sharding
 };
 
 /// The gradient of an operation.
 struct OpGradient {
   GradientRule rule = GradientRule::none;
-  std::optional<Op> op = {};  ///< that makes it, if it is always the same one
-  bool reads_inputs = false;  ///< of per_input: besides the gradients of the results
-  bool is_linear = false;     ///< of per_input: partial sums may stay partial
+  std::optional<Op> op = {};  ///< that computes it, if always the same
+  bool reads_inputs = false;  ///< for per_input: in addition to the results' gradients
+  bool is_linear = false;     ///< for per_input: partial sums may stay partial
 };
 
 /// How a step is priced: which kernel model it has, and how it behaves among other kernels.
@@ -110,32 +110,32 @@ enum class ForwardPart : std::uint8_t {
   rotary,
   scores,                 ///< the other results of attention: probabilities, or the sums of flash attention
   attention,              ///< its result, and the scores with it
-  attention_products,     ///< and those of other mixers
-  feed_forward_products,  ///< those of experts among them
+  attention_products,     ///< including other mixers' products
+  feed_forward_products,  ///< including experts' products
   second_products,        ///< every second product of a layer
   activations,            ///< activation functions and gates
   router,
-  dispatch,    ///< tokens at their experts, and what comes back
+  dispatch,    ///< tokens at their experts, and the returned results
   scans,       ///< state-space scans and convolutions
   residual,    ///< sums on the residual stream, and copies that are split or cast
   reductions,  ///< sums over devices
   exchanges,   ///< received from other devices
-  unread,      ///< also what no gradient reads: the last product of a layer and what follows it
+  unread,      ///< also results that no gradient reads: the last product of a layer and what follows it
 };
 
-/// FLOP besides matrix products, where they are proportional to one tensor; program/elementwise.cpp has the others.
+/// FLOP outside matrix products, if proportional to one tensor; program/elementwise.cpp has the others.
 struct ElementFlops {
-  double per_result = 0;  ///< of an element of the first result
-  double per_input = 0;   ///< of an element of the first input
+  double per_result = 0;  ///< per element of the first result
+  double per_input = 0;   ///< per element of the first input
 };
 
-/// All that tells one operation from another.
+/// All properties of an operation.
 struct OpFacts {
   Op op;
-  std::string_view name;  ///< as programs are listed
+  std::string_view name;  ///< as listed in programs
   OpGradient gradient;
   CostClass cost;
-  ForwardPart part;  ///< that a recomputation policy knows its result by; products depend on their weight, too
+  ForwardPart part;  ///< its result's part in recomputation policies; for products, it also depends on the weight
   ElementFlops flops = {};
   Movement movement = Movement::none;
   std::string_view notation = {};  ///< of a movement, as in "AllGather_X(A)"
@@ -144,7 +144,7 @@ struct OpFacts {
 namespace ops {
 
 inline constexpr OpGradient no_gradient{};
-/// A gradient step that reads the gradients of the results, not the inputs.
+/// A gradient step that reads the gradients of the results, but not the inputs.
 constexpr OpGradient from_results(Op op) { return {GradientRule::per_input, op}; }
 constexpr OpGradient from_inputs(Op op) { return {GradientRule::per_input, op, true}; }
 constexpr OpGradient linear(Op op, bool reads_inputs = false) {
@@ -177,7 +177,7 @@ inline constexpr std::array<OpFacts, op_count> table{{
     {Op::add, "add", {GradientRule::pass_on}, element_wise, Part::residual},
     {Op::split, "split", from_results(Op::split_grad), element_wise, Part::residual},
     {Op::split_grad, "split grad", no_gradient, element_wise, Part::residual},
-    // A softmax, and a comparison for the choice; backward p (dp - sum of p dp).
+    // A softmax, and one comparison to choose; backward p (dp - sum of p dp).
     {Op::route, "route", from_inputs(Op::route_grad), expert_traffic, Part::router, {.per_result = 6.0}},
     {Op::route_grad, "route grad", no_gradient, expert_traffic, Part::residual, {.per_input = 4.0}},
     {Op::dispatch, "dispatch", {GradientRule::dispatch, Op::dispatch_grad}, expert_traffic, Part::dispatch},
@@ -209,7 +209,7 @@ inline constexpr std::array<OpFacts, op_count> table{{
 }};
 // clang-format on
 
-/// Whether every operation has its row, where its number says.
+/// Whether every operation has its row, at the index of its number.
 constexpr bool is_complete() {
   for (std::size_t i = 0; i < op_count; ++i)
     if (table[i].op != static_cast<Op>(i) || table[i].name.empty()) return false;
@@ -227,7 +227,7 @@ constexpr bool is_attention(Op op) { return facts(op).cost == CostClass::attenti
 /// A scan or its gradient.
 constexpr bool is_scan(Op op) { return facts(op).cost == CostClass::scan; }
 
-/// The group of a step in a breakdown of the time of kernels.
+/// The group of a step in a breakdown of kernel time.
 std::string_view kernel_group(CostClass cost);
 
 }  // namespace assay::program

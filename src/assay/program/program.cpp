@@ -22,7 +22,7 @@ void Program::set_mesh(const Mesh& devices) {
 
 double AttentionShape::mean_keys() const {
   const auto q = static_cast<double>(queries), k = static_cast<double>(keys);
-  // Picked keys are anywhere, but as many as those of a window.
+  // Picked keys can be anywhere, but count like a window of that size.
   const std::int64_t most = picks > 0 && (window == 0 || picks < window) ? picks : window;
   if (both_sides && window > 0) {  // a side ends where the sequence does
     const auto reach = static_cast<double>((window - 1) / 2);
@@ -34,8 +34,8 @@ double AttentionShape::mean_keys() const {
     const std::int64_t reach = chunk > 0 && (most == 0 || chunk < most) ? chunk : most;
     return reach > 0 ? std::min(k, static_cast<double>(reach)) : k;
   }
-  // Query i (from 0) stands at position k - q + i and sees the keys up to itself, no further back than the window and
-  // not beyond the start of its chunk.
+  // Query i (from 0) is at position k - q + i and sees the keys up to itself, no further back than the window and
+  // the start of its chunk.
   const double before = k - q;
   if (chunk > 0) {
     // The first n positions see whole triangles of keys and a smaller one.
@@ -48,7 +48,7 @@ double AttentionShape::mean_keys() const {
   if (most > 0) {
     const auto w = static_cast<double>(most);
     if (k <= w) return before + (q + 1.0) / 2.0;
-    // The first queries see fewer than w keys: those with position below w - 1.
+    // The first queries, at positions below w - 1, see fewer than w keys.
     const double ramp = std::max(0.0, std::min(q, w - before));
     return (ramp * before + ramp * (ramp + 1.0) / 2.0 + (q - ramp) * w) / q;
   }
@@ -69,7 +69,7 @@ Tensor to_tensor(const ProgramTensor& tensor) {
 
 namespace {
 
-/// The letters that a product sums over: those of both operands that the result lacks.
+/// The letters that a product sums over: both operands have them, the result does not.
 std::string contracted(const Program& program, const Step& step) {
   const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
                       &c = program.tensor(step.out[0]);

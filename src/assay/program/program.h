@@ -1,6 +1,6 @@
 // The program: what every device does in one step of training or inference, as a list of steps over sharded tensors.
 // All readings (list, count, cost, schedule, execute) walk it. Layers and microbatches are kept as repeats of a block,
-// so that a deep model costs no more than a shallow one. Invariant: a step's inputs stand before it.
+// so that a deep model costs no more than a shallow one. Invariant: the inputs of a step come before it.
 #pragma once
 #include <array>
 #include <bit>
@@ -20,7 +20,7 @@
 
 namespace assay::program {
 
-/// What a tensor is for; sharding rules and memory accounting go by class.
+/// The purpose of a tensor; sharding rules and memory accounting go by class.
 enum class TensorClass : std::uint8_t {
   weight,       ///< as stored between steps
   used_weight,  ///< as a product uses it
@@ -34,7 +34,7 @@ enum class TensorClass : std::uint8_t {
 };
 inline constexpr std::size_t tensor_classes = 9;
 
-/// Up to five dimensions of a tensor. What they stand for is in one word, so that finding one takes no loop.
+/// Up to five dimensions of a tensor. Their kinds are packed into one word, so that finding one takes no loop.
 class TensorDims {
  public:
   TensorDims() = default;
@@ -49,10 +49,10 @@ class TensorDims {
     kinds_ = (kinds_ & ~(std::uint64_t{255} << 8 * i)) | code(dim.dim) << 8 * i;
     sizes_[i] = dim.size;
   }
-  /// The number of the first one that stands for that, or a number that is larger than theirs.
+  /// The index of the first dimension of that kind, or an index past the last one.
   int find(model::LogicalDim dim) const {
     constexpr std::uint64_t each = 0x0101010101010101;
-    const std::uint64_t differ = kinds_ ^ each * code(dim);  // the byte that is 0 is the one
+    const std::uint64_t differ = kinds_ ^ each * code(dim);  // the zero byte is the match
     return std::countr_zero((differ - each) & ~differ & each << 7) / 8;
   }
 
@@ -63,7 +63,7 @@ class TensorDims {
   std::array<std::int64_t, 5> sizes_{};
 };
 
-/// A tensor of a program. Small and flat, because programs are made by the million.
+/// A tensor of a program. Small and flat, because programs are built by the million.
 struct ProgramTensor {
   std::string_view name;
   std::int16_t producer = -1;  ///< the step that makes it; below 0: none
@@ -72,15 +72,15 @@ struct ProgramTensor {
   bool is_needed = false;       ///< a gradient reads it, or a recomputed copy of it
   bool is_kept = false;         ///< stays in memory from the forward to the backward pass
   bool is_given = false;        ///< a weight, an input or a cache: no step makes it
-  bool is_cross_layer = false;  ///< keys, values or an encoder's result that other layers make or use, too
+  bool is_cross_layer = false;  ///< keys, values or an encoder's result that other layers also make or use
   bool is_frozen = false;       ///< a weight that is not trained
   bool is_shared = false;       ///< a weight that all layers of its kind use
   TensorClass tensor_class = TensorClass::activation;
   Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
   TensorDims dims;
-  double bits = 16;     ///< of one element in memory, with its part of the scales that a block of them shares
-  double elements = 0;  ///< on one device, counted when it enters a program
+  double bits = 16;     ///< of one element in memory, including its share of block scales
+  double elements = 0;  ///< on one device, counted when the tensor is added to a program
 
   void store_as(const NumberFormat& format) { dtype = format.dtype, bits = format.bits(); }
   int find(model::LogicalDim dim) const {
@@ -88,7 +88,7 @@ struct ProgramTensor {
     return found < rank ? found : -1;
   }
 };
-static_assert(sizeof(ProgramTensor) <= 128);  // two lines of a cache
+static_assert(sizeof(ProgramTensor) <= 128);  // two cache lines
 
 /// The mask of attention, and how many keys a query sees on average.
 struct AttentionShape {
@@ -110,7 +110,7 @@ enum class Urgency : std::uint8_t {
   afterwards  ///< nothing in the pass waits for it: reducing weight gradients
 };
 
-struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
+struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
   bool is_recomputed = false;  ///< forward work recomputed in the backward pass
@@ -118,7 +118,7 @@ struct alignas(16) Step {  // 64 bytes, so that its number is a shift away
   AxisSet axes = 0;            ///< of a collective
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
-  /// Attention: index in `attentions`; norm: groups that are normalised one by one; rotate: dimensions that turn, if
+  /// Attention: index in `attentions`; norm: groups that are normalised separately; rotate: dimensions that turn, if
   /// not all.
   std::int16_t detail = -1;
   Flops flops;              ///< on one device
@@ -137,7 +137,7 @@ struct Block {
   int kind = -1;  ///< of layer; below 0: embedding, head, update
   std::int64_t layers = 1;
   std::int32_t first = 0, last = 0;
-  bool is_shared = false;  ///< of the weights that layers of the kind share: their last sums and updates, done once
+  bool is_shared = false;  ///< of the weights that layers of the kind share: final sums and updates, done once
 };
 
 struct Program {
@@ -148,7 +148,7 @@ struct Program {
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
   std::int64_t microbatches = 1;
-  bool centred_norms = false;  ///< norms subtract the mean, also those that need not
+  bool centred_norms = false;  ///< norms subtract the mean, even where not required
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   /// Adds a tensor; returns its number.
@@ -160,8 +160,8 @@ struct Program {
   double ways(AxisList axes) const { return ways_by[axes.set()]; }
 };
 
-/// Elements of a dimension on one device, padded up where it does not divide. Inline, as the two below: lowering asks
-/// for them all the time.
+/// Elements of a dimension on one device, padded up if it does not divide. Inline, like the two below: lowering calls
+/// them all the time.
 inline double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
   const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
   const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
@@ -188,7 +188,7 @@ inline void Program::place(int id, const Sharding& sharding) {
   tensor.elements = local_elements(*this, tensor);
 }
 
-/// The tensor in the terms of the sharding algebra, with the letters of its dimensions.
+/// The tensor in the notation of the sharding algebra, with the letters of its dimensions.
 Tensor to_tensor(const ProgramTensor& tensor);
 
 /// One line: "Q[B_X, S, N_Y, H] = H[B_X, S, D] · W_q[D, N_Y, H]".

@@ -51,7 +51,7 @@ bool is_padded(const Mesh& mesh, const Tensor& tensor) {
 
 namespace {
 
-/// Names one after the other; all parts X(1)X(2)... of an axis in order are the axis again.
+/// Concatenated names; all parts X(1)X(2)... of an axis in order are written as the axis.
 std::string list_text(const Mesh& mesh, const std::vector<int>& axes) {
   std::string text;
   for (std::size_t i = 0; i < axes.size();) {

@@ -19,8 +19,8 @@ inline constexpr std::size_t max_tensor_rank = 8;
 using AxisSet = std::uint32_t;
 constexpr AxisSet axis_bit(int axis) { return AxisSet{1} << axis; }
 
-/// An ordered list of up to eight axes in one word: the set of them in the low byte, above it three bits for each, the
-/// last (minor-most) axis in the lowest ones.
+/// An ordered list of up to eight axes in one word: their set in the low byte, above it three bits per axis, with the
+/// last (minor-most) axis in the lowest bits.
 class AxisList {
  public:
   constexpr AxisList() = default;
@@ -60,7 +60,7 @@ struct Sharding {
   constexpr AxisSet used_axes() const { return split_axes() | unreduced; }
   friend constexpr bool operator==(const Sharding& a, const Sharding& b) {
     if (a.unreduced != b.unreduced) return false;
-    // One by one: many at once are not there to be read when they were just written one by one.
+    // Element by element: a wide load right after narrow stores would stall.
     for (std::size_t i = 0; i < max_tensor_rank; ++i)
       if (a.dims[i] != b.dims[i]) return false;
     return true;

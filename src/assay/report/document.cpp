@@ -33,7 +33,7 @@ const Value* Value::find(std::string_view key) const {
 
 namespace {
 
-/// Whether `text` is a place in a list of `size`, and which.
+/// Whether `text` is an index into a list of `size`, and which.
 std::optional<std::size_t> place_in(std::string_view text, std::size_t size) {
   std::size_t index = 0;
   for (char c : text) {
@@ -44,7 +44,7 @@ std::optional<std::size_t> place_in(std::string_view text, std::size_t size) {
   return !text.empty() && index < size ? std::optional(index) : std::nullopt;
 }
 
-/// What another source says: by the key of the source, or by its place.
+/// The value from another source: by the key of the source, or by its index.
 std::optional<Value> find_also(const QuantityValue& value, std::string_view which) {
   for (const auto& [quantity, source] : value.also)
     if (source == which) return Value(quantity);

@@ -30,7 +30,7 @@ class Value {
  public:
   using Variant = std::variant<std::monostate, bool, std::int64_t, double, std::string, QuantityValue, Items, Members>;
 
-  // Out of line: a variant of eight types is not a thing to instantiate in every file that fills a table.
+  // Out of line, so that not every file that fills a table instantiates a variant of eight types.
   Value();
   Value(const Value&);
   Value(Value&&) noexcept;
@@ -69,8 +69,8 @@ class Value {
   Variant data_;
 };
 
-/// A value by its path, "memory.hbm.capacity" or "levels[0].chips"; "peak.bf16.also[book]" is what that source says
-/// besides, "peak.bf16.also[0]" the first of them. Nothing if there is no such value.
+/// A value by its path, "memory.hbm.capacity" or "levels[0].chips"; "peak.bf16.also[book]" is the additional value from
+/// that source, "peak.bf16.also[0]" the first of them. Nothing if there is no such value.
 std::optional<Value> find_path(const Value& root, std::string_view path);
 
 /// The number behind a value (count, ratio, quantity in base units), if it is one.

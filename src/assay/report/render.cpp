@@ -53,8 +53,8 @@ std::string list_text(const Items& items) {
   return text;
 }
 
-/// Quantities of one line in one unit, that of the first, where one of them is in hours or days: other units differ by
-/// prefixes that one reads at a glance.
+/// Quantities of one line in the unit of the first, if one of them is in hours or days: other units differ by prefixes
+/// that one reads at a glance.
 std::vector<std::string> alike_texts(const std::vector<const Value*>& values) {
   std::vector<std::string> texts, units;
   for (const Value* value : values) {
@@ -70,7 +70,7 @@ std::vector<std::string> alike_texts(const std::vector<const Value*>& values) {
   return texts;
 }
 
-/// The estimate first: bounds are those of ideal hardware, and real hardware may lie above both.
+/// The estimate first: bounds assume ideal hardware, and real hardware may be above both.
 std::string range_text(const Value& value) {
   const Value *estimate = value.find("estimate"), *interval = value.find("interval");
   const Value *lower = value.find("lower"), *upper = value.find("upper");
@@ -256,7 +256,7 @@ std::string render_md(const Response& response, const RenderOptions& options) {
   return out;
 }
 
-/// Text of a message, which may hold what a stranger typed: control bytes are spelled out and long text is cut.
+/// Text of a message, which may contain user input: control bytes are spelled out and long text is cut.
 std::string printable(std::string_view text) {
   constexpr std::size_t limit = 600;
   const bool utf8 = !invalid_utf8(text.substr(0, limit));
@@ -313,8 +313,8 @@ std::string render_csv(const Response& response) {
     for (const auto& [key, value] : cells) out += fmt::format("{},{},{}\n", key, csv_cell(*value), unit_of(*value));
     return out;
   }
-  // A column keeps its place from the row that brought it. A unit that all rows share stands in the head, others beside
-  // their numbers.
+  // Columns are in order of first appearance. A unit that all rows share goes into the header, others next to their
+  // numbers.
   std::vector<std::string> head;
   std::vector<std::vector<std::pair<std::string, std::string>>> rows;
   for (const Value& item : *table->items()) {

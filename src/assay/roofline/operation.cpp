@@ -39,7 +39,7 @@ bool is_name(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
 
 constexpr const char* size_hint = "a size is a whole number from 1 to 9e15, a letter, or both: 8192, 4Ki, B, B=240";
 
-/// What other programs print where a number went wrong is no letter.
+/// "nan" and the like, which other programs print for invalid numbers, are not letters.
 bool is_no_number(std::string word) {
   std::transform(word.begin(), word.end(), word.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -187,7 +187,7 @@ struct OperationParser {
     return operation;
   }
 
-  /// Two sizes of one dimension: their letters and numbers must agree, and a letter learns its number.
+  /// Unifies two sizes of one dimension: their letters and numbers must agree, and a letter takes the other's number.
   static bool unify(OperationSize& a, OperationSize& b) {
     if (!a.name.empty() && !b.name.empty() && a.name != b.name) return false;
     if (a.value && b.value) return *a.value == *b.value;
@@ -242,7 +242,7 @@ struct OperationParser {
           return error(out_at, fmt::format("{} of the result is in neither operand", in_quotes(size.name)), "");
       result.sizes = out->sizes;
     } else {
-      // Positions as in numpy: the last dimension of a meets the last but one of b; leading dimensions are a batch.
+      // Dimensions match as in numpy: the last of a with the second to last of b; leading dimensions are a batch.
       const std::size_t ka = a.sizes.size() - 1, kb = b.sizes.size() >= 2 ? b.sizes.size() - 2 : 0;
       roles_a[ka] = roles_b[kb] = 'k';
       const std::size_t batch_a = ka > 0 ? ka - 1 : 0, batch_b = kb;
@@ -318,7 +318,7 @@ Result<Operation> parse_operation(std::string_view text, std::string_view where,
   if (parser.at < text.size())
     return parser.error(parser.at, fmt::format("unexpected {} at the end", in_quotes(text.substr(parser.at))),
                         "an operation is A @ B -> C or function(tensor)");
-  // One letter, one number: a value given at any place holds at all of them.
+  // A letter has one value: given in one place, it applies everywhere.
   for (const std::string& letter : operation->names()) {
     std::optional<double> value;
     std::optional<double> other;

@@ -29,7 +29,7 @@ struct PointwiseFunction {
   int operands;          ///< tensors read
   double flops;          ///< per element read by each operand
   bool reduces;          ///< the last dimension is reduced to one value, which takes one FLOP less per result
-  bool uses_fma;         ///< multiply-add pairs, so a fused unit does two FLOP at once
+  bool uses_fma;         ///< multiply-add pairs, so an FMA unit does two FLOP at once
   std::string_view sum;  ///< how it is counted, in words
 };
 std::span<const PointwiseFunction> pointwise_functions();
@@ -77,17 +77,17 @@ class Operation {
   const PointwiseFunction* function_ = nullptr;
   std::vector<OperationTensor> operands_;
   OperationTensor result_;
-  /// Of a matmul: for every dimension of each operand its role: b(atch), m, n, k.
+  /// Of a matmul: the role of every dimension of each operand: b(atch), m, n, k.
   std::vector<std::string> roles_;
 };
 
 /// One tensor with all sizes known, "bf16[8,128,8192]".
 Result<OperationTensor> parse_tensor(std::string_view text, std::string_view where);
 Bytes tensor_bytes(const OperationTensor& tensor);
-/// A number of bytes: "80GiB", "16GB", or that of a tensor.
+/// A number of bytes: "80GiB", "16GB", or a tensor's size.
 Result<Bytes> parse_bytes(std::string_view text, std::string_view where);
 
-/// Parses the grammar; `default_dtype` is for functions over a bare count, dot(1Mi). Errors point at the character.
+/// Parses the grammar; `default_dtype` applies to functions over a bare count, dot(1Mi). Errors point at the character.
 Result<Operation> parse_operation(std::string_view text, std::string_view where, Dtype default_dtype = Dtype::bf16);
 
 }  // namespace assay::roofline

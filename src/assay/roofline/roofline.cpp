@@ -27,7 +27,7 @@ auto per_element(const N& num, double flops, std::string_view how) {
   return num.given("FLOP each", Flops(flops), how);
 }
 
-/// Leaves a factor of one out of the derivation.
+/// Omits a factor of one from the derivation.
 template <class N, class Q>
 auto times_batch(const Sizes<N>& s, Q q) {
   return s.batched ? s.batch * q : q;
@@ -141,14 +141,14 @@ Work<N> operation_work(const N& num, const Operation& operation, const TrafficCo
 Knee find_knee(const Operation& operation, std::string_view letter, const TrafficCounting& counting, const Roof& roof) {
   const Plain num;
   const auto work = [&](double size) { return operation_work(num, operation.with(letter, size), counting); };
-  // Above 1 the operation is compute-bound; grows with the size, since arithmetic grows at least as fast as bytes.
+  // Above 1 the operation is compute-bound; it grows with the size, since arithmetic grows at least as fast as bytes.
   const auto balance = [&](double size) {
     const Work<Plain> w = work(size);
     return (w.flops / roof.peak.value) / (w.bytes / roof.bandwidth.value);
   };
   Knee knee;
   const Work<Plain> large = work(largest_size), smaller = work(largest_size / 2.0);
-  // Doubling a huge size changes a bounded intensity hardly at all and doubles an unbounded one.
+  // Doubling a huge size barely changes a bounded intensity and doubles an unbounded one.
   const FlopsPerByte limit = large.flops / large.bytes;
   if (limit < 1.5 * (smaller.flops / smaller.bytes)) knee.limit = limit;
   const Work<Plain> zero = work(0.0), one = work(1.0);
@@ -166,7 +166,7 @@ Knee find_knee(const Operation& operation, std::string_view letter, const Traffi
   for (int i = 0; i < 200; ++i) {
     const double middle = log_midpoint(low, high);
     double& end = balance(middle) >= 1.0 ? high : low;
-    if (end == middle) break;  // the ends stand still from here on
+    if (end == middle) break;  // the interval no longer shrinks
     end = middle;
   }
   knee.exact = high;

@@ -20,13 +20,13 @@ struct Work {
   typename N::template Number<Dim{.byte = 1}> bytes;
 };
 
-/// The names under which a matmul's sizes appear in a derivation. Views, because the hot loop passes them and reads
-/// none.
+/// The names of a matmul's sizes in a derivation. Views, because the hot loop passes them without reading
+/// them.
 struct MatmulNames {
   std::string_view batch = "e", m = "m", k = "k", n = "n";
 };
 
-/// Output block of a tiled matmul and how far it walks along k at a time.
+/// Output block of a tiled matmul and its step along k.
 struct Tile {
   double m = 0, k = 0, n = 0;
 };
@@ -48,7 +48,8 @@ Work<N> split_matmul_work(const N& num, const Matmul& matmul, double chips, Dtyp
 template <class N>
 Work<N> pointwise_work(const N& num, const Pointwise& pointwise);
 
-/// The two rates of a roofline, how much of each good kernels reach, and over how many chips the work is spread evenly.
+/// The two rates of a roofline, the share of each that good kernels reach, and the number of chips that share the work
+/// evenly.
 struct Roof {
   Sourced<FlopsPerSecond> peak;
   Sourced<BytesPerSecond> bandwidth;
@@ -67,16 +68,16 @@ struct Bound {
 template <class N>
 Bound<N> roofline_bound(const N& num, const Work<N>& work, const Roof& roof);
 
-/// "compute" or "memory": the winner of the max; equal times count as compute.
+/// "compute" or "memory": the larger of the two; equal times count as compute.
 std::string_view roofline_limiter(const Bound<Plain>& bound);
 
-/// The size of `letter` at which an operation's arithmetic takes as long as its bytes; real, not rounded.
-/// Nothing when it stays memory-bound (or compute-bound) however large the size.
+/// The size of `letter` at which an operation's arithmetic takes as long as its memory traffic; real, not rounded.
+/// Empty if it stays memory-bound (or compute-bound) at any size.
 struct Knee {
   std::optional<double> exact;
-  /// Dropping the traffic of tensors that grow with the letter: the rule of thumb (C/W for a bf16 matmul).
+  /// Ignores the traffic of tensors that grow with the letter: the rule of thumb (C/W for a bf16 matmul).
   std::optional<double> approximate;
-  /// Intensity in the limit of a large size; nothing when it grows without end.
+  /// Intensity in the limit of a large size; empty if it grows without bound.
   std::optional<FlopsPerByte> limit;
   bool always_compute_bound = false;
 };
@@ -94,7 +95,7 @@ Work<N> operation_work(const N& num, const Operation& operation, const TrafficCo
 
 Knee find_knee(const Operation& operation, std::string_view letter, const TrafficCounting& counting, const Roof& roof);
 
-/// The knee as a formula where the work grows linearly with the letter: fixed bytes over the surplus of compute per
+/// The knee as a formula if the work grows linearly with the letter: fixed bytes over the surplus of compute per
 /// unit.
 std::optional<Traced::Number<Dim{}>> traced_knee(const Traced& num, const Operation& operation, std::string_view letter,
                                                  const TrafficCounting& counting, const Roof& roof);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view asked = "from the request";
 constexpr Tokens one_token(1);
 
-/// How collectives are counted, and what their numbers are called.
+/// How collectives are counted, and the names of their numbers.
 struct Counted {
   Counting counting = Counting::exact;
   const network::CollectiveLabels* labels = nullptr;
@@ -26,7 +26,7 @@ auto moved(const N& num, std::string_view name, network::CollectiveKind kind, By
 
 Bytes activation_bytes(const MlpShape& shape) { return Bytes(shape.element_bytes * shape.d_model); }
 
-/// So many routed experts, plus the shared ones.
+/// This many routed experts, plus the shared ones.
 template <class N>
 Ratio<N> with_shared(const N& num, std::string_view name, double routed, const MlpShape& shape) {
   const auto experts = num.given(name, routed, asked);
@@ -81,10 +81,10 @@ LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split&
   const auto inner = num.given("model-parallel ways", split.tensor * split.pipeline, "tensor x pipeline");
   const auto outer = num.given("fsdp x pipeline ways", split.fsdp * split.pipeline, asked);
   const auto once = tokens * rates.arithmetic / chips;
-  // The backward pass multiplies twice: for the gradient of the input and for that of the weights.
+  // The backward pass multiplies twice: for the gradients of the input and of the weights.
   const auto compute = num.named("compute", back ? 2.0 * once : num.given("passes", 1.0, "forward") * once);
   const auto none = [&](std::string_view why) { return num.given("nothing moves", Seconds(0.0), why); };
-  // FSDP gathers weights in both passes and scatters gradients in the second, which costs the same again.
+  // FSDP gathers weights in both passes and reduce-scatters gradients in the second, which costs the same again.
   const auto weights =
       num.named("weight communication",
                 split.fsdp <= 1.0 ? none("one copy")
@@ -92,7 +92,7 @@ LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split&
                     ? (back ? rates.reduce / inner : none("weights are replicated"))
                     : num.given("collectives per matrix", back ? 2.0 : 1.0, "gather; backward also reduce-scatter") *
                           (rates.gather / inner));
-  // Activations move as much in both passes where the gathered input is kept.
+  // Activations move the same bytes in both passes if the gathered input is kept.
   const auto activations = num.named("activation communication", split.tensor <= 1.0 ? none("no tensor parallelism")
                                                                                      : tokens * rates.exchange / outer);
   const auto communication = num.named("communication", max(weights, activations));
@@ -172,7 +172,7 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
 }
 
 double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const network::CollectiveGroup& group) {
-  // Z much larger than k: copies k each, all of which leave: 2 k b D / (Z w) against 2 m k D F / (Z C).
+  // Z much larger than k: k copies, which all leave: 2 k b D / (Z w) against 2 m k D F / (Z C).
   double width = 0.0;
   for (const auto& level : group.levels)
     if (level.groups > 1.0)

@@ -1,4 +1,4 @@
-// How far a layer scales before the network is slower than its arithmetic: the closed forms of docs/scaling.md.
+// How far a layer scales before the network takes longer than its arithmetic: the closed forms of docs/scaling.md.
 // A layer is an MLP of `matrices` weights D x F. Three times describe it: one token's arithmetic on one chip, the
 // gather of the weights, and the exchange of one token's activations. Every threshold is a ratio of them. Latency is
 // ignored: with a large batch or model, bandwidth is the larger term.
@@ -12,7 +12,7 @@
 
 namespace assay::roofline {
 
-/// The MLP of one layer; a mixture of experts where there are more than one.
+/// The MLP of one layer; a mixture of experts if there is more than one.
 struct MlpShape {
   double d_model = 1, d_ff = 1;
   double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
@@ -34,13 +34,13 @@ typename N::template Number<TokenFlopCount::dim> layer_flops_per_token(const N& 
 template <class N>
 typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const MlpShape& shape);
 
-/// The links over which a layer's weights and its activations travel.
+/// The links used by a layer's weights and by its activations.
 struct LayerLinks {
   network::CollectiveGroup weights, activations;
 };
 
-/// One layer, forward: all of its arithmetic on one chip, all of its weights gathered (or as gradients reduced) over
-/// the links of weights, and one token's activations gathered and scattered over those of activations.
+/// One layer, forward: all of its arithmetic on one chip, all of its weights gathered (or reduced, as gradients) over
+/// the weight links, and one token's activations gathered and scattered over the activation links.
 template <class N>
 struct LayerRates {
   typename N::template Number<TokenSeconds::dim> arithmetic;  ///< per token
@@ -52,7 +52,7 @@ LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<Flo
                           const LayerLinks& links, Counting counting,
                           const network::CollectiveLabels* labels = nullptr);
 
-/// How the chips share the work: fsdp x pipeline x tensor of them.
+/// How the chips share the work: fsdp x pipeline x tensor.
 struct Split {
   double fsdp = 1, tensor = 1, pipeline = 1;
   double chips() const { return fsdp * tensor * pipeline; }
@@ -67,7 +67,7 @@ struct LayerTimes {
   Time compute, weights, activations;
   Time communication;            ///< the larger of both
   Time communication_in_series;  ///< their sum
-  Time lower, upper;             ///< all overlapped, nothing overlapped
+  Time lower, upper;             ///< full overlap, no overlap
 };
 template <class N>
 LayerTimes<N> layer_times(const N& num, const LayerRates<N>& rates, const Split& split, Tokens batch, WeightsAre scheme,
@@ -78,29 +78,29 @@ using TokenCount = typename N::template Number<Tokens::dim>;
 template <class N>
 using Ratio = typename N::template Number<Dim{}>;
 
-/// Tokens per chip above which data parallelism is compute-bound; backward and forward need the same where
-/// nothing adds in the network.
+/// Tokens per chip above which data parallelism is compute-bound; backward and forward need the same without
+/// in-network reduction.
 template <class N>
 TokenCount<N> min_tokens_data_parallel(const N& num, const LayerRates<N>& rates, WeightsAre scheme);
-/// Tensor-parallel ways up to which it is compute-bound, whatever the batch.
+/// The largest tensor parallelism that is compute-bound, at any batch.
 template <class N>
 Ratio<N> max_tensor_ways(const N& num, const LayerRates<N>& rates);
-/// The square of the fsdp degree at which weights and activations take equally long, and so the best one.
+/// The square of the fsdp degree at which weights and activations take equally long, which is the best degree.
 template <class N>
 Ratio<N> best_fsdp_squared(const N& num, const LayerRates<N>& rates, Tokens batch, double chips);
 /// Tokens per chip above which the best mix of both is compute-bound.
 template <class N>
 TokenCount<N> min_tokens_mixed(const N& num, const LayerRates<N>& rates);
-/// Arithmetic over communication at the best mix, not tied to real axes.
+/// Arithmetic over communication at the best mix, ignoring the sizes of real axes.
 double mixed_ratio(const LayerRates<Plain>& rates, Tokens tokens_per_chip);
 
 /// Expert parallelism over `ways` chips: forward arithmetic and the two all-to-alls, per token of these chips.
 template <class N>
 struct ExpertTimes {
   typename N::template Number<TokenSeconds::dim> compute, communication;
-  Ratio<N> min_width;  ///< d_ff from which arithmetic takes longer
+  Ratio<N> min_width;  ///< d_ff above which arithmetic takes longer
 };
-/// `group` spans the ways. On a switched network a token goes once into each node that holds one of its experts.
+/// `group` spans the ways. On a switched network a token is sent once to each node that holds one of its experts.
 template <class N>
 ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<FlopsPerSecond>& peak,
                             const network::CollectiveGroup& group, double ways,
@@ -115,7 +115,7 @@ Ratio<N> pipeline_bubble(const N& num, double stages, double micro_batches, doub
 /// Arithmetic of a training run: 6 FLOP per parameter and token.
 template <class N>
 typename N::template Number<Flops::dim> training_flops(const N& num, double parameters, Tokens tokens);
-/// At a share `mfu` of the peak of all chips.
+/// The time at a share `mfu` of the peak of all chips.
 template <class N>
 typename N::template Number<Seconds::dim> training_time(const N& num, double parameters, Tokens tokens, double chips,
                                                         const Sourced<FlopsPerSecond>& peak, double mfu);

@@ -53,8 +53,8 @@ void add_to_profile(SystolicActivity& activity, Index cycle, Index useful, Index
   activity.padded[bucket] += padded;
 }
 
-// A stream on its way through the array. Since row r and column c lag by r and c cycles, its age alone tells which PEs
-// it occupies; this stands for a valid bit that travels with the data.
+// A stream in transit through the array. Since row r and column c lag by r and c cycles, its age alone determines which
+// PEs it occupies; this replaces a valid bit that travels with the data.
 struct Wave {
   Index first_k = 0;
   Index first_n = 0;
@@ -115,7 +115,7 @@ class Simulation {
     }
     const bool enters = feeding();
 
-    // Oldest first: a wave reads the registers its successor is about to overwrite.
+    // Oldest first: a wave reads the registers that its successor is about to overwrite.
     Index useful = 0;
     Index padded = 0;
     for (Wave& wave : waves_) advance(wave, useful, padded);
@@ -188,7 +188,7 @@ class Simulation {
   }
 
   // One cycle of a tile's load: in column c the weight for row R - 1 enters first, c cycles after the load began, and
-  // a register holds still until that first weight arrives, because the tile before may not have taken its own yet.
+  // a register keeps its value until that first weight arrives: the previous tile may not have taken its own yet.
   void shift_weights(Wave& load) {
     std::vector<float>& plane = array_.double_buffered ? next_weight_ : weight_;
     const Index begin = std::max<Index>(0, load.age - rows_ + 1);

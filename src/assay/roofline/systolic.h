@@ -3,7 +3,7 @@
 // X[M,K] times W[K,N] runs on `rows` x `columns` processing elements (PEs); below R = rows and C = columns. W is cut
 // into ceil(K/R) * ceil(N/C) tiles of R x C, padded with zeros at the edges and run one after another, K innermost. PE
 // (r, c) holds W[r, c] of the tile in the array. In each cycle it multiplies the activation that arrives from the left
-// with that weight, adds the partial sum that arrives from above, and hands both on at the clock edge: the activation
+// with that weight, adds the partial sum that arrives from above, and passes both on at the clock edge: the activation
 // to (r, c + 1), the sum to (r + 1, c). A tile that starts in cycle s feeds X[m, r] into array row r in cycle
 // s + m + r, so PE (r, c) works on row m in cycle s + m + r + c. The sum of (m, c) leaves the bottom after cycle
 // s + m + R - 1 + c, and sums of tiles over the same outputs are accumulated outside the array.
@@ -11,7 +11,7 @@
 // Weights enter at the top, last row first, one array row per cycle; column c lags by c cycles like the activations, so
 // a tile may start R cycles after its load began.
 //  * Double buffered: a second weight register per PE is loaded behind the wavefront of the running tile, and a PE
-//    changes over when the first activation of the new tile arrives. The load of a tile begins in the cycle in which
+//    switches over when the first activation of the new tile arrives. The load of a tile begins in the cycle in which
 //    the tile before it starts, so tiles start max(M, R) cycles apart.
 //  * Single buffered: a load overwrites the weights in use, so it waits until the array has drained. Tiles start
 //    R + M + (R + C - 2) cycles apart, which is 2R + C + M - 2 per tile (Samajdar et al., SCALE-Sim, ISPASS 2020).
@@ -59,9 +59,9 @@ struct SystolicCycles {
   // Cycles per product when the weights stay in the array: M, so 8 for [8,128] x [128,128] on 128 x 128.
   std::int64_t steady_cycles_per_tile = 0;
   std::int64_t useful_macs = 0;
-  std::int64_t padded_macs = 0;  // spent on the zeros that fill up ragged tiles
+  std::int64_t padded_macs = 0;  // spent on the zeros that pad ragged tiles
   double utilisation = 0;        // useful_macs / (total * rows * columns)
-  double padding_waste = 0;      // padded_macs / (total * rows * columns); the rest to 1 is idle
+  double padding_waste = 0;      // padded_macs / (total * rows * columns); the remainder to 1 is idle
   double utilisation_limit = 0;  // useful_macs / (useful_macs + padded_macs), reached as M grows
 
   bool operator==(const SystolicCycles&) const = default;
@@ -72,12 +72,12 @@ struct SystolicCycles {
 struct SystolicActivity {
   static constexpr std::size_t max_buckets = 512;
 
-  std::int64_t cycles_per_bucket = 1;  // the least power of two that needs no more than max_buckets
+  std::int64_t cycles_per_bucket = 1;  // the smallest power of two that needs no more than max_buckets
   std::vector<std::int64_t> useful;
   std::vector<std::int64_t> padded;
 };
 
-// A simulated product: what it cost, how busy the array was, and the product itself, M x N, row by row.
+// A simulated product: its cost, how busy the array was, and the product itself, M x N, row by row.
 struct SystolicRun {
   SystolicCycles cycles;
   SystolicActivity activity;
@@ -91,7 +91,7 @@ std::int64_t tile_interval(const SystolicArray& array, std::int64_t m);
 SystolicCycles systolic_cycles(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n);
 
 // The steps simulate_systolic takes, roughly one nanosecond each on a current core; it does not overflow where the
-// other functions would, so ask it first and use the closed form alone when the answer is too much.
+// other functions would, so call it first and use only the closed form if the answer is too large.
 double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n);
 
 // Moves x (m x k, row by row) and w (k x n, row by row) through the registers of the array and counts what happens.

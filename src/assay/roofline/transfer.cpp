@@ -30,14 +30,14 @@ Stage pcie_stage(const hardware::Cluster& cluster, std::int64_t chips) {
   return {"pcie", 1.0, count(chips), cluster.chip.host.pcie, 0, no_latency};
 }
 
-/// Bytes spread over all chips of a slice flow into (or out of) one: they share the ports of that chip.
+/// Bytes spread over all chips of a slice flow into (or out of) one chip and share its ports.
 Result<Stage> fan_stage(const hardware::Cluster& cluster, std::int64_t chip) {
   const double n = count(cluster.chips());
   if (cluster.slices > 1)
     return fail("--on", "a transfer between one chip and all chips must stay within one slice", "name one slice");
   if (cluster.torus) {
     const auto ports = static_cast<double>(hardware::neighbours(*cluster.torus, chip).size());
-    // Every chip of a twisted torus sees the same distances, which its diameter knows without a search per chip.
+    // Every chip of a twisted torus sees the same distances, so its diameter is the answer without a search.
     std::int64_t farthest = cluster.torus->twisted ? hardware::diameter(*cluster.torus) : 0;
     for (std::int64_t other = 0; !cluster.torus->twisted && other < cluster.chips(); ++other)
       farthest = std::max(farthest, hardware::distance(*cluster.torus, other, chip));

@@ -1,4 +1,4 @@
-// Moving bytes: which links they cross, when the first one arrives, and how long all of them take.
+// Moving bytes: which links they cross, when the first byte arrives, and how long all of them take.
 // Stages that stream (PCIe, chip to chip, HBM, the data-centre network) bound the time from below by the slowest one
 // when they overlap perfectly, and from above by their sum.
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace assay::roofline {
 
-/// An end of a transfer.
+/// An endpoint of a transfer.
 ///   hbm, vmem    the memory of every chip, bytes spread evenly
 ///   host         the DRAM of every host, bytes spread evenly
-///   chip(x,y)    the HBM of one chip: torus coordinates, or its index where chips are switched
+///   chip(x,y)    the HBM of one chip: torus coordinates, or its index in a switched network
 ///   slice(i)     every chip of one slice
 struct Place {
   enum class Kind { hbm, vmem, host, chip, slice };
@@ -29,7 +29,7 @@ Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluste
 /// One group of parallel links that all bytes (or a share of them) cross.
 struct Stage {
   std::string name;
-  double share = 1.0;            ///< of the bytes; those already at the destination do not move
+  double share = 1.0;            ///< of the bytes; bytes already at the destination do not move
   double lanes = 1.0;            ///< links, ports or chips that work in parallel
   Sourced<BytesPerSecond> rate;  ///< of one lane, one way
   std::int64_t hops = 0;
@@ -49,7 +49,7 @@ struct TransferTimes {
   typename N::template Number<Dim{.sec = 1}> first_byte, lower, upper;
 };
 
-/// `compute` is the time of work on the data at the destination, itself one more stage; nothing when absent.
+/// `compute` is the time of work on the data at the destination, which counts as one more stage; empty if absent.
 template <class N>
 TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
                                 const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute);

@@ -11,7 +11,7 @@ struct FrontPoint {
   double x = 0, y = 0;
 };
 
-/// The points that no other one beats, by index, in order of x: none is as low in both and lower in one. Of equal
+/// Indices of the points that no other point beats, in order of x: none is as low in both and lower in one. Of equal
 /// points the first stays.
 std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points);
 

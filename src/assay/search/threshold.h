@@ -19,8 +19,8 @@ struct Threshold {
   enum class Kind {
     smallest,  ///< holds from `value` up
     largest,   ///< holds up to `value`
-    always,    ///< holds wherever it was tested
-    never,     ///< holds nowhere it was tested
+    always,    ///< holds at every tested value
+    never,     ///< holds at no tested value
     nothing    ///< no tested value is allowed
   };
   struct Tested {
@@ -32,10 +32,10 @@ struct Threshold {
   std::optional<std::int64_t> beside;  ///< the nearest allowed value where it does not hold
   std::vector<Tested> tested;          ///< allowed values, in order of value
   bool exact = true;                   ///< false: tests ran out, or no allowed value was found in between
-  bool alternates = false;             ///< beyond `value` it fails again here and there, as where divisors decide
+  bool alternates = false;             ///< beyond `value` it fails again at some values, as where divisors decide
 };
 
-/// Whether something is no longer as it is at a factor of one.
+/// Whether something differs from what it is at a factor of one.
 using FactorTest = std::function<bool(double)>;
 
 /// The factor nearest to one, by ratio, at which `changed` begins to hold: powers of two are tried on both sides up to
@@ -43,9 +43,9 @@ using FactorTest = std::function<bool(double)>;
 /// holds; nothing where it holds at no power of two.
 std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision);
 
-/// Doubles from the lower end until the condition changes, then halves the gap, and looks at values all over it: where
-/// the condition changes more than once, the outermost value at which it was seen to hold is the answer. Values that
-/// are not allowed are stepped over, to the nearest that are.
+/// Doubles from the lower end until the condition changes, then halves the gap and samples values across it: where the
+/// condition changes more than once, the answer is the outermost value at which it was seen to hold. A value that is
+/// not allowed is replaced by the nearest one that is.
 Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range);
 
 }  // namespace assay::search

@@ -28,7 +28,7 @@ struct ServedKernel {
   bool attends = false;         ///< its work is per sequence, not per token
   double count = 1;             ///< equal kernels per layer of its block
   StraightLine flops, bytes;    ///< without weights of experts
-  double expert_bytes = 0;      ///< of expert weights, of which only those with tokens are read
+  double expert_bytes = 0;      ///< of expert weights; only experts with tokens are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;      ///< of peak bandwidth; zero: not calibrated
   bool quantises = false;       ///< casts to 8 bits or fewer

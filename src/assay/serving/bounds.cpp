@@ -11,7 +11,7 @@ bool is_looked_up(const model::Transformer& model, const model::Weight& weight) 
   return (table && !(model.tied && model.head && weight.name == "embedding")) || weight.part == model::Part::positions;
 }
 
-/// Weights that are used once per request: those of an encoder's keys and values, and of distances.
+/// Weights that are used once per request: for an encoder's keys and values, and for distances.
 bool is_used_once(const model::Weight& weight) {
   return weight.name == "W_ck" || weight.name == "W_cv" || weight.name == "b_ck" || weight.name == "b_cv" ||
          weight.name == "W_rel";

@@ -1,5 +1,5 @@
-// What no sharding of some chips can beat with one kernel after the other: bytes and FLOP of a decode step over the
-// rates of all chips together.
+// Bounds that no sharding over the chips can beat if kernels run one after the other: bytes and FLOP of a decode step
+// over the rates of all chips together.
 #pragma once
 #include <algorithm>
 
@@ -17,7 +17,7 @@ struct BoundsQuestion {
 
 struct ServingBounds {
   Bytes weights, cache;  ///< of one copy of the model, and of all sequences
-  Bytes weights_read;    ///< by one step: without experts that no token picks, and tables of which rows are looked up
+  Bytes weights_read;    ///< read by one step: without experts that no token picks, and without lookup tables
   Seconds weights_time, cache_time, compute_time;
   /// Attention waits for the cache; the rest for weights or for arithmetic.
   Seconds step() const { return cache_time + std::max(weights_time, compute_time); }

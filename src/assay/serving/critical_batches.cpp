@@ -7,7 +7,7 @@
 namespace assay::serving {
 namespace {
 
-/// What arithmetic takes longer than memory, in seconds; grows with the sequences once weights are shared enough.
+/// How much longer arithmetic takes than memory, in seconds; grows with the sequences once weights are shared enough.
 struct Balance {
   const ServedKernel& kernel;
   double hbm;

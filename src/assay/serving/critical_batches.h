@@ -19,8 +19,8 @@ struct StepBalance {
   std::optional<double> critical;
 };
 
-/// Products and attention of a decode step of `batch` sequences that see `keys` tokens, of which `source` are those of
-/// an encoder, in the order of the program.
+/// Products and attention of a decode step of `batch` sequences that see `keys` tokens (`source` of them from an
+/// encoder), in the order of the program.
 std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t keys,
                                       double batch, std::int64_t source = 0);
 

@@ -38,8 +38,8 @@ std::int64_t chunk_of(const ServingQuestion& question) {
   return 0;
 }
 
-/// The contexts of all steps of an output, `later` tokens on, cut where a chunk begins: between those all work is a
-/// straight line in the context, and the middle tells everything.
+/// The contexts of all steps of an output, `later` tokens on, cut where a chunk begins: in between, all work is linear
+/// in the context, so the midpoint is exact.
 void cut_at_chunks(const ServingQuestion& question, std::int64_t chunk, std::int64_t later, ServingKeys& keys) {
   const std::int64_t first = question.prompt + later + 1;
   const std::int64_t last = question.prompt + later + std::max<std::int64_t>(1, question.output - 1);
@@ -74,7 +74,7 @@ ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later) {
     if (const std::int64_t chunk = chunk_of(question); chunk > 0) cut_at_chunks(question, chunk, later, keys);
     return keys;
   }
-  // Without windows or picked keys all work is a straight line in the context, and its mean tells everything.
+  // Without windows or picked keys all work is linear in the context, so its mean is exact.
   bool bounded = false;
   for (const model::Layer& layer : question.setup.model->decoder.kinds)
     bounded |= layer.attention &&
@@ -123,7 +123,7 @@ ServingProfiles serving_profiles(const ServingQuestion& question, const ServingS
   for (const PrefillOption& option : options) all.push_back(&option);
   ServingProfiles profiles;
   profiles.decode = make_serving_profile(question.setup, strategy, 1, decode_keys(question));
-  constexpr double most_sequences = 1024;  // of those who ask for many batches; beyond, tiles are searched each time
+  constexpr double most_sequences = 1024;  // for callers that price many batches; beyond, tiles are searched each time
   find_tiles(question.setup, profiles.decode, most_sequences);
   choose_prefill(question, strategy, links, all, profiles);
   return profiles;
@@ -161,8 +161,8 @@ ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrat
 
 namespace {
 
-/// Standard deviation of the bytes that the caches on one chip take. Each of its sequences is as many times as large as
-/// there are groups, of which only one lies here.
+/// Standard deviation of the bytes that the caches on one chip take. Per-sequence bytes are averages over all groups,
+/// and only one group is on this chip: each of its sequences is larger by the number of groups.
 double cache_deviation(const ServingProfile& decode, double batch) {
   return decode.cache_spread * std::sqrt(batch * decode.cache_groups);
 }

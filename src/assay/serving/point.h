@@ -32,7 +32,7 @@ struct ServingMemory {
 
 struct ServingPoint {
   ServingStrategy strategy;
-  lower::ServingScheme prefill_scheme;  ///< may differ from that of decode steps
+  lower::ServingScheme prefill_scheme;  ///< may differ from the decode scheme
   double prompts = 1;                   ///< per prefill, over all replicas
   double batch = 1;                     ///< sequences over all replicas
   ServingTime decode, prefill;

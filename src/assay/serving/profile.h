@@ -109,7 +109,7 @@ ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStra
 /// The same for equal sequences; memory is reserved for `cache_keys` tokens (0: for `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
-/// The prefill of a prompt of which `fresh` tokens are not cached. An encoder reads the prompt, and the decoder makes
+/// The prefill of a prompt with `fresh` tokens that are not cached. An encoder reads the prompt, and the decoder makes
 /// its first step: keys and values of the prompt are projected once.
 ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t fresh,
                                    std::int64_t prompt);

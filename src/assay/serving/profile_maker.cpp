@@ -12,8 +12,8 @@
 namespace assay::serving {
 namespace {
 
-/// Bytes on one device of a cache that holds `keys` tokens. What an encoder's tokens become is made in the first step
-/// and is no cache yet: its tokens lie along the sequence.
+/// Bytes on one device of a cache that holds `keys` tokens. Keys and values of an encoder are computed in the first
+/// step and are not a cache yet: their tokens are along the sequence dimension.
 double cache_bytes_at(const program::Program& program, program::ProgramTensor tensor, std::int64_t keys, Dtype format) {
   const int along = tensor.find(tensor.is_given ? model::LogicalDim::context : model::LogicalDim::sequence);
   if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, keys});
@@ -26,8 +26,8 @@ bool is_cross(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::attention && step.detail >= 0 && program.attentions[at(step.detail)].cross;
 }
 
-/// Bytes on one device that are alive at the same time, at the fullest moment: a tensor lives from the step that makes
-/// it to the last one that reads it, and what passes on to other blocks to the end.
+/// Peak bytes that are alive at once on one device: a tensor lives from the step that makes it to the last one that
+/// reads it, and a tensor passed to other blocks lives to the end.
 class FullestMoment {
  public:
   explicit FullestMoment(const program::Program& program)
@@ -116,7 +116,7 @@ StraightLine mean_line(const std::vector<StraightLine>& lines, const std::vector
   return {mean.fixed / all, mean.moving / all};
 }
 
-/// One kernel over sequences with different contexts: its work is that of all of them.
+/// One kernel over sequences with different contexts: its work is the sum over all of them.
 ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels, const std::vector<double>& shares) {
   ServedKernel mean = kernels.front();
   for (StraightLine ServedKernel::*line : {&ServedKernel::flops, &ServedKernel::bytes, &ServedKernel::batch,
@@ -183,7 +183,7 @@ double weight_bytes(const std::vector<model::Weight>& weights, const lower::Form
   return sum;
 }
 
-/// Weights outside of the layers that a stage holds: a tied head is the embedding once more.
+/// Weights outside the layers that a stage holds: a tied head is a second copy of the embedding.
 std::vector<model::Weight> stage_ends(const model::Transformer& model, bool first, bool last) {
   std::vector<model::Weight> all = model::outer_weights(model);
   std::erase_if(all, [&](const model::Weight& weight) {

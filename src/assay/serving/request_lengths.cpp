@@ -41,7 +41,7 @@ Lengths tabulated(F quantile, double mean) {
     values.push_back(quantile((static_cast<double>(i) + 0.5) / static_cast<double>(shares)));
   double scale = 1.0;
   if (mean > 0.0) scale = mean * static_cast<double>(shares) / std::accumulate(values.begin(), values.end(), 0.0);
-  // Lengths are rounded so that their sum is: an error is handed on to the next one.
+  // Rounding errors carry over to the next length, so that the sum is rounded, too.
   std::vector<std::int64_t> table;
   double left = 0.0;
   for (double value : values) {
@@ -64,8 +64,8 @@ Result<Lengths> uniform(std::string_view range, std::string_view where) {
   return tabulated([&](double share) { return low + share * span; }, 0.0);
 }
 
-/// Logarithms of lengths lie on straight lines between the given ones over normal quantiles: two percentiles are a
-/// lognormal distribution.
+/// Logarithms of lengths are linear in normal quantiles between the given percentiles: two percentiles make a lognormal
+/// distribution.
 Result<Lengths> percentiles(std::string_view text, std::string_view where) {
   std::vector<std::pair<double, double>> points;
   for (const std::string& part : split(text, ',')) {

@@ -1,4 +1,4 @@
-// What one step of serving takes, from its profile: a straight line for each kernel, priced at the batch.
+// The time of one serving step, from its profile: a straight line for each kernel, priced at the batch.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +41,7 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
     time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
-  // What the software does to kernels may speed them up over those measured alone, but never beyond the chip.
+  // Software may make kernels faster than those measured alone, but never faster than the chip.
   time.estimate +=
       n * std::max(roofline, served_estimate(rates, setup.effects, kernel, {sequences, touched, arithmetic, bytes}));
   time.kernels += n * kernel.started(setup.effects);
@@ -91,7 +91,7 @@ struct Server {
   const training::StageLinks& links;
 };
 
-/// Adds hops between stages and what the host takes.
+/// Adds hops between stages and the time of the host.
 void finish(const Server& server, const ServingProfile& profile, double sequences, double heads, bool decodes,
             ServingTime& time) {
   const auto& [setup, strategy, links] = server;
@@ -101,10 +101,11 @@ void finish(const Server& server, const ServingProfile& profile, double sequence
                          ? (stages - 1.0) * (bytes * links.between_stages.rate.value() / links.network_share +
                                              links.between_stages.floor.value())
                          : 0.0;
-  // Batches that follow each other through the stages keep the pace of the longest.
+  // Batches that follow each other through the stages run at the pace of the longest stage.
   time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
   time.estimate = profile.uneven * time.estimate + hop;
-  // The host starts every kernel: short ones wait for it. Steps of as many tokens each time are replayed from graphs.
+  // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
+  // graphs.
   if (!(setup.effects.captured && decodes))
     time.estimate = std::max(time.estimate, time.kernels * setup.effects.launch.value());
   time.estimate += (decodes ? setup.effects.step : setup.effects.first).value() +

@@ -10,7 +10,7 @@ inline constexpr double batch = 32, length = 256, tokens = batch * length;
 // Matrices of a layer: queries and output 2 D N H, keys and values 2 D K H, feed-forward 3 D F. 3,145,728.
 inline constexpr double layer_matrices = 2 * d_model * n_heads * head + 2 * d_model * n_kv * head + 3 * d_model * ff;
 inline constexpr double layer_weights_count = layer_matrices + 2 * d_model;  // and two norms
-inline constexpr double table = vocabulary * d_model;                        // embedding, and once more the head
+inline constexpr double table = vocabulary * d_model;                        // embedding, and again for the head
 inline constexpr double all_weights = layers * layer_weights_count + 2 * table;
 inline constexpr double fp32 = 4;
 

@@ -8,7 +8,7 @@
 
 namespace assay::testing {
 
-/// A directory that is gone at the end of the test.
+/// A directory that is removed at the end of the test.
 class TestDirectory {
  public:
   TestDirectory() {

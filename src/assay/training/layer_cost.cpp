@@ -32,7 +32,7 @@ bool overlaps_weight_gradients(const program::Step& step, const program::Program
   return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
 }
 
-/// A weight that is wider than what products take, not one that is quantised for them.
+/// Whether a step casts a weight to the 16 bits or more that products read, as opposed to quantising it for them.
 bool casts_weight(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
 }
@@ -96,15 +96,15 @@ bool is_flash_attention(const program::Program& program, const program::Step& st
          !is_plain_attention_grad(program, step);
 }
 
-/// The probabilities of plain attention: what it makes besides its result.
+/// The probabilities of plain attention, which it writes in addition to its result.
 const program::ProgramTensor& scores(const program::Program& program, const program::Step& step) {
   return program.tensor(step.op == program::Op::attention ? step.out[1] : step.in[5]);
 }
 
 /// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
 constexpr double dropped_copies = 1.5;
-/// What drawing the mask moves besides, in the same measure: probabilities are read, written and their mask written;
-/// backward the mask is read, their gradients read and written.
+/// Extra bytes moved to draw the mask, in the same unit: the forward pass reads and writes probabilities and writes
+/// their mask; the backward pass reads the mask, and reads and writes their gradients.
 constexpr double dropped_traffic = 2.5;
 
 /// An activation function times another tensor, or the gradients of both.
@@ -169,7 +169,7 @@ Seconds streamed(const estimate::KernelRates& rates, Bytes bytes) {
 
 struct KernelCost {
   Seconds estimate, compute, memory;
-  Seconds slowed;  ///< of the estimate, what the clock of sustained power adds
+  Seconds slowed;  ///< the part of the estimate that the lower clock under sustained power adds
   Flops flops;
 };
 
@@ -178,24 +178,24 @@ KernelCost cost_of(const TrainingSetup& setup, const program::Program& program, 
   Seconds alone = time.estimate;
   if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
     alone += streamed(setup.rates, dropped_traffic * program::local_bytes(program, scores(program, step)));
-  // However well kernels run among others, they keep to the peak. Scans are small products along the sequence, more of
-  // them than the recurrence needs: their time goes with its arithmetic.
+  // Kernels never exceed the peak, however well they run inside a step. Scans are small products along the sequence,
+  // more of them than the recurrence needs; their time is proportional to its arithmetic.
   const Seconds stretched = program::is_scan(step.op)
                                 ? std::max(alone, setup.effects.scan * time.compute)
                                 : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
   const bool by_arithmetic = step.op == program::Op::product && time.compute > time.memory && setup.rates.matmul;
   const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
-  // Ideal kernels fuse what is element-wise into what is not.
+  // Ideal kernels fuse element-wise work into other kernels.
   return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops};
 }
 
-/// Of a product that is joined with others: these have the estimate.
+/// The cost of a product that is joined with others; the joined product has the estimate.
 KernelCost joined_cost(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
   const estimate::KernelTime time = estimate::ideal_kernel_time(setup.rates, program, step);
   return {Seconds(), time.compute, time.memory, Seconds(), step.flops};
 }
 
-/// Prices the steps of a block, and records those of a layer for recomputation.
+/// Prices the steps of a block, and records the steps of a layer for recomputation.
 class BlockPricer {
  public:
   BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
@@ -315,7 +315,7 @@ class BlockPricer {
     return number;
   }
 
-  /// Bytes that a step reads and writes besides weights.
+  /// Bytes that a step reads and writes, excluding weights.
   Bytes around(const program::Step& step) const {
     Bytes sum;
     for (int id : step.in)
@@ -329,7 +329,7 @@ class BlockPricer {
   const program::Program& program_;
   ProfilePart part_;
   AxisRoles roles_;
-  std::vector<std::int16_t> numbers_;  ///< of tensors in the layer at hand
+  std::vector<std::int16_t> numbers_;  ///< of tensors in the current layer
 };
 
 /// Weights that are gathered and kept for the backward pass.
@@ -447,7 +447,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
                           : block.name == "embedding" ? profile.embedding
                                                       : profile.head;
     if (block.phase ==
-        program::Phase::update) {  // updated weights that are shared out travel back before they are used
+        program::Phase::update) {  // sharded weights are gathered back after the update, before they are used
       for (std::int32_t i = block.first; i < block.last; ++i) {
         program::Step step = program.steps[at(i)];
         step.urgency = program::Urgency::ahead;

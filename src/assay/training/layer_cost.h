@@ -90,14 +90,14 @@ struct PassProfile {
 
 struct LayerProfile {
   PassProfile forward, backward;
-  Bytes kept;        ///< from forward to backward, for one microbatch
-  Bytes encoded;     ///< kept once for all layers: the encoder's output, or the embedding
-  Bytes gathered;    ///< gathered weights that are kept: those of the head, whose backward pass follows at once
-  Bytes recomputed;  ///< recomputed forward results that the backward pass holds
-  Bytes widest;      ///< the most that one step reads and writes, without weights
+  Bytes kept;                 ///< from forward to backward, for one microbatch
+  Bytes encoded;              ///< kept once for all layers: the encoder's output, or the embedding
+  Bytes gathered;             ///< gathered weights that are kept: the head's, since its backward pass follows at once
+  Bytes recomputed;           ///< recomputed forward results that the backward pass holds
+  Bytes widest;               ///< the most that one step reads and writes, without weights
   double dense_elements = 0;  ///< of weights on one device before sharding over data axes
   double expert_elements = 0;
-  double trained_dense = 0, trained_experts = 0;  ///< those with gradients and optimizer states
+  double trained_dense = 0, trained_experts = 0;  ///< elements with gradients and optimizer states
 };
 
 struct TrainingProfile {

@@ -23,8 +23,9 @@ void set_weights_thresholds(const TrainingQuestion& question, std::int64_t seque
     const auto tokens = static_cast<double>(strategy.micro_batch * sequence);
     out.microbatch_where_weights_traffic_limits = Tokens(tokens * every_microbatch / cost.compute);
   }
-  // Gradients are reduced once a step however many microbatches it has. Below one microbatch per group that one
-  // shrinks, with unchanged traffic of weights; where they limit each microbatch, no batch is large enough.
+  // Gradients are reduced once a step, whatever the number of microbatches. Below one microbatch per group, the
+  // microbatch shrinks but its weight traffic does not; if that traffic limits every microbatch, no batch is large
+  // enough.
   out.reduces_gradients = end > 0.0;
   if (!out.reduces_gradients) return;
   const double one = 1.0 / microbatches(question, strategy);
@@ -45,7 +46,7 @@ std::vector<StepLimit> step_limits(const TrainingCost& cost) {
                              {"network", Seconds(network)},
                              {"bubble", Seconds(cost.fill)},
                              {"host", Seconds(cost.host_time)}};
-  // Links that are the busiest resource are the reason for the waiting.
+  // If links are the busiest resource, they cause the waiting.
   if (network < std::max(cost.compute, cost.memory_time)) out.push_back({"waiting", Seconds(waiting)});
   std::stable_sort(out.begin(), out.end(), [](const StepLimit& a, const StepLimit& b) { return a.time > b.time; });
   return out;

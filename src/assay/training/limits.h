@@ -14,10 +14,10 @@ struct StepLimit {
   Seconds time;
 };
 
-/// By time, the limiter first. Compute, memory and network (its busiest kind of axis) at ideal rates, including what is
-/// done once a step: the update's memory traffic, the reduction of gradients, the gathering of new weights. Bubble:
-/// that of ideal hardware. Waiting: exposed collectives, stage handover and overhead of the estimate, unless the
-/// network's bandwidth is the reason for them.
+/// By time, the limiter first. Compute, memory and network (its busiest kind of axis) at ideal rates, including work
+/// done once a step: the update's memory traffic, the reduction of gradients, the gathering of new weights. Bubble: on
+/// ideal hardware. Waiting: exposed collectives, stage handover and overhead of the estimate, unless network bandwidth
+/// causes them.
 std::vector<StepLimit> step_limits(const TrainingCost& cost);
 
 /// The name of the first limit.

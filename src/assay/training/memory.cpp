@@ -116,7 +116,7 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
     sum.trained_dense += trained_of(profile.head) + (trained_of(profile.embedding) > 0.0 ? tied : 0.0);
     out.memory.head =
         effects.logits * (profile.head.kept.value() + profile.head.widest.value()) + head_gathered.value();
-    // Its gradient is whole until it is reduced, and nothing of the loss is free yet.
+    // Its gradient is unsharded until it is reduced, and no memory of the loss is free yet.
     if (bytes.shared.gradients > 1.0) out.memory.head += bytes.gradient * trained_of(profile.head);
   }
   out.stages = part.stages;
@@ -124,7 +124,7 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
   out.to = part.to;
   out.first = part.first;
   out.last = part.last;
-  // Two copies of the model have states of their own: only data-parallel devices share them out.
+  // Two copies of the model have their own states: only data-parallel devices shard them.
   const double states = bytes.states_of(sum);
   out.memory.weights = bytes.casts ? 0.0
                                    : bytes.weight * (sum.dense / shared.weights + sum.expert / shared.expert_weights) +
@@ -133,7 +133,7 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
       bytes.gradient * (sum.trained_dense / shared.gradients + sum.trained_experts / shared.expert_gradients);
   out.memory.master = bytes.optimizer->master_bytes() * states;
   out.memory.moments = bytes.optimizer->moment_bytes() * states;
-  // Weights in use are whole: this layer's and the next one's. So are gradients that are not yet reduced.
+  // Weights in use are unsharded: this layer's and the next one's. So are gradients that are not yet reduced.
   out.memory.buffers =
       2.0 * bytes.used * sum.most_gathered + bytes.used * sum.most_reduced + bytes.gradient * sum.most_trained_reduced;
   return sum;
@@ -177,12 +177,12 @@ void fill_memory(const StepInputs& inputs, const pipeline::StageSplit& split, Mi
 
 MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, double held) {
   MemoryParts memory = part.memory;
-  // What goes to the host does so microbatch by microbatch: one is on its way at a time.
+  // Activations go to the host one microbatch at a time, so only one is in transit.
   memory.activations = part.offloaded > 0.0 ? part.kept : part.kept * held;
   memory.host += part.offloaded * held;
-  // At the loss no gradient exists yet; behind it activations make room for them. The allocator keeps memory apart by
-  // stream, and gradients that are scattered come to be on that of the collectives: room made elsewhere is none for
-  // them.
+  // At the loss no gradient exists yet; after it, freed activations make room for gradients. The allocator keeps
+  // separate pools per stream, and scattered gradients are allocated on the collectives' stream: memory freed on other
+  // streams does not help them.
   const double late = microbatch.frees_gradients ? std::min(memory.gradients, memory.activations + memory.head) : 0.0;
   memory.gradients -= late;
   // Logits and the workspace of a backward pass are not held at the same time.

@@ -17,7 +17,7 @@ struct Sharing {
 /// Elements that a stage holds, before offloading.
 struct StageElements {
   double dense = 0, expert = 0;
-  double outer = 0;  ///< of the dense ones, those of embedding and head
+  double outer = 0;  ///< the part of `dense` in embedding and head
   double trained_dense = 0, trained_experts = 0;
   double used_again = 0;       ///< of shared weights, for each further layer that uses them
   double largest_trained = 0;  ///< elements of a layer

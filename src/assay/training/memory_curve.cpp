@@ -9,7 +9,7 @@ std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const p
                                        const std::vector<pipeline::PipelineEvent>& events, std::int64_t stage) {
   const MicrobatchCost::Part& part =
       microbatch.parts[static_cast<std::size_t>(split.part_of[static_cast<std::size_t>(stage)])];
-  // Parts of one copy of the model share out a stage's activations; those of two copies are a stage's worth each.
+  // Parts of one copy of the model divide a stage's activations; parts of two copies hold a stage's worth each.
   const double chunks = layout_of(shape.schedule) == pipeline::StageLayout::mirrored
                             ? 1.0
                             : static_cast<double>(pipeline::chunks_per_stage(shape));

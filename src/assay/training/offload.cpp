@@ -6,10 +6,10 @@ namespace assay::training {
 
 double HostLink::copy(double out, double in) const { return std::max({out / rate, in / rate, (out + in) / memory}); }
 
-// Two layers are on the chip: while one computes, the results of the one before it leave, or those of the one behind it
-// arrive. Among its likes a layer then takes as long as the busiest of its lanes.
-// The states of a layer change just before its first forward pass of the next step: clipping has seen all gradients by
-// then, and the stream hides behind a whole pass instead of behind the update alone.
+// Two layers are on the chip: while one computes, the results of the previous layer leave, or those of the next one to
+// compute arrive. In a run of equal layers, each takes as long as its busiest lane. The states of a layer change just
+// before its first forward pass of the next step: clipping has seen all gradients by then, and the transfer hides
+// behind a whole pass instead of the update alone.
 void HostTime::add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap) {
   const auto lanes = [&](double chip, double out, double in) {
     const double copy = link.copy(out, in) / link.share;

@@ -10,7 +10,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   std::vector<char> needed(tensors.size()), made(tensors.size(), 0);
   std::vector<char> recomputed(steps.size(), 0);
   for (std::size_t t = 0; t < tensors.size(); ++t) needed[t] = tensors[t].is_needed;
-  // From the end: whoever reads a result is known by then.
+  // Runs backwards, so that all readers of a result are known.
   for (std::size_t i = steps.size(); i-- > 0;) {
     const Step& step = steps[i];
     for (std::size_t o = 0; o < step.out.size(); ++o) {

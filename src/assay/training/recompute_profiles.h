@@ -10,7 +10,7 @@
 
 namespace assay::training {
 
-/// The forward pass of a layer, of which the backward pass may recompute parts.
+/// The forward pass of a layer; the backward pass may recompute parts of it.
 struct RecomputableLayer {
   struct Tensor {
     bool is_needed = false;  ///< by the backward pass, whatever is recomputed
@@ -41,7 +41,7 @@ struct RecomputableLayer {
   double launches = 0;                        ///< kernels of the backward pass itself
   Seconds launch;                             ///< of each
 
-  /// Adds recomputed steps to the backward pass of a layer, and to its memory what is kept and what is recomputed.
+  /// Adds recomputed steps to the backward pass of a layer, and the kept and recomputed results to its memory.
   void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
 };
 

@@ -15,7 +15,7 @@ struct Failures {
   std::optional<Seconds> checkpoint_interval = std::nullopt;  ///< the best where not given
 };
 
-/// What failures take from a run.
+/// What failures cost a run.
 struct Goodput {
   double goodput = 1;  ///< share of the time that makes progress; 0 where it is too small for a number
   Seconds failures_every, checkpoint_time, checkpoint_interval, restart;

@@ -8,11 +8,11 @@
 namespace assay::training {
 namespace {
 
-/// Adds host copies that outlast the chip's work to both passes and, once a step, to the first one.
-/// It takes `passes` of them to go through all that a stage holds.
+/// Adds host copies that outlast the chip's work to both passes and, once a step, to the first one. `passes` of them go
+/// through everything that a stage holds.
 void wait_for_host(const StepInputs& inputs, double update, double passes, MicrobatchCost::Part& out) {
   if (moves_states(inputs.strategy.offload)) {
-    // Those passes are as long as the busiest of the chip, the host and the links that bring new weights.
+    // These passes take as long as the busiest of the chip, the host and the links that bring new weights.
     const double brought = out.update - update, forward = passes * out.forward;
     const double first =
         inputs.question.overlap ? std::max(forward + update + brought, out.host.first) : out.host.first + brought;
@@ -73,7 +73,7 @@ class StagePricer {
 
   const StateBytes& bytes() const { return bytes_; }
 
-  /// Everything of a stage but its memory, which `elements` are the sums of.
+  /// Prices everything of a stage except its memory; `elements` has the sums for that.
   void price(const pipeline::StageSplit::Part& part, const StageElements& elements, MicrobatchCost::Part& out) const {
     PassTime forward, backward;
     add_passes(part, elements, forward, backward, out.host);
@@ -127,7 +127,7 @@ class StagePricer {
     b.recompute += part.passed * second_cast / stream_rate_;
   }
 
-  /// Adds the host copies of a layer of which a microbatch passes `times` and the stage holds `held`.
+  /// Adds the host copies of a kind of layer: a microbatch passes `times` of them, and the stage holds `held`.
   void add_copies(const LayerProfile& layer, const Passes& passes, double kept, double times, double held,
                   HostTime& host) const {
     const auto& [f, b] = passes;

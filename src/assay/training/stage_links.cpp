@@ -46,8 +46,8 @@ std::uint32_t resources_of(const network::Placement& placement, const network::C
   return bits;
 }
 
-/// collective_estimate() of a group is a constant, a part that grows with the bytes and one that grows with their
-/// root; three sizes tell them.
+/// collective_estimate() of a group is a constant, a part proportional to the bytes and a part proportional to their
+/// square root; three sizes determine them.
 CollectiveForm form_of(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind,
                        const network::CollectiveGroup& group, hardware::Fabric fabric) {
   constexpr double one = 1e6, four = 4e6;
@@ -62,9 +62,9 @@ CollectiveForm form_of(const hardware::CollectiveCalibration& fit, network::Coll
   return form;
 }
 
-/// Two stages as far from one end of the pipeline as from the other, of a group of all stages. On a switched network
-/// they lie on both sides of the highest level. On a torus the ways of all such pairs cross in the middle of an axis;
-/// on a ring half of them go the other way round.
+/// Two stages at the same distance from opposite ends of the pipeline, in a group of all stages. On a switched network
+/// they are on opposite sides of the highest level. On a torus the paths of all such pairs cross in the middle of an
+/// axis; on a ring half of them take the other direction.
 network::CollectiveGroup mirrored_pair(network::CollectiveGroup group) {
   if (group.devices <= 2.0) return group;
   group.devices = 2.0;
@@ -173,7 +173,7 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
   Key key{is_routed};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::size_t at = i + 1;
-    for (; !cluster_.torus && at > 1 && key[at - 1] > numbers[i]; --at) key[at] = key[at - 1];  // in any order the same
+    for (; !cluster_.torus && at > 1 && key[at - 1] > numbers[i]; --at) key[at] = key[at - 1];  // order does not matter
     key[at] = numbers[i];
   }
   const auto [known, is_new] = known_.try_emplace(key);

@@ -66,7 +66,7 @@ struct GroupCosts {
   std::array<network::CollectiveLine, 4> lines;
   std::array<CollectiveForm, 4> forms;
   std::uint32_t resources = 0;
-  std::uint32_t like = 0;  ///< a number from 1 on, the same of groups with the same estimates
+  std::uint32_t like = 0;  ///< a number from 1 on, equal for groups with the same estimates
 };
 /// From a stage to the next, and between both ends of the pipeline.
 struct StageCosts {

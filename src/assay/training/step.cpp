@@ -39,8 +39,8 @@ double straggler_share(const TrainingQuestion& question) {
 
 namespace {
 
-/// Results of a microbatch that such a stage hands on: those of its parts of the model, but for what ends there or
-/// stays on the stage.
+/// Results of a microbatch that such a stage sends: one for each of its parts of the model, except results that end
+/// there or stay on the stage.
 double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& shape) {
   if (shape.stages == 1) return 0.0;
   const double ends = (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
@@ -58,9 +58,9 @@ double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& sh
 /// A microbatch on a stage under a schedule, and what the schedule changes in it.
 struct ScheduledPasses {
   pipeline::StageTimes times;
-  double hidden = 0;            ///< of experts, in both passes
+  double hidden = 0;            ///< collectives of experts, in both passes
   double deferral_cost = 0;     ///< collectives of the backward pass that deferred weight gradients no longer hide
-  double hidden_gradients = 0;  ///< of gradients at the end of the step, which hide behind a pass that is the longer
+  double hidden_gradients = 0;  ///< gradient reduction hidden when weight gradients are deferred
   double seconds() const { return (times.forward + times.backward_input + times.backward_weight).value(); }
 };
 
@@ -112,7 +112,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     const MicrobatchCost::Part* part = nullptr;
     ScheduledPasses passes;
     double handover = 0;  ///< of a microbatch
-    double whole = -1.0;  ///< seconds of all that it does in a step
+    double whole = -1.0;  ///< seconds of all its work in a step
   } slowest;
   for (const MicrobatchCost::Part& part : microbatch.parts) {
     const double share = part.stages / stages;
@@ -161,7 +161,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   cost.uneven += step.compute;
   set_interval(microbatch, 0.0, cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
-  // What is done once a step may overlap with filling the pipeline.
+  // Work done once a step may overlap with filling the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
   cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;

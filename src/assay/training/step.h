@@ -53,7 +53,7 @@ struct StepParts {
 struct MemoryParts {
   double weights = 0, gradients = 0, master = 0, moments = 0;
   double activations = 0;  ///< of all microbatches in flight
-  double head = 0;         ///< logits, their gradients and that of the head's weight
+  double head = 0;         ///< logits, their gradients and the gradient of the head's weight
   double buffers = 0;      ///< of collectives: weights gathered, gradients not yet reduced
   double workspace = 0;    ///< of one layer: recomputed results, and what its widest step reads and writes
   double reserve = 0;      ///< fragmentation: held by the allocator, but unusable
@@ -215,7 +215,7 @@ constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEf
 
 /// The step under a schedule if no stage waited for others: a lower bound.
 TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& strategy);
-/// Sets the time from step to step: what the slowest stage does not work of it is bubble.
+/// Sets the time from step to step; the time in which the slowest stage is idle is bubble.
 void set_interval(const MicrobatchCost& microbatch, double seconds, TrainingCost& cost);
 
 /// Pipeline events of a step: times of every part of the model, sends, and the end of the step. Reuses its memory.
@@ -240,7 +240,7 @@ Result<pipeline::PipelineInput> pipeline_input(const TrainingQuestion& question,
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
 
-/// The links of a strategy on a cluster, as the question's collectives take them.
+/// The links of a strategy on a cluster, with the collective calibration of the question.
 Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardware::Cluster& cluster,
                                   const Strategy& strategy);
 

@@ -26,9 +26,9 @@ struct KindTime {
   std::string_view phase;  ///< forward, recomputed forward, backward, update
   std::string kind;        ///< products, attention, other kernels; or the axes of a network
   bool is_collective = false;
-  Seconds time;  ///< of collectives all of it, exposed or not
+  Seconds time;  ///< all of it for collectives, exposed or not
   Flops flops;
-  Seconds at_peak;  ///< of products and attention, each at the peak of the format that it is computed in
+  Seconds at_peak;  ///< of products and attention, each at the peak of its own format
 
   double share_of_peak() const { return at_peak / time; }
 };

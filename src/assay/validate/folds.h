@@ -1,4 +1,4 @@
-// Fits without one fold and without two: both the estimate of a row and its interval are made without its fold.
+// Fits without one fold and without two: both a row's estimate and its interval exclude its fold.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace assay::validate {
 
-/// Numbers fitted without each pair of folds; `held_out` stands for no fold. Kernels are those fitted without the
-/// first.
+/// Numbers fitted without each pair of folds; `held_out` stands for no fold. Kernels are fitted without the first fold
+/// of the pair.
 template <class Numbers>
 class FoldFits {
  public:
-  /// `catalogues` by the fold that their kernels were fitted without, the last one without none. `fit` gets a FitInput
+  /// `catalogues` by the fold left out of their kernels' fit, the last one with all folds. `fit` gets a FitInput
   /// and may run on any thread.
   template <class Fit>
   static Result<FoldFits> make(std::span<const hardware::Catalogue> catalogues, const std::optional<std::string>& data,
@@ -36,11 +36,11 @@ class FoldFits {
   }
 
   const Numbers& without(std::size_t a, std::size_t b = held_out) const { return numbers_[index(a, b)]; }
-  /// The fold that their kernels were fitted without.
+  /// The fold left out of their kernels' fit.
   static std::size_t kernels(std::size_t a, std::size_t b) { return std::min(a, b); }
 
  private:
-  // (0, 0) is as good as (0, held_out), so that only different folds, and twice none, are fitted.
+  // (0, 0) equals (0, held_out), so only pairs of different folds, and the pair without any, are fitted.
   static constexpr std::size_t pairs = folds * (folds + 1) / 2 + 1;
   static std::pair<std::size_t, std::size_t> pair_at(std::size_t i) {
     for (std::size_t first = 0; first < folds; ++first)

@@ -1,4 +1,4 @@
-// Measurement harnesses: what belongs to the way of measuring and not to the chip.
+// Measurement harnesses: the overheads of the way of measuring, as opposed to the chip.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -33,10 +33,10 @@ inline constexpr std::string_view kernel_kind_names[] = {
     "matmul", "attention forward", "attention backward", "attention both", "decode", "stream",
     "norm",   "softmax",           "optimizer",          "collective"};
 
-/// Casting the left operand of a product to 8 bits or fewer, where the measurement includes it.
+/// Casting the left operand of a product to 8 bits or fewer, if the measurement includes it.
 struct Quantising {
-  Seconds fixed;      ///< for any size
-  Seconds element;    ///< for each element of a row, which is scaled by its maximum
+  Seconds fixed;      ///< independent of the size
+  Seconds element;    ///< per element of a row, which is scaled by its maximum
   double passes = 0;  ///< over all elements, one byte each
 };
 
@@ -44,21 +44,21 @@ struct Quantising {
 struct Harness {
   std::array<Seconds, kernel_kinds> launch{};  ///< fixed time of a measurement, by kind
   Seconds gap, ramp;                           ///< as in Regime
-  Bytes dirty;          ///< bytes left in the cache by flushing it: a kernel's reads have to evict them
-  double evicts = 1;    ///< share of the reads that evict, until nothing is left
+  Bytes dirty;          ///< bytes that flushing leaves in the cache: a kernel's reads must evict them
+  double evicts = 1;    ///< share of the reads that evict, until no such bytes are left
   bool split_k = true;  ///< its kernels may split k
-  /// What a kernel moves, with evictions.
+  /// Bytes moved by a kernel, evictions included.
   Bytes moved(Bytes bytes) const { return bytes + std::min(evicts * bytes, dirty); }
   std::map<std::pair<Dtype, std::string>, Quantising> quantise;  ///< by format and architecture
   double attention_passes = 0;  ///< passes over queries, keys and values that the measurement includes
 };
 using Harnesses = std::map<std::string, Harness, std::less<>>;
 
-/// The harnesses of a file by name; all faults at once.
+/// The harnesses of a file by name; reports every fault at once.
 Result<Harnesses> read_harnesses(std::string_view document, std::string_view file);
-/// Those of the catalogue.
+/// The catalogue's harnesses.
 Result<Harnesses> harnesses_of(const hardware::Catalogue& catalogue);
-/// The tables of a file that reads back as these; `source` is the key of its source.
+/// The text of a file that reads back as these harnesses; `source` is the key of its source.
 std::string harness_text(const Harnesses& harnesses, std::string_view source);
 
 }  // namespace assay::validate

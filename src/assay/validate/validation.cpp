@@ -23,7 +23,7 @@ double quantile(std::vector<double> sorted, double q) {
   return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
-/// Ranks from 0; equal values share the mean of theirs.
+/// Ranks from 0; equal values share their mean rank.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -38,7 +38,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return result;
 }
 
-/// Two values always agree or contradict each other: that says nothing.
+/// None below three values: two always agree or disagree fully, which says nothing.
 std::optional<double> rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() < 3) return std::nullopt;
   const std::vector<double> x = ranks(a), y = ranks(b);

@@ -1,4 +1,4 @@
-// Validation: predictions against measurements. A set is a name, a loader, and rows that become predictions.
+// Validation: predictions against measurements. A set is a name, a loader, and rows that are turned into predictions.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,12 +17,12 @@
 
 namespace assay::validate {
 
-/// What errors can be sorted by; empty where it does not apply.
+/// Traits by which errors can be grouped; empty if not applicable.
 struct CaseTraits {
   std::string hardware, family, regime;
 };
 
-/// One measurement that was predicted. Time in seconds, or memory in bytes: both are of one dimension.
+/// One predicted measurement: time in seconds, or memory in bytes. Both values have the same dimension.
 struct ValidationCase {
   std::string id, group;
   AnyQuantity measured, predicted;
@@ -31,12 +31,12 @@ struct ValidationCase {
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
 
-  /// Predicted over measured, less 1.
+  /// Predicted over measured, minus 1.
   double error() const { return predicted.value / measured.value - 1.0; }
   bool covered() const {
     return measured.value <= predicted.value * (1.0 + spread) && measured.value >= predicted.value / (1.0 + spread);
   }
-  /// Who measured it: its id without the number.
+  /// Its source: the id without the number.
   std::string_view source() const { return std::string_view(id).substr(0, id.rfind('-')); }
 };
 
@@ -50,21 +50,21 @@ struct ValidationResult {
   std::vector<UnansweredCase> unanswered;
 };
 
-/// Folds of cross-validation. A row's fold follows from its shape, so that a shape is never in two. Estimates use
+/// Folds of cross-validation. A row's fold depends only on its shape, so no shape is in two folds. Estimates use
 /// numbers fitted to all rows; reports predict each row by a fit made without its fold. Held-out rows are in no fold,
 /// and no fit sees them.
 inline constexpr std::size_t folds = 5;
 inline constexpr std::size_t held_out = folds;
 /// FNV-1a with extra mixing, because shapes differ in only a few digits.
 std::uint64_t shape_hash(std::string_view shape);
-/// By the hash of the shape. `split` is what a table says about the row: only "calib" and "" may be fitted.
+/// By the hash of the shape. `split` is the table's label for the row: only "calib" and "" may be fitted.
 inline std::size_t fold_of(std::string_view shape, std::string_view split = "") {
   return split.empty() || split == "calib" ? shape_hash(shape) % folds : held_out;
 }
-/// The folder of numbers fitted without a fold: "folds/0/"; "" for those fitted to all rows.
+/// The folder of numbers fitted without a fold: "folds/0/"; "" for numbers fitted to all rows.
 std::string fitted_without(std::size_t fold);
 
-/// What a fit sees: all rows except those of one fold or two; `held_out` leaves out none.
+/// The rows used by a fit: all except one fold or two; `held_out` excludes none.
 struct FitInput {
   const hardware::Catalogue& catalogue;
   std::optional<std::string> data;
@@ -76,14 +76,14 @@ struct FitInput {
 };
 
 struct ValidationInput {
-  /// `with_fitted`: all rows are predicted by the estimate's own numbers, even rows that these were fitted to.
+  /// `with_fitted`: predict all rows with the estimate's own numbers, even rows these were fitted to.
   explicit ValidationInput(const hardware::Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
                            bool with_fitted = false);
 
   const hardware::Catalogue& catalogue;  ///< tables, models, and the estimate's numbers
   std::optional<std::string> data;       ///< directory of data sets outside of the project
 
-  /// The catalogue that predicts rows of that fold.
+  /// The catalogue that predicts the rows of that fold.
   const hardware::Catalogue& numbers(std::size_t fold) const {
     return fold < without_.size() ? without_[fold] : catalogue;
   }
@@ -110,7 +110,7 @@ struct ValidationSet {
   std::string_view name, summary;
   bool needs_data = false;
   Result<ValidationResult> (*run)(const ValidationInput&);
-  bool on_request = false;  ///< runs only by name: steps and bytes do not mix with kernels
+  bool on_request = false;  ///< runs only if named: steps and bytes do not mix with kernels
 };
 /// All sets in the order of the help text.
 std::span<const ValidationSet> validation_sets();
@@ -123,12 +123,12 @@ struct ValidationSummary {
   double mape = 0, median = 0, p90 = 0;  ///< of the absolute error
   double bias = 0;                       ///< median of the signed error
   double within_10 = 0, within_20 = 0;   ///< share of the cases
-  std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; of three rows or more
+  std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; needs three rows or more
   double covered = 0;                    ///< share of the cases inside the estimate's interval
 };
-/// Fitted cases are left out.
+/// Excludes fitted cases.
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases);
-/// One summary per group in order of first appearance, then one of all, and one with equal weight for each group.
+/// One summary per group in order of first appearance, then one of all cases, then one with equal weight per group.
 std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> cases);
 
 /// Traits of a whole step. `group` names the model, see TrainingRow and InferenceRow: "llama" is the family of

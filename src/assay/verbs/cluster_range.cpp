@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_clusters = 512;
 
-/// Chips "8..4096" double up to the end, which belongs to them; "8..64:8" takes steps.
+/// Chips "8..4096" double up to and including the end; "8..64:8" takes steps.
 Result<std::vector<std::int64_t>> counted(std::string_view text, std::string_view where) {
   const std::size_t dots = text.find("..");
   const std::string_view rest = text.substr(dots + 2);
@@ -38,7 +38,7 @@ Result<ClusterRange> parse_cluster_range(std::string_view text, std::string_view
   ClusterRange out;
   for (const std::string& part : split(text, ',')) {
     const std::string one(trim(part));
-    // Files may lie in "..": a range is numbers behind the chip.
+    // File paths may contain "..": a range is numbers after the chip.
     const std::size_t dots = one.find("..");
     const std::size_t colon = one.find(':');
     if (dots == std::string::npos || colon == std::string::npos || colon > dots) {

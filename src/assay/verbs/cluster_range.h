@@ -10,7 +10,7 @@ namespace assay::verbs {
 
 struct ClusterRange {
   std::vector<std::string> clusters;  ///< each in the CLUSTER grammar
-  std::vector<bool> counted;          ///< whether a range made it: sizes that a chip does not come in may be left out
+  std::vector<bool> counted;  ///< whether it is from a range: sizes that a chip does not come in may be left out
 };
 
 /// One cluster is a range of one; `where` names the flag in errors.

@@ -32,7 +32,7 @@ report::Value links_per_switch_pair(const hardware::Cluster& cluster, std::size_
   return fabric_below && top && links > 0 ? report::Value(links) : report::Value();
 }
 
-/// What all ports of one switch of this level carry one way.
+/// One-way bandwidth of all ports of one switch of this level.
 std::optional<BytesPerSecond> switch_capacity(const hardware::Cluster& cluster, std::size_t i) {
   const hardware::Networks& network = cluster.chip.network;
   if (cluster.torus || cluster.levels[i].switches == 0) return std::nullopt;
@@ -69,8 +69,8 @@ report::Items levels_of(const hardware::Cluster& cluster) {
   return levels;
 }
 
-/// From a chip to all others on the average. As for the diameter, a chip of another slice is one hop further than the
-/// chip at its place in this one.
+/// Mean distance from a chip to all others. As for the diameter, a chip of another slice is one hop further than the
+/// chip at the same position in this one.
 double hops_between_chips(const hardware::Cluster& cluster) {
   if (cluster.chips() == 1) return 0.0;
   const auto slices = static_cast<double>(cluster.slices), chips = static_cast<double>(cluster.chips_per_slice);

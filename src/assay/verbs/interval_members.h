@@ -9,7 +9,7 @@
 namespace assay::verbs {
 
 /// Low and high end of the interval of a class, never below `lower`; its coverage, its source, and in which ways the
-/// question is outside the measured range. `file` is that of the catalogue.
+/// question is outside the measured range. `file` is its file in the catalogue.
 report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const estimate::IntervalClass& of,
                                  std::span<const estimate::Coordinate> at, std::string_view architecture,
                                  std::string_view file);

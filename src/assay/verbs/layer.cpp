@@ -70,7 +70,7 @@ Result<plan::DimensionSizes> read_sizes(const Request& request, const std::vecto
 /// The sharding that a tensor in the notation has; it must be one of `known`, dimension by dimension.
 Result<std::size_t> read_sharding(std::string_view text, std::string_view where, const Query& query,
                                   std::vector<program::Tensor>& known) {
-  // The notation has no _ in names, but W_in is how the weights are called.
+  // The notation has no _ in names, but the weights are called W_in.
   const std::size_t open = std::min(text.find('['), text.size());
   std::string plain(text);
   plain.erase(std::remove(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(open), '_'),

@@ -142,7 +142,7 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
-      // Of a command that is passed on, what names no file after --output is a length where the command knows one.
+      // In a command that is passed on, a value of --output that names no file is a length if the command knows one.
       const std::string after = equals != std::string::npos ? word.substr(equals + 1)
                                 : i + 1 < words.size()      ? words[i + 1]
                                                             : "";

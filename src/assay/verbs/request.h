@@ -35,7 +35,7 @@ struct Surroundings {
   std::string date;            ///< 2026-11-15
 };
 
-/// What handlers may use besides the request.
+/// What handlers may use in addition to the request.
 struct Context {
   const hardware::Catalogue& catalogue;
   Surroundings surroundings = {};
@@ -80,7 +80,7 @@ class Request {
   friend Result<Request> parse_json_request(std::string_view);
   friend Result<void> apply_config(Request&, std::string_view, std::string_view);
 
-  /// `place` is where the option stands, for errors; empty for the command line.
+  /// `place` is where the option was given, for errors; empty for the command line.
   Result<void> add(std::string_view option, std::string value, std::string_view place);
   Result<void> finish() const;
 
@@ -90,8 +90,8 @@ class Request {
   bool picture_ = false;
 };
 
-/// Whether a value of --output is a file: it has a slash or an ending that names a format. Where a verb has an --output
-/// of its own (a number of tokens), all else is meant for that.
+/// Whether a value of --output is a file: it has a slash or an ending that names a format. If a verb has its own
+/// --output (a number of tokens), every other value is for that.
 bool names_output_file(std::string_view output);
 
 /// From the words of a command line, without the program's name: verb, arguments, --option value, --option=value.

@@ -93,7 +93,7 @@ std::vector<AxisTick> linear_ticks(AxisRange range, NumberStyle style, int count
   double largest = 0.0;
   for (const AxisTick& tick : marks) largest = std::max(largest, std::abs(tick.value));
   int exponent = decimal_exponent(largest);
-  // Four digits are still easy to read, and a prefix would only push further digits behind the point.
+  // Four digits are still easy to read, and a prefix would only add digits after the point.
   const bool plain = exponent == 3 || (exponent > 3 && exponent < 6 && last < 1);
   if (style == NumberStyle::compact && plain) exponent = 0;
   for (AxisTick& tick : marks) tick.text = written(tick.value, style, exponent, last);

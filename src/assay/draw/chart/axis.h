@@ -35,14 +35,14 @@ struct AxisTick {
 /// Whether a value has a place on an axis of that kind: it is finite, and above 0 if the axis is logarithmic.
 bool placeable(ScaleKind kind, double value);
 
-/// The position of a placeable value; it may lie outside of `start` to `end`, but is always finite.
+/// The position of a placeable value; it may be outside `start` to `end`, but is always finite.
 double position(const AxisScale& scale, double value);
 
-/// A range that can be drawn: ordered, of some extent, and within what the kind of axis can show.
-/// One value alone becomes a range around it; a range with ends that cannot be placed becomes 0 to 1, or 1 to 10.
+/// A range that can be drawn: ordered, not empty, and within the limits of the kind of axis.
+/// A single value becomes a range around it; a range whose ends cannot be placed becomes 0 to 1, or 1 to 10.
 AxisRange drawable(ScaleKind kind, AxisRange range);
 
-/// `range` with both ends moved outwards by the fraction `margin` of its length, in the sense of the axis.
+/// `range` with both ends moved outwards by the fraction `margin` of its length, as measured on the axis.
 AxisRange widened(ScaleKind kind, AxisRange range, double margin);
 
 /// The marks within `range`: about `count` with text at round values, and on a logarithmic axis minor ones between.

@@ -210,7 +210,7 @@ class ChartPainter {
       scene_.add(Polygon{clipped_area(run, base, layout_.frame), paint}, chart_.series[i].name);
   }
 
-  // Where markers go: on the points if a reader could count them, else here and there to name the line.
+  // Where markers go: on the points if a reader could count them, otherwise at intervals to identify the line.
   std::vector<PlotPoint> marker_places(std::size_t i) const {
     const ChartSeries& series = chart_.series[i];
     constexpr std::size_t countable = 24;
@@ -229,7 +229,7 @@ class ChartPainter {
       const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(chart_.series.size());
       places = places_along(visible_[i], spacing, spacing * share);
     }
-    // A point between two gaps has no line to be seen by.
+    // A point between two gaps has no line that would show it.
     for (const CurveRun& part : visible_[i]) {
       if (part.size() == 1) places.push_back(part.front());
     }
@@ -361,7 +361,7 @@ class ChartPainter {
     }
   }
 
-  // Says what is not to be seen, so that no reader takes it for absent.
+  // Says what is not visible, so that no reader assumes it is absent.
   void add_remarks() {
     bool any = shown_points_ > 0;
     for (const auto& parts : visible_) any = any || !parts.empty();

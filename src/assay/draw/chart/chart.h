@@ -10,7 +10,7 @@
 
 namespace assay::draw {
 
-/// One axis of a chart; without a range it covers what the chart shows.
+/// One axis of a chart; without a range it covers the chart's data.
 struct ChartAxis {
   std::string label = {};
   std::string unit = {};
@@ -52,7 +52,7 @@ struct ReferenceLine {
   std::string label = {};
 };
 
-/// A point with its name beside it.
+/// A point with its name next to it.
 struct NamedPoint {
   std::string label = {};
   double x = 0.0;
@@ -60,7 +60,7 @@ struct NamedPoint {
   int colour = 0;  // 1 to 8 as for series; 0 is the colour of text
 };
 
-/// A plot on two axes, said in terms of its data; `draw` decides where everything goes.
+/// A plot on two axes, described by its data; `draw` decides where everything goes.
 struct Chart {
   std::string title = {};
   std::string subtitle = {};
@@ -71,13 +71,13 @@ struct Chart {
   std::vector<ReferenceLine> lines = {};
   std::vector<NamedPoint> points = {};
   std::string footnote = {};
-  std::string description = {};  // read out in place of the drawing; made from the rest if empty
+  std::string description = {};  // read out instead of the drawing; generated from the rest if empty
   double width = 880.0;
   double height = 540.0;
 };
 
-/// The chart as a drawing of the chart's width, and of its height or more where that would leave no room to plot.
-/// Up to four series are named beside their ends, more in a legend. Labels never touch; those for which there is no
+/// Draws the chart at its width, and at its height or more if that would leave no room to plot.
+/// Up to four series are named next to their ends, more in a legend. Labels never overlap; labels without
 /// room are left out and counted in the footnote.
 Scene draw(const Chart& chart);
 

@@ -11,7 +11,7 @@ namespace {
 // Points closer than this are one point to any reader; leaving them out keeps drawings of long series small.
 constexpr double same_place = 0.02;
 
-// A line along the edge of the frame must not vanish by the rounding of its position.
+// Rounding must not hide a line along the edge of the frame.
 constexpr double edge_slack = 0.01;
 
 void append(CurveRun& run, PlotPoint point) {
@@ -46,7 +46,7 @@ bool visible_part(PlotPoint a, PlotPoint b, const PlotFrame& frame, double& ente
   return enter <= leave;
 }
 
-// Keeps what lies on the inner side of one edge (Sutherland and Hodgman 1974); `depth` is positive inside.
+// Keeps the part on the inner side of one edge (Sutherland and Hodgman 1974); `depth` is positive inside.
 template <class Depth>
 std::vector<PlotPoint> cut(const std::vector<PlotPoint>& polygon, Depth depth) {
   std::vector<PlotPoint> kept;

@@ -10,8 +10,8 @@
 namespace assay::draw {
 namespace {
 
-// Costs are in pixels of distance: a label rather moves 90 px than cover a marker. Each was set by eye on the sample
-// charts; at 0 the fault would be ignored, and a cost above `clash` would rather let labels touch.
+// Costs are in pixels of distance: a label moves up to 90 px to avoid covering a marker. All were set by eye on the
+// sample charts; a cost of 0 ignores the fault, and a cost above `clash` would let labels overlap instead.
 constexpr double clash = 1e5;
 constexpr double covers_marker = 90.0;
 constexpr double beside_foreign_marker = 20.0;
@@ -24,7 +24,7 @@ constexpr double leader_through_marker = 60.0;
 
 constexpr double gap_to_line = 2.0;
 constexpr double gap_between_labels = 3.0;
-constexpr double near_marker = 9.0;  // so close a marker seems to have the name
+constexpr double near_marker = 9.0;  // a marker this close seems to own the name
 constexpr double gap_to_frame = 3.0;
 constexpr int passes = 4;
 constexpr std::size_t most_that_give_way = 50;
@@ -84,7 +84,7 @@ struct Arrangement {
   double cost = 0.0;
 };
 
-// Each label in turn takes its best place among the others, a few times over.
+// Each label in turn takes its best place among the others, in several passes.
 Arrangement arranged(const std::vector<std::vector<LabelPlace>>& usable, const std::vector<std::size_t>& order) {
   std::vector<std::optional<LabelPlace>> chosen(usable.size());
   const auto cost_among_others = [&](std::size_t i, const LabelPlace& place, double limit) {

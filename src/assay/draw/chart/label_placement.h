@@ -23,29 +23,29 @@ struct Leader {
   PlotPoint to = {};
 };
 
-/// One place where a label could stand, and how much worse it is than the best one in itself.
+/// One possible place for a label, and its own penalty compared with the best place.
 struct LabelPlace {
   LabelBox box = {};
   double cost = 0.0;
   Anchor anchor = Anchor::start;
   std::optional<Leader> leader = {};
-  std::optional<PlotPoint> named = {};  // the point whose name it is, if it is that of a point
+  std::optional<PlotPoint> named = {};  // the named point, if the label names a point
 };
 
-/// What labels should stay off: markers above all, and lines if they can.
+/// What labels should avoid: above all markers, and lines if possible.
 struct Obstacles {
   std::vector<LabelBox> markers = {};
   std::vector<Leader> lines = {};
 };
 
-/// The places for a label of the given size that names a point: around it, near first, further off with a leader.
+/// The places for a label of the given size that names a point: around it, nearest first, farther ones with a leader.
 std::vector<LabelPlace> around_point(PlotPoint point, double width, double height);
 
 /// The places for a label of the given size that names a horizontal line: above or below, from the right leftwards.
 std::vector<LabelPlace> along_horizontal(double y, const PlotFrame& frame, double width, double height);
 
-/// One place for each label, chosen so that no two labels touch and none leaves the frame, and that obstacles,
-/// leaders and long distances are avoided where possible; nothing for a label for which there is no room.
+/// One place for each label, such that no two labels touch and none leaves the frame, and that obstacles,
+/// leaders and long distances are avoided where possible; empty for a label without room.
 std::vector<std::optional<LabelPlace>> place_labels(const std::vector<std::vector<LabelPlace>>& labels,
                                                     const Obstacles& obstacles, const PlotFrame& frame);
 

@@ -70,7 +70,7 @@ void take_text(AxisTick& tick) {
   tick.minor = true;
 }
 
-// Takes the text from every second, third, ... labelled tick until what is left does not run together.
+// Removes the text of every second, third, ... labelled tick until the rest does not run together.
 void thin_out(std::vector<AxisTick>& marks, const AxisScale& scale, double size) {
   constexpr double gap = 10.0;
   const auto crowded = [&] {
@@ -145,7 +145,7 @@ class LayoutBuilder {
     widest = std::min(widest, std::min(320.0, room - key));
     const double column = key + widest + column_gap;
     const std::size_t fitting = std::max<std::size_t>(1, static_cast<std::size_t>((room + column_gap) / column));
-    // Rows of equal length look better than a full one and a rest.
+    // Rows of equal length look better than a full row and a remainder.
     const std::size_t rows = (chart_.series.size() + fitting - 1) / fitting;
     const std::size_t columns = rows == 0 ? 1 : (chart_.series.size() + rows - 1) / rows;
     const double row_height = ChartMetrics::line_height(metrics_.text_size) + 3.0;
@@ -320,7 +320,7 @@ AxisRange shown_range(const Chart& chart, Orientation across) {
     if (starts_near_zero) range.from = 0.0;
     return {extent.marked_low && !starts_near_zero ? roomy.from : range.from, extent.marked_high ? roomy.to : range.to};
   }
-  // Amounts are compared by their height above 0, unless they differ too little to be seen from there.
+  // Amounts are compared by their height above 0, unless their differences would be too small to see.
   const bool from_zero = axis.scale == ScaleKind::linear && range.from >= 0.0 && range.from < 0.6 * range.to;
   return {from_zero ? 0.0 : roomy.from, roomy.to};
 }

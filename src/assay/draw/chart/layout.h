@@ -31,7 +31,7 @@ struct PlacedText {
   std::string text = {};
 };
 
-/// The name of a series beside its key; `at` is where the key starts, half-way up the first line of the name.
+/// The name of a series next to its key; `at` is where the key starts, half-way up the first line of the name.
 struct SeriesKey {
   std::size_t series = 0;
   PlotPoint at = {};
@@ -52,13 +52,13 @@ struct ChartLayout {
   std::vector<PlacedText> footnote = {};
   PlacedText x_title = {};
   PlacedText y_title = {};
-  bool legend = false;  // else the keys stand beside the ends of the series
+  bool legend = false;  // otherwise the keys are next to the ends of the series
   std::vector<SeriesKey> keys = {};
   TopNames top = {};
   double top_row_height = 20.0;
 };
 
-/// The range an axis of the chart shows: the one asked for if it can be drawn, else what the chart's data need.
+/// The range shown by an axis: the requested one if it can be drawn, otherwise what the chart's data need.
 AxisRange shown_range(const Chart& chart, Orientation across);
 
 /// The layout of a chart.

@@ -42,7 +42,7 @@ Chart roofline_chart(std::string title, std::string subtitle, const std::vector<
     line.points = {{left, left * roof.bandwidth.value()}, {knee, roof.peak.value()}, {right, roof.peak.value()}};
     chart.series.push_back(std::move(line));
   }
-  // Regions belong to one peak: the roofs that share the first one's.
+  // Regions are for one peak: the roofs that share the first roof's.
   double fast = HUGE_VAL, slow = 0.0;
   for (const RoofLine& roof : roofs) {
     if (roof.peak != roofs.front().peak) continue;
@@ -92,7 +92,7 @@ Chart size_chart(std::string title, std::string subtitle, const std::string& let
       largest = std::max(largest, point.x);
     }
   }
-  // A range of a few decades is read better on a log axis.
+  // A range of a few decades is easier to read on a log axis.
   const ScaleKind scale = largest > 1100.0 * smallest ? ScaleKind::log : ScaleKind::linear;
   chart.x = {letter, "", scale, std::nullopt, NumberStyle::compact};
   chart.y = {"achieved rate", "FLOP/s", ScaleKind::linear, AxisRange{0.0, peak.value() * 1.12}, NumberStyle::si};

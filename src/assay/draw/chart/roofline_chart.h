@@ -23,8 +23,8 @@ struct RoofPoint {
   FlopsPerSecond achieved;
 };
 
-/// The log-log roofline. Shades where every roof is bound by bandwidth, where only the slower ones are, and where none
-/// is; the regions are those of the first roof's peak.
+/// The log-log roofline. Shades where every roof is bandwidth-bound, where only the slower ones are, and where none
+/// is; the regions refer to the first roof's peak.
 Chart roofline_chart(std::string title, std::string subtitle, const std::vector<RoofLine>& roofs,
                      const std::vector<RoofPoint>& points);
 

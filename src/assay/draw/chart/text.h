@@ -7,7 +7,7 @@
 
 namespace assay::draw {
 
-/// A unit of one letter stands with each number, since a prefix alone could be one: 10 ms.
+/// A one-letter unit is written with each number, since a prefix alone could be mistaken for it: 10 ms.
 bool has_unit_at_numbers(const ChartAxis& axis);
 /// The label of an axis with its unit.
 std::string axis_title(const ChartAxis& axis);
@@ -15,10 +15,10 @@ std::string axis_title(const ChartAxis& axis);
 /// A value of an axis with its unit, as one would write it in a sentence.
 std::string value_text(double value, const ChartAxis& axis);
 
-/// The name of a series as the chart shows it, which says so if the series has no point to draw.
+/// The name of a series as shown in the chart, marked if the series has no point to draw.
 std::string series_text(const Chart& chart, std::size_t series);
 
-/// What there is to see in a chart, for those who cannot: the chart's own description, else one made from its parts.
+/// A description of the chart for people who cannot see it: the chart's own, otherwise one generated from its parts.
 std::string chart_description(const Chart& chart);
 
 }  // namespace assay::draw

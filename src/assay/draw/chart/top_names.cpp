@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t most_rows = 3;
 constexpr double padding = 5.0;
 
-// Costs of a place: a row more is worse than a name beside its line, and both are better than no name at all.
+// Costs of a place: an extra row is worse than a name next to its line, and both are better than no name at all.
 constexpr double cost_of_row = 3.0;
 constexpr double cost_of_shift = 2.0;
 constexpr double cost_of_omission = 100.0;
@@ -83,7 +83,7 @@ class RowSearch {
 
 std::vector<TopName> visible_names(const Chart& chart, const AxisScale& x) {
   const auto edge = [&](double value) {
-    // On a logarithmic axis everything from 0 down lies left of the frame.
+    // On a logarithmic axis, 0 and negative values are left of the frame.
     if (!placeable(x.kind, value)) return value > 0.0 ? x.end : x.start;
     return std::clamp(position(x, value), x.start, x.end);
   };

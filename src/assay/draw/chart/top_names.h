@@ -12,11 +12,11 @@ namespace assay::draw {
 /// What a name above the plot belongs to.
 enum class TopNameOwner { region, line };
 
-/// A region or a vertical line that can be seen, and where its name stands above the plot.
+/// A visible region or vertical line, and the position of its name above the plot.
 struct TopName {
   TopNameOwner owner = TopNameOwner::region;
   std::size_t index = 0;  // among the chart's regions or lines
-  double left = 0.0;      // of the region; a line is as far right as left
+  double left = 0.0;      // of the region; for a line, left and right are equal
   double right = 0.0;
   std::string text = {};
   double middle = 0.0;  // of the text
@@ -31,11 +31,11 @@ struct TopNames {
   std::vector<TopName> names = {};
   bool strip = false;    // whether there is a row 0, which holds the names of regions that are wide enough
   std::size_t rows = 0;  // rows above that
-  int omitted = 0;       // names for which there was no room
+  int omitted = 0;       // names without room
 };
 
 /// Places the names of a chart's regions and vertical lines so that neither names nor the lines down from them cross;
-/// `room` bounds the names, in positions of the x axis.
+/// `room` limits the names, in positions of the x axis.
 TopNames top_names(const Chart& chart, const AxisScale& x, AxisRange room, double text_size);
 
 }  // namespace assay::draw

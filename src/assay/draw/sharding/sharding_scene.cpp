@@ -19,10 +19,10 @@ constexpr double text_size = 12.0;
 constexpr double shard_text_size = 11.0;
 constexpr double least_cell = 32.0;
 
-/// How many cells a row of devices or shards may have before its middle is left out.
+/// The maximum number of cells in a row of devices or shards before its middle is left out.
 RowSlots slots(std::int64_t count) { return row_slots(count, 8, 4, 2); }
 RowSlots layer_slots(std::int64_t count) { return row_slots(count, 4, 2, 1); }
-/// Panels have up to three grids beside each other.
+/// Panels have up to three grids side by side.
 RowSlots panel_layer_slots(std::int64_t count) { return row_slots(count, 2, 1, 1); }
 
 std::vector<std::int64_t> shard_counts(const program::Mesh& mesh, const program::Tensor& tensor) {
@@ -38,7 +38,7 @@ std::string index_text(const std::vector<std::int64_t>& index) {
   return parts.empty() ? "all" : join(parts, ",");
 }
 
-/// Neighbouring shards differ in hue; after eight shards the hues come again, fainter or stronger.
+/// Neighbouring shards differ in hue; after eight shards the hues repeat, fainter or stronger.
 Paint shard_paint(const std::vector<std::int64_t>& index, const std::vector<std::int64_t>& counts) {
   std::int64_t number = 0;
   for (std::size_t d = 0; d < index.size(); ++d) number = number * counts[d] + index[d];
@@ -77,7 +77,7 @@ void draw_cell(Sketch& sketch, double x, double y, double width, double height, 
              cell.tooltip);
 }
 
-/// Where the middle of a row was left out.
+/// Marks the omitted middle of a row.
 void draw_gap(Sketch& sketch, const RowSlots& row, double pitch, double across, bool down) {
   if (!row.broken()) return;
   const double at = (row.place[row.head - 1] + row.place[row.head] + 1.0) / 2.0 * pitch - 1.5;
@@ -208,7 +208,7 @@ std::string dimension_text(const program::Mesh& mesh, const program::Tensor& ten
   return fmt::format("{} over {}", size, names);
 }
 
-/// The array cut into shards: its last two dimensions as a grid, more of them as grids side by side.
+/// The array cut into shards: its last two dimensions as a grid, further ones as grids side by side.
 Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
   const std::vector<std::int64_t> counts = shard_counts(mesh, tensor);
   const std::size_t rank = counts.size();

@@ -1,4 +1,4 @@
-// Pictures of sharded arrays: which device holds which shard, and what every step of a plan changes about that.
+// Pictures of sharded arrays: which device holds which shard, and what each step of a plan changes.
 #pragma once
 
 #include <string>
@@ -14,17 +14,17 @@ namespace assay::draw {
 std::vector<std::int64_t> shard_index(const program::Mesh& mesh, const program::Tensor& tensor,
                                       const std::vector<std::int64_t>& coordinates);
 
-/// The devices, each coloured and labelled by its shard, beside the array cut into these shards. Devices of one colour
-/// hold the same; a hatched one holds a partial sum. Long axes are drawn with their middle left out.
+/// The devices, each coloured and labelled by its shard, next to the array cut into these shards. Devices of one colour
+/// hold the same shard; a hatched one holds a partial sum. Long axes are drawn without their middle.
 Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor);
 
-/// A step of a plan and what is said about it: "12 MiB received, 41.2 us".
+/// A step of a plan and its caption: "12 MiB received, 41.2 us".
 struct DrawnStep {
   plan::PlanStep step;
   std::string cost = {};
 };
 
-/// One panel a step, from the top: what each device holds before it, the step in the notation with its cost, and what
+/// One panel per step, from the top: what each device holds before it, the step in the notation with its cost, and what
 /// each device holds after it.
 Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
                 const std::vector<DrawnStep>& steps);

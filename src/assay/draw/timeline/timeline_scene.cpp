@@ -22,7 +22,7 @@ constexpr double bar_text_size = 11.0;
 constexpr double widest_name = 220.0;
 constexpr double thin = 1.0;  // a bar below one pixel cannot be told from its neighbour
 
-/// A unit that makes the whole stretch a number between 1 and 1000.
+/// A unit in which the whole duration is between 1 and 1000.
 std::pair<Seconds, std::string_view> time_unit(Seconds end) {
   if (end < 1_us) return {1_ns, "ns"};
   if (end < 1_ms) return {1_us, "us"};
@@ -47,7 +47,7 @@ struct Run {
   const TimelineBar* bar = nullptr;  ///< the longest of them
 };
 
-/// Bars by time; those thinner than a pixel join what ends within a pixel before them.
+/// Bars by time; bars thinner than a pixel join what ends within a pixel before them.
 std::vector<Run> runs_of(std::vector<const TimelineBar*> bars, double pixels_per_second) {
   std::stable_sort(bars.begin(), bars.end(),
                    [](const TimelineBar* a, const TimelineBar* b) { return a->start < b->start; });
@@ -112,7 +112,7 @@ void draw_time_axis(Sketch& sketch, Seconds end, double bottom) {
                    .anchor = Anchor::middle});
 }
 
-/// Marks are dashed lines whose names stand above the lanes, as many rows high as it takes to keep them apart.
+/// Marks are dashed lines with their names above the lanes, in as many rows as it takes to keep them apart.
 void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bottom) {
   std::vector<TimelineMark> marks = timeline.marks;
   std::stable_sort(marks.begin(), marks.end(), [](const auto& a, const auto& b) { return a.at > b.at; });

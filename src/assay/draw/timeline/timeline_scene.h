@@ -15,7 +15,7 @@ struct TimelineLane {
   std::string name = {};
 };
 
-/// One thing that a lane does. Bars of a class look alike.
+/// One activity of a lane. Bars of a class look alike.
 struct TimelineBar {
   std::size_t lane = 0;
   Seconds start = {};
@@ -24,7 +24,7 @@ struct TimelineBar {
   int colour_class = 0;  ///< index into `classes`
 };
 
-/// A moment across all lanes that is worth knowing.
+/// A notable moment across all lanes.
 struct TimelineMark {
   Seconds at = {};
   std::string label = {};
@@ -40,7 +40,7 @@ struct TimelineCounter {
   std::vector<Point> points = {};
 };
 
-/// Bars may come in any order and in any number: those too thin to see are drawn together.
+/// Bars may come in any order and number: bars too thin to see are drawn together.
 struct Timeline {
   std::string title = {};
   std::string subtitle = {};
@@ -55,12 +55,12 @@ struct Timeline {
 /// The last end of a bar or place of a mark.
 Seconds timeline_end(const Timeline& timeline);
 
-/// The picture: one row a lane from the top, time from left to right in a fitting unit. Neighbouring bars thinner than
-/// a pixel share one shape, so the scene stays within some thousand shapes; of very many lanes the middle ones are left
-/// out, and the picture says how many. Bars with a lane that does not exist are ignored.
+/// The picture: one row per lane from the top, time from left to right in a fitting unit. Neighbouring bars thinner
+/// than a pixel share one shape, so the scene stays within a few thousand shapes; with very many lanes the middle ones
+/// are omitted, and the picture says how many. Bars with a lane that does not exist are ignored.
 Scene draw_timeline(const Timeline& timeline);
 
-/// The same bars in the Chrome trace event format, which trace viewers open: one thread a lane, times in microseconds.
+/// The same bars in the Chrome trace event format for trace viewers: one thread per lane, times in microseconds.
 std::string chrome_trace_json(const Timeline& timeline);
 
 }  // namespace assay::draw

@@ -32,7 +32,7 @@ class TreePainter {
 
   Sketch paint() {
     Sketch tree;
-    const bool nodes = level(0).name == "node" || level(0).name == "host";  // else a node is one chip
+    const bool nodes = level(0).name == "node" || level(0).name == "host";  // otherwise a node is one chip
     if (!nodes) add_chip(0.0, 0.0, tree);
     for (std::size_t i = 0; i < cluster_.levels.size(); ++i)
       tree = i == 0 && nodes ? lowest_unit() : unit_above(i, tree);
@@ -89,7 +89,7 @@ class TreePainter {
     return level(i).units == 1 ? level(i).name : fmt::format("{}, 1 of {}", level(i).name, human_count(level(i).units));
   }
 
-  /// Puts a tinted box with a name around what is there.
+  /// Puts a tinted, named box around the existing shapes.
   void enclose(std::size_t i, Sketch& unit) {
     const SketchBounds box = unit.bounds();
     const double top = box.top - padding - name_size - 4.0;
@@ -97,7 +97,7 @@ class TreePainter {
     Sketch boxed;
     const Rectangle frame = {box.left - padding,         top, width + 2.0 * padding,
                              box.bottom + padding - top, 8.0, {.fill = ColourRole::surface}};
-    boxed.add(frame);  // the tint of one level does not mix with that of the next
+    boxed.add(frame);  // so that the tints of nested levels do not mix
     boxed.add(Rectangle{frame.x,
                         frame.y,
                         frame.width,

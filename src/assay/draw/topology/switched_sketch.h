@@ -6,7 +6,7 @@
 namespace assay::draw {
 
 /// The tree of a switched cluster: one unit of every level drawn in full inside the unit above it, its siblings as a
-/// stack of cards with their number, and beside each level what it joins, how fast and with which switches.
+/// stack of cards with their number, and next to each level what it joins, how fast and with which switches.
 /// The cluster has at least one level.
 Sketch sketch_switched(const hardware::Cluster& cluster);
 

@@ -39,7 +39,7 @@ std::string title_of(const hardware::Cluster& cluster) {
   return fmt::format("{}, {} slices of {}", chip, human_count(cluster.slices), shape);
 }
 
-/// Dense peak of the format the chip is known by.
+/// Dense peak in bf16, otherwise fp16, otherwise the first format the chip has.
 std::string rate_text(const hardware::Cluster& cluster) {
   std::vector<Dtype> order = {Dtype::bf16, Dtype::fp16};
   for (const DtypeFacts& entry : all_dtypes()) order.push_back(entry.dtype);
@@ -86,7 +86,7 @@ Sketch sketch_one_chip(const hardware::Cluster& cluster) {
   for (const std::string& line : lines) width = std::max(width, text_width(line, 13.0, true) + 48.0);
   const double height = text_block_height(lines.size(), 13.0) + 56.0;
   Sketch sketch;
-  // Ports that lead nowhere: the links a larger cluster would use.
+  // Unconnected ports: the links a larger cluster would use.
   if (const auto& up = chip.network.scale_up) {
     const std::int64_t ports = std::min<std::int64_t>(up->links.value, 6);
     for (std::int64_t i = 0; i < ports; ++i) {
@@ -168,7 +168,7 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
   return sketch;
 }
 
-/// A sample of each kind of shape with its name, from left to right in as many rows as it takes.
+/// A sample of each kind of shape with its name, from left to right in as many rows as needed.
 class Key {
  public:
   explicit Key(double width) : width_(width) {}

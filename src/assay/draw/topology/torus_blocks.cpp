@@ -25,7 +25,7 @@ class BlockPainter {
   }
 
   SliceSketch paint() {
-    // From the back to the front, from below upwards, from left to right: what comes later may hide what came before.
+    // Back to front, bottom to top, left to right: later shapes may hide earlier ones.
     for (const Span& y : reversed(spans(1)))
       for (const Span& z : spans(2))
         for (const Span& x : spans(0)) add_piece(x, y, z);
@@ -88,7 +88,7 @@ class BlockPainter {
     add_side(place(x.from + x.count, y.from, z.from), deep, y.count, up, z.count, 0.26);
   }
 
-  /// Dotted lines over the gap of a broken axis, along the edges of the block that are seen.
+  /// Dotted lines over the gap of a broken axis, along the visible edges of the block.
   void add_gaps() {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (!slots_[axis].broken()) continue;
@@ -158,7 +158,7 @@ class BlockPainter {
         box.height() + 2.0 * pad,
         8.0,
         {.fill = ColourRole::surface, .stroke = ColourRole::muted, .stroke_opacity = 0.6, .stroke_width = 1.0}};
-    // The cube at the upper right of the back is the one that is opened.
+    // The opened cube is the one at the upper right of the back.
     const PlotPoint low = place(x, y, z - 1.0), high = place(x, y, z);
     const Paint ray = {
         .stroke = ColourRole::muted, .stroke_opacity = 0.8, .stroke_width = 0.9, .dash = Dash::short_dashed};

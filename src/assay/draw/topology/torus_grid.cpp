@@ -110,7 +110,7 @@ class GridPainter {
       const std::vector<PlotPoint> corners = {point(axis, end, level),      point(axis, end + out, level),
                                               point(axis, end + out, turn), point(axis, -out, turn),
                                               point(axis, -out, level),     point(axis, 0.0, level)};
-      // The outer corners of all tracks have one centre; the inner ones are as round as there is room for.
+      // The outer corners of all tracks share one centre; the inner ones are as round as space allows.
       const double wide = 0.55 * first + spacing * static_cast<double>(track);
       const double tight = std::min(out, 0.45 * first + pitch_ * static_cast<double>(track));
       sketch_.add(Polyline{rounded_path(corners, {tight, wide, wide, tight}), wrap_paint(axis)}, tooltip);

@@ -131,7 +131,7 @@ void add_axis_name(Sketch& sketch, PlotPoint at, const hardware::Cluster& cluste
   constexpr double size = 12.0, sample = 16.0, gap = 7.0;
   Paint paint = link_paint(axis);
   paint.stroke_width = 3.0;
-  // The sample stands where the text is anchored, since only there it is known where the text ends in every font.
+  // The sample is where the text is anchored, since the other end of the text depends on the font.
   PlotPoint from = {at.x - (anchor == Anchor::end ? sample : 0.0), at.y + 0.45 * size};
   if (anchor == Anchor::middle) {
     from = {at.x - sample / 2.0, at.y + 1.5};

@@ -12,7 +12,7 @@ namespace assay::draw {
 /// How one slice of a torus is drawn: every chip on a plane, every chip in space, or whole cubes in space.
 enum class TorusView { grid, stack, blocks };
 
-/// The view that keeps a slice readable: chips are drawn one by one up to about 4x4x8.
+/// The view that keeps a slice readable: chips are drawn individually up to about 4x4x8.
 TorusView torus_view(const hardware::Torus& torus);
 
 /// A drawn slice, and the place at the top of it where a network would be plugged in.
@@ -21,17 +21,17 @@ struct SliceSketch {
   PlotPoint port;
 };
 
-/// One slice with its axes labelled. Long axes are drawn with a gap, so that no slice takes more than some hundred
-/// shapes. Links have the colour of their axis, wraparound links lie outside, and hosts are tinted groups of chips.
+/// One slice with its axes labelled. Long axes are drawn with a gap, so that no slice takes more than a few hundred
+/// shapes. Links have the colour of their axis, wraparound links run outside, and hosts are tinted groups of chips.
 SliceSketch sketch_torus(const hardware::Cluster& cluster);
 
-/// The same slice as a plain outline, to stand beside one that is drawn in full.
+/// The same slice as a plain outline, for use next to one that is drawn in full.
 SliceSketch sketch_slice_outline(const hardware::Cluster& cluster, double size);
 
-/// The sizes of one host along the axes, turned so that hosts tile the slice; empty where they do not.
+/// The sizes of one host along the axes, turned so that hosts tile the slice; empty if they do not.
 hardware::Shape host_tile(const hardware::Cluster& cluster);
 
-/// Chips along each side of the cubes that a `blocks` view is made of; 1 where the slice is not made of cubes.
+/// Chips along each side of the cubes in a `blocks` view; 1 if the slice is not made of cubes.
 std::int64_t block_side(const hardware::Cluster& cluster);
 
 /// The parts of a sketch of one kind, in files of their own.
@@ -41,7 +41,7 @@ SliceSketch sketch_torus_blocks(const hardware::Cluster& cluster);
 /// The inside of one cube: `side` chips along each axis, `pitch` apart, without labels.
 Sketch sketch_cube_inside(const hardware::Cluster& cluster, std::int64_t side, double pitch);
 
-/// Links along an axis and what names the axis.
+/// The colour of an axis: its links and its label.
 ColourRole axis_colour(std::size_t axis);
 /// "X: 16 chips, ring", "45 GB/s one way per link", and how it is twisted.
 std::vector<std::string> axis_text(const hardware::Cluster& cluster, std::size_t axis);

@@ -8,7 +8,7 @@
 namespace assay::draw {
 namespace {
 
-// A step along Y. Of the shallow ones it is the one that keeps chips of up to four layers furthest from each other.
+// A step along Y. Among shallow steps, this one keeps chips of up to four layers farthest from each other.
 constexpr double stack_depth_x = 0.36;
 constexpr double stack_depth_y = 0.22;
 
@@ -108,7 +108,7 @@ class StackPainter {
     const std::string twist = twist_text(torus, axis);
     const bool climbs = twist == fmt::format("{} by {}", axes_[2].name, size(axis));
     if (!twist.empty() && !climbs) {
-      // The other end lies elsewhere than straight across: both ends are left open.
+      // The other end is not straight across, so both ends are left open.
       const PlotPoint step = axis == 0 ? PlotPoint{1, 0} : axis == 1 ? PlotPoint{0.85, -0.52} : PlotPoint{0, -1};
       const auto stub = [&](PlotPoint from, double length) {
         draw({from, {from.x + length * step.x, from.y + length * step.y}});

@@ -1,4 +1,4 @@
-// Activation functions that several kernels compute, with their slopes.
+// Activation functions used by several kernels, with their derivatives.
 #pragma once
 #include <cmath>
 

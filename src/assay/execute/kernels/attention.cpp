@@ -9,7 +9,7 @@
 namespace assay::execute {
 namespace {
 
-/// The sizes of one attention, and where rows of the arrays begin.
+/// The sizes of one attention, and row offsets in the arrays.
 struct Sizes {
   std::int64_t batch, queries, heads, width, keys, kv_heads, value_row, value_dim;
 
@@ -33,7 +33,7 @@ struct Sizes {
   }
 };
 
-/// Whether the local query at `row` of all sequences, which stands at position `query`, sees a key.
+/// Whether the local query at `row` of all sequences, at position `query`, sees a key.
 bool sees(std::int64_t row, std::int64_t query, std::int64_t key, const AttentionPlace& place) {
   if (place.picks) {
     const std::int64_t picks = place.picks->shape[2];
@@ -56,7 +56,7 @@ void add_scaled(double* to, double factor, const double* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] += factor * from[i];
 }
 
-/// Where the bias of a score stands among the terms.
+/// The index of a score's bias among the terms.
 std::size_t term_of(std::int64_t query, std::int64_t key, std::int64_t head, std::int64_t heads,
                     const AttentionPlace& place) {
   return at(relative_bucket(query, key, place.buckets, place.causal) * heads + head);

@@ -19,8 +19,8 @@ std::vector<std::size_t> chosen(const double* scores, std::int64_t experts, std:
   return order;
 }
 
-/// Calls visit(token, expert, slot) for every token that has one of the slots of some experts: `here` of them from
-/// `first` on, `slots` each.
+/// Calls visit(token, expert, slot) for every token with a slot at some experts: `here` of them starting
+/// at `first`, `slots` each.
 template <class Visit>
 void each_slot(const Numbers& gates, std::int64_t first, std::int64_t here, std::int64_t slots, Visit visit) {
   const std::size_t experts = at(gates.shape.back());

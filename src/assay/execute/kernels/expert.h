@@ -11,13 +11,13 @@ namespace assay::execute {
 Numbers route(const Numbers& scores, std::int64_t k);
 Numbers route_grad(const Numbers& d_gates, const Numbers& scores, std::int64_t k);
 
-/// Tokens [b, s, d] in the slots [e, c, d] of the experts that their gates name, in the order of tokens. Who finds no
-/// slot is dropped. Of all experts, those `here` from `first` on.
+/// Tokens [b, s, d] in the slots [e, c, d] of the experts that their gates select, in token order. Tokens without a
+/// slot are dropped. Only for the `here` experts starting at `first`.
 Numbers dispatch(const Numbers& tokens, const Numbers& gates, std::int64_t first, std::int64_t here,
                  std::int64_t slots);
 Numbers dispatch_grad(const Numbers& d_slots, const Numbers& gates, std::int64_t first);
 
-/// Results in slots of experts from `first` on, weighted by the gates, back at their tokens.
+/// Results from the slots of experts starting at `first`, weighted by the gates, back at their tokens.
 Numbers combine(const Numbers& slots, const Numbers& gates, std::int64_t first);
 /// Gradients of slots and gates.
 std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots, const Numbers& gates,

@@ -10,7 +10,7 @@
 namespace assay::execute {
 namespace {
 
-constexpr double epsilon = 1e-5;  // of norms, as models of the llama family have it
+constexpr double epsilon = 1e-5;  // of norms, as in the llama family
 constexpr double rotary_base = 1e4;
 
 /// Rows of `width` values.
@@ -45,7 +45,7 @@ double gelu_slope(double x) {
   return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))) + x * density;
 }
 
-/// Copies `count` values of every row from one column on to another column of another array.
+/// Copies `count` values of every row from one column to another column of another array.
 void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, std::int64_t to_column,
                   std::int64_t count) {
   const std::int64_t a = from.shape.back(), b = to.shape.back();
@@ -216,7 +216,7 @@ Numbers placed_grad(const Numbers& dy, std::int64_t rows, std::int64_t start) {
 
 namespace {
 
-/// Calls back with the place of every element in the larger array and in the smaller one.
+/// Calls back with the index of every element in the larger and in the smaller array.
 template <class F>
 void each_pair(const Shape& shape, const Shape& strides, F&& visit) {
   for (std::int64_t i = 0; i < element_count(shape); ++i) {

@@ -1,5 +1,5 @@
-// What one device computes in the steps of a transformer other than products and attention, and their gradients.
-// Arrays are local; where a value depends on the place in the whole tensor, the place is an argument.
+// Per-device kernels of a transformer's steps other than products and attention, and their gradients.
+// Arrays are local; if a value depends on its position in the whole tensor, the position is an argument.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace assay::execute {
 
 using Numbers = Array<double>;
 
-/// Rows of a table for tokens [b, s]; `rows` is the part of the vocabulary that the table holds, others give zeros.
+/// Rows of a table for tokens [b, s]; the table holds the part `rows` of the vocabulary, other tokens give zeros.
 Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows);
 Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& rows);
 
-/// RMS norm, or layer norm where the mean is subtracted. Rows are the innermost `local` values of x, which are a part
+/// RMS norm, or layer norm if the mean is subtracted. Rows are the innermost `local` values of x, which are part
 /// of `whole` values if devices share a row.
 struct NormShape {
   std::int64_t local = 1, whole = 1;
   bool mean = false;
-  std::int64_t rows_per_scale = 1;  ///< so many rows after one another have scales of their own
+  std::int64_t rows_per_scale = 1;  ///< number of consecutive rows that each have their own scales
 };
 /// Sums of squares and of values of each row: [..., 2].
 Numbers norm_sums(const Numbers& x, const NormShape& shape);
@@ -36,7 +36,7 @@ std::array<Numbers, 3> norm_grad(const Numbers& dy, const Numbers& x, const Numb
                                  const Numbers& grad_sums, const NormShape& shape);
 
 /// Rotary positions of [b, s, ..., h]: turns the last `rotated` values of each row by angles that grow with the
-/// position, the first of which is `start`. Backwards for a gradient.
+/// position, which starts at `start`. Backwards for a gradient.
 Numbers rotate(const Numbers& x, std::int64_t start, std::int64_t rotated, bool backwards);
 
 /// up x silu(gate), or gelu(up) without a gate (nullptr).
@@ -47,7 +47,7 @@ std::pair<Numbers, Numbers> activate_grad(const Numbers& dy, const Numbers& up, 
 Numbers gated(const Numbers& x, const Numbers& gate);
 std::pair<Numbers, Numbers> gated_grad(const Numbers& dy, const Numbers& x, const Numbers& gate);
 
-/// Adds to tokens [b, s, d] the rows of a table from the position of the first token on.
+/// Adds the rows of a table to tokens [b, s, d], starting at the position of the first token.
 Numbers placed(const Numbers& x, const Numbers& table, std::int64_t start);
 Numbers placed_grad(const Numbers& dy, std::int64_t rows, std::int64_t start);
 
@@ -57,21 +57,21 @@ void add_spread(Numbers& x, const Numbers& bias, const Shape& strides);
 Numbers summed_up(const Numbers& x, std::int64_t elements, const Shape& strides);
 
 /// Cuts rows in two, joins two, or makes keys and values: (both [b, s, n, p + v], place [b, s, r]) gives
-/// k [b, s, n, p + r] and v [b, s, n, v]. `widths` are those of the results.
+/// k [b, s, n, p + r] and v [b, s, n, v]. `widths` are the widths of the results.
 std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths);
-/// From the gradients of the results to those of the inputs, of which `widths` speaks.
+/// Gradients of the inputs, whose widths are `widths`, from the gradients of the results.
 std::vector<Numbers> split_grad(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths);
 
-/// Sum of exponentials and the target's logit of each token: [b, s, 2], partial if the vocabulary is.
+/// Sum of exponentials and the target's logit of each token: [b, s, 2], partial if the vocabulary is split.
 Numbers loss_sums(const Numbers& logits, const Numbers& targets, const Extent& vocabulary);
 /// Cross entropy of each token.
 Numbers loss(const Numbers& sums);
 Numbers loss_grad(const Numbers& logits, const Numbers& targets, const Numbers& sums, const Extent& vocabulary,
                   double tokens);
 
-/// The largest logit of each row and its number in the vocabulary: [b, s, 2].
+/// The largest logit of each row and its index in the vocabulary: [b, s, 2].
 Numbers best_of_part(const Numbers& logits, const Extent& vocabulary);
-/// The number of the best of all parts [b, s, 2 n].
+/// The index of the best of all parts [b, s, 2 n].
 Numbers best_of_all(const Numbers& parts);
 
 }  // namespace assay::execute

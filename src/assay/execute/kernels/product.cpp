@@ -15,7 +15,7 @@ std::size_t find(const DimensionNames& names, const std::string& name) {
   return at == names.end() ? nowhere : static_cast<std::size_t>(at - names.begin());
 }
 
-/// Sums do not depend on how many processors there are; set once, for the process.
+/// Keeps sums independent of the number of processors; set once per process.
 void use_one_thread() { [[maybe_unused]] static const bool done = (use_blas_threads(1), true); }
 
 std::int64_t size_of(const Shape& shape, const std::vector<std::size_t>& dims) {
@@ -82,7 +82,7 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
 template <class T>
 Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
                           const DimensionNames& right_names, const DimensionNames& result_names) {
-  // One loop per distinct name, those of the result outside; each knows how far it moves in each array.
+  // One loop per distinct name, the result's outermost; each knows its stride in each array.
   struct Loop {
     std::int64_t size, left, right;
   };
@@ -105,7 +105,7 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
     if (find(result_names, name) == nowhere) inner.push_back(loop(name));
   Array<T> out = zeros<T>(shape);
 
-  // The last loop of the result runs innermost, which is kind to caches; its row of sums is kept in double.
+  // The last loop of the result runs innermost, which is cache-friendly; its row of sums is kept in double.
   const Loop last = outer.empty() ? Loop{1, 0, 0} : outer.back();
   if (!outer.empty()) outer.pop_back();
   std::vector<double> row(static_cast<std::size_t>(last.size));

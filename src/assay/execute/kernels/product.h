@@ -10,8 +10,8 @@ namespace assay::execute {
 /// The names of an array's dimensions, in order.
 using DimensionNames = std::vector<std::string>;
 
-/// The product summed over the dimensions that the result has not. Dimensions of all three are batch dimensions; one
-/// that is in a single operand must be in the result. Matrices are multiplied by BLAS on one thread.
+/// The product summed over the dimensions that the result lacks. Dimensions of all three are batch dimensions; a
+/// dimension of a single operand must be in the result. Matrices are multiplied by BLAS on one thread.
 template <class T>
 Array<T> product(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
                  const DimensionNames& right_names, const DimensionNames& result_names);

@@ -10,10 +10,10 @@
 namespace assay::execute::recurrent {
 namespace {
 
-/// The state of one head, [key_dim, values]: those of a token, and of a normaliser one that is always 1.
+/// The state of one head, [key_dim, values]: the token's values, plus a constant 1 if there is a normaliser.
 using State = std::vector<double>;
 
-/// What a token takes away, for each value.
+/// The amount a token removes, per value.
 std::vector<double> removed_values(const Token& token, const State& before) {
   const std::size_t values = token.value.size();
   std::vector<double> out(values, 0.0);
@@ -34,7 +34,7 @@ State after(const Token& token, const State& before) {
   return out;
 }
 
-/// What the query finds in the state that it reads.
+/// The query's result from the state it reads.
 std::vector<double> found(const Token& token, const State& before, const State& now) {
   const std::size_t values = token.value.size();
   std::vector<double> out(values, 0.0);
@@ -46,7 +46,7 @@ std::vector<double> found(const Token& token, const State& before, const State& 
   return out;
 }
 
-/// The last value of a normalised result divides the others: of an mLSTM it is at least one.
+/// The last value of a normalised result divides the others; for an mLSTM it is at least one.
 double divisor(Kind kind, double normaliser) {
   return kind == Kind::mlstm ? std::max(std::abs(normaliser), 1.0) : normaliser;
 }

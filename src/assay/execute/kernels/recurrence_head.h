@@ -1,5 +1,5 @@
-// One head of a recurrence: where its inputs lie, what they mean for a token, and the gradients of the inputs.
-// Used by kernels/recurrence.cpp only.
+// One head of a recurrence: where its inputs are, their meaning for a token, and the gradients of the inputs.
+// Used only by kernels/recurrence.cpp.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,15 +11,15 @@ namespace assay::execute::recurrent {
 
 using Kind = model::StateSpace::Kind;
 
-/// What one head does with one token. Vectors are of keys, but for the value.
+/// One head's update for one token. All vectors have the key dimension, except the value.
 struct Token {
   std::vector<double> decay, key, query, value;
-  std::vector<double> removed, removal;  ///< what is read from the state to be taken away, and where; empty: nothing
+  std::vector<double> removed, removal;  ///< read from the state to be removed, and where to remove it; empty: nothing
   std::vector<double> bonus;             ///< of the token itself, where the state is read before it; empty: after it
   double weight = 1, skip = 0;
 };
 
-/// A vector of length one, or times a factor; and the gradient of the vector it was made from.
+/// A vector normalised to length one, or times a factor; and the gradient of the original vector.
 inline std::vector<double> unit(const double* x, std::int64_t n, double factor) {
   double squares = 1e-6;
   for (std::int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
@@ -37,15 +37,15 @@ inline void add_unit_grad(double* dx, const double* x, const std::vector<double>
   for (std::size_t i = 0; i < dy.size(); ++i) dx[i] += factor * (dy[i] - x[i] * along / squares) / length;
 }
 
-/// Whether the state has a normaliser beside the values.
+/// Whether the state has a normaliser in addition to the values.
 inline bool has_normaliser(Kind kind) { return kind == Kind::rwkv4 || kind == Kind::mlstm; }
 
-/// Gates of an mLSTM are bent to stay below this (gate_soft_cap of xLSTM 7B).
+/// Gates of an mLSTM are soft-capped at this value (gate_soft_cap of xLSTM 7B).
 inline constexpr double soft_cap = 15.0;
 inline double capped(double x) { return soft_cap * std::tanh(x / soft_cap); }
 inline double capped_slope(double x) { return 1.0 - std::tanh(x / soft_cap) * std::tanh(x / soft_cap); }
 
-/// Where the inputs of a head lie, and what they mean for the recurrence.
+/// Where the inputs of a head are, and their meaning for the recurrence.
 class Head {
  public:
   Head(const std::vector<const Numbers*>& in, const RecurrencePlace& place, std::int64_t head)
@@ -139,7 +139,7 @@ class Head {
     return out;
   }
 
-  /// From the gradients of what a token means to those of the inputs it was computed from.
+  /// Converts gradients of a token's update into gradients of the inputs it was computed from.
   void add_gradients(std::int64_t b, std::int64_t t, const Token& token, Token grad, std::vector<Numbers>& out) const {
     if (has_normaliser(p_.kind)) grad.value.pop_back();
     switch (p_.kind) {
@@ -171,14 +171,14 @@ class Head {
   double linear_decay(std::size_t i) const {
     return std::exp(-linear_rate * sigmoid(in_[2]->values[i]) * softplus(in_[3]->values[at(head_)]));
   }
-  /// Of the gated delta rule: one for a head, or for each of its key dimensions.
+  /// For the gated delta rule: one per head, or one per key dimension.
   std::size_t decay_input(std::int64_t b, std::int64_t t, std::int64_t n) const {
     return wide_decay_ ? scalar(b, t) * at(p_.key_dim) + at(n) : scalar(b, t);
   }
   double raw_decay(std::int64_t b, std::int64_t t, std::int64_t n) const {
     return in_[4]->values[decay_input(b, t, n)] + in_[6]->values[decay(n)];
   }
-  /// Of RWKV 5: the same for all tokens; of 6: that of the token.
+  /// For RWKV 5, the same for all tokens; for RWKV 6, the token's own.
   std::size_t rwkv5_decay(std::int64_t b, std::int64_t t) const {
     return element_count(in_[3]->shape) == element_count(in_[4]->shape) ? at(head_ * p_.key_dim) : key(b, t);
   }
@@ -200,7 +200,7 @@ class Head {
     out.weight = sigmoid(in_[3]->values[scalar(b, t)]);
     for (std::int64_t n = 0; n < p_.key_dim; ++n)
       out.decay[at(n)] = std::exp(-std::exp(in_[5]->values[at(head_)]) * softplus(raw_decay(b, t, n)));
-    out.removed = out.removal = out.key;  // what the decayed state has for the key
+    out.removed = out.removal = out.key;  // the decayed state's value for the key
     for (std::size_t n = 0; n < out.key.size(); ++n) {
       out.removed[n] *= out.decay[n];
       out.removal[n] *= out.weight;
@@ -328,7 +328,7 @@ class Head {
     for (std::size_t v = 0; v < grad.value.size(); ++v) out[0].values[value(b, t) + v] += grad.value[v];
   }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(p_.key_dim)); }
-  /// How fast a head of lightning attention forgets: the first ones within a token or two, the last ones hardly.
+  /// How fast a head of lightning attention forgets: the first heads within a token or two, the last hardly at all.
   double slope() const {
     return std::exp2(-8.0 * static_cast<double>(p_.first_head + head_ + 1) / static_cast<double>(p_.heads));
   }

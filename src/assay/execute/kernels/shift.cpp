@@ -9,7 +9,7 @@
 namespace assay::execute {
 namespace {
 
-/// Calls back with (output, input, weight) of every product of a convolution, by their places.
+/// Calls back with the indices (output, input, weight) of every product of a convolution.
 template <class F>
 void each_tap(const Numbers& x, std::int64_t width, F&& visit) {
   const std::int64_t tokens = x.shape[1], channels = x.shape[2];
@@ -103,7 +103,7 @@ Numbers edge_grad(const Numbers& dy, const Shape& shape) {
 
 namespace {
 
-/// Calls back with (place in x, place in the weights) of every channel of a token, for one of `count` mixtures.
+/// Calls back with (index in x, index in the weights) of every channel of a token, for one of `count` mixtures.
 template <class F>
 void each_mixture(const Numbers& x, const Numbers& weights, std::size_t count, std::size_t which, F&& visit) {
   const std::size_t channels = at(x.shape.back());

@@ -13,7 +13,7 @@ Array<T> matmul(const Array<T>& a, const Array<T>& b) {
   return product(a, a_names, b, b_names, c_names);
 }
 
-/// What travels one way around the ring: the sign of the way, and its share of each chunk.
+/// A stream that travels one way around the ring: its direction, and its share of each chunk.
 struct Stream {
   std::int64_t way;
   Chunk share;
@@ -33,14 +33,14 @@ struct Ring {
   Dtype dtype;
 
   std::int64_t size() const { return devices.mesh().size(axis); }
-  /// The place that is `steps` against the way from a device.
+  /// The position `steps` upstream of a device.
   std::int64_t origin(std::size_t device, std::int64_t way, std::int64_t steps) const {
     const std::int64_t n = size(), place = devices.at(device)[static_cast<std::size_t>(axis)];
     return ((place - way * steps) % n + n) % n;
   }
 
-  /// Blocks go all the way around: blocks[stream][device]. Every device sends a block on, works on it, then receives
-  /// the next one; `work` is told the device, the stream, and the place the block comes from.
+  /// Blocks travel all the way around: blocks[stream][device]. Every device sends a block, works on it, then receives
+  /// the next one; `work` gets the device, the stream, and the block's original position.
   template <class Work>
   void pass_around(const std::vector<Stream>& streams, std::vector<Shards<T>> blocks, Work work) const {
     for (std::int64_t step = 0; step < size(); ++step) {
@@ -56,7 +56,7 @@ struct Ring {
     }
   }
 
-  /// Sums go around: each device adds its product for the place the sum is meant for. sums[stream][device].
+  /// Sums travel around: each device adds its product for the sum's destination. sums[stream][device].
   template <class Product>
   std::vector<Shards<T>> sum_up(const std::vector<Stream>& streams, Product product_for) const {
     std::vector<Shards<T>> sums(streams.size(), Shards<T>(devices.count()));
@@ -78,7 +78,7 @@ struct Ring {
   }
 };
 
-/// The streams of A, cut along the dimension that is gathered.
+/// The streams of A, cut along the gathered dimension.
 template <class T>
 std::vector<Shards<T>> cut(const Shards<T>& a, std::size_t dim, const std::vector<Stream>& streams) {
   std::vector<Shards<T>> blocks(streams.size());
@@ -88,7 +88,7 @@ std::vector<Shards<T>> cut(const Shards<T>& a, std::size_t dim, const std::vecto
   return blocks;
 }
 
-/// Partial products of the rows that belong to a place, summed over the ring; streams share the columns of B.
+/// Partial products of the rows of one position, summed over the ring; streams share the columns of B.
 template <class T>
 std::vector<Shards<T>> scattered_sums(const Ring<T>& ring, const Shards<T>& a, const Shards<T>& b,
                                       const std::vector<Stream>& streams) {
@@ -101,7 +101,7 @@ std::vector<Shards<T>> scattered_sums(const Ring<T>& ring, const Shards<T>& a, c
   });
 }
 
-/// A zero C for every device, into which blocks are put.
+/// A zero C for every device, to be filled with blocks.
 template <class T>
 Shards<T> empty_results(const Shards<T>& b, std::int64_t rows) {
   Shards<T> c;

@@ -1,6 +1,6 @@
-// Matrix products that overlap with their collective: each step sends one chunk on while the next one is multiplied.
-// All devices of an axis form a ring; other axes of the mesh hold other rings. Results and bytes are those of the
-// collective before or after the product; a step's chunk is what a real machine would hide behind the step's product.
+// Matrix products that overlap with their collective: each step sends one chunk while the next one is multiplied.
+// All devices of an axis form a ring; other mesh axes hold separate rings. Results and bytes equal a separate
+// collective before or after the product; a real machine would hide each step's chunk behind the step's product.
 #pragma once
 #include "assay/execute/devices.h"
 
@@ -9,13 +9,13 @@ namespace assay::execute {
 /// One: all chunks travel up the ring. Two: half of every chunk travels up and half down, over both links of a device.
 enum class Directions { one, two };
 
-/// A[I_X, J] * B[J, K] with A gathered over the axis on the way: every device holds all rows of A times its B.
+/// A[I_X, J] * B[J, K] with A gathered over the axis on the way: every device ends with all rows of A times its B.
 /// Received: (n - 1) shards of A.
 template <class T>
 Shards<T> gather_rows_matmul(VirtualDevices<T>& devices, const Shards<T>& a, const Shards<T>& b, int axis,
                              Directions directions, Dtype dtype);
 
-/// A[I, J_X] * B[J, K] with A gathered along the contracted dimension, of which every device holds all rows of its B.
+/// A[I, J_X] * B[J, K] with A gathered along the contracted dimension; every device holds all of its B's rows.
 template <class T>
 Shards<T> gather_columns_matmul(VirtualDevices<T>& devices, const Shards<T>& a, const Shards<T>& b, int axis,
                                 Directions directions, Dtype dtype);

@@ -62,7 +62,7 @@ class Runner {
     const program::Mesh& mesh = devices_.mesh();
     const bool permutes = step.kind == plan::StepKind::permute;
     bool padded = program::is_padded(mesh, step.before) || program::is_padded(mesh, step.after);
-    if (step.kind == plan::StepKind::all_reduce)  // its chunks are of elements, whatever the dimensions
+    if (step.kind == plan::StepKind::all_reduce)  // its chunks are of elements, regardless of dimensions
       padded = element_count(program::local_shape(mesh, step.before)) %
                    static_cast<std::int64_t>(program::shard_count(mesh, step.axes)) !=
                0;
@@ -108,7 +108,7 @@ PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const pla
     while (multiply < count && plan.steps[multiply].kind != plan::StepKind::multiply) ++multiply;
     if (multiply == count) throw InternalError("a plan does not multiply");
     const plan::PlanStep& step = plan.steps[multiply];
-    // The left operand's steps come first; where both operands look alike, any division that fits is right.
+    // The left operand's steps come first; if both operands look alike, any division that fits is right.
     while (middle <= multiply && !(leads(mesh, plan, 0, middle, e.left, step.before.sharding) &&
                                    leads(mesh, plan, middle, multiply, *e.right, step.second->sharding)))
       ++middle;
@@ -166,7 +166,7 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
     if (std::none_of(e.left.dims.begin(), e.left.dims.end(),
                      [&](const program::Dimension& d) { return d.name == dim.name; }))
       multiplies *= static_cast<double>(dim.size);
-  const double work = std::max(multiplies, devices * plan.flops.value() / 2.0 / 8.0);  // BLAS is that much faster
+  const double work = std::max(multiplies, devices * plan.flops.value() / 2.0 / 8.0);  // BLAS is 8x faster
   if (work > most_multiplies)
     return fail("--check",
                 fmt::format("supports up to {:.0f} multiplications, but this needs {:.0f}", most_multiplies, work),

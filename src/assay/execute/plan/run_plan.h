@@ -1,4 +1,4 @@
-// Executes a plan on virtual devices with real data and compares it with what it should do.
+// Executes a plan on virtual devices with real data and checks the result and the bytes moved.
 #pragma once
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace assay::execute {
 
-/// What one step moved.
+/// The bytes moved by one step.
 struct StepRun {
-  Bytes moved;      ///< received per device, the mean over devices; of a permute by the device that receives most
+  Bytes moved;      ///< received per device, the mean over devices; for a permute, by the device that receives most
   Bytes busiest;    ///< received by the device that receives most
   Bytes predicted;  ///< by the plan
 };
@@ -22,11 +22,11 @@ struct PlanRun {
   std::vector<Bytes> received;  ///< by each device
   std::vector<StepRun> steps;
   Bytes moved, predicted;  ///< over all steps
-  /// Every step moved what was predicted; a permute of padded shards may move less.
+  /// Every step moved the predicted bytes; a permute of padded shards may move less.
   bool bytes_agree = true;
 };
 
-/// Numbers that operands are filled with: small integers make sums exact, so that any difference is a fault.
+/// Values to fill operands with: small integers make sums exact, so that any difference is a fault.
 enum class Fill { integers, reals };
 
 /// Runs a product or a resharding. The expression is over the plan's mesh.
@@ -34,11 +34,11 @@ template <class T>
 PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& expression,
                     std::uint64_t seed = 0, Fill fill = Fill::integers);
 
-/// The expression over the mesh of a thorough plan, whose axes may be parts of those of `mesh`.
+/// The expression over the mesh of a thorough plan, whose axes may be parts of the axes of `mesh`.
 plan::ShardingExpression over_plan_mesh(const program::Mesh& mesh, const program::Mesh& plan_mesh,
                                         const plan::ShardingExpression& expression);
 
-/// Refuses what would take too much memory or time: see the limits in the source.
+/// Refuses plans that would take too much memory or time: see the limits in the source.
 Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan,
                             const plan::ShardingExpression& expression);
 

@@ -19,7 +19,7 @@ std::vector<std::vector<Extent>> all_extents(const program::Mesh& mesh, const pr
   return out;
 }
 
-/// Copies what two shards have in common. Both are described by where they lie in the global array.
+/// Copies the overlap of two shards. Both are described by their extents in the global array.
 template <class T>
 void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array<T>& to,
                  const std::vector<Extent>& to_at) {
@@ -35,7 +35,7 @@ void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array
   copy_block(from, from_start, extent, to, to_start);
 }
 
-/// The axes that `longer` has beyond `shorter`, which it must begin with.
+/// The axes that `longer` has beyond its prefix `shorter`.
 std::vector<int> suffix(program::AxisList longer, program::AxisList shorter) {
   const std::vector<int> all = longer.axes(), head = shorter.axes();
   if (head.size() > all.size() || !std::equal(head.begin(), head.end(), all.begin()))
@@ -98,7 +98,7 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const plan::PlanStep& step,
   std::vector<Shards<T>> parts(shards.size());
   for (std::size_t d = 0; d < shards.size(); ++d) {
     for (std::size_t member : devices.group(d, axes)) {
-      // What this shard is padded with already travels along, but no more.
+      // Padding that this shard already has is sent too, but no more.
       const Extent at = extent_on(mesh, shards[d].shape[*split], moved, devices.at(member));
       parts[d].push_back(part(shards[d], *split, std::min(at.start, shards[d].shape[*split]), at.count));
     }
@@ -116,8 +116,8 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const plan::PlanStep& step,
   return out;
 }
 
-/// Where a device finds the block at some places of the axes that split the tensor before a permute. Copies of a block
-/// differ on the axes that do not split it; each is asked by a different device where there are enough of them.
+/// Where a device finds the block at some positions of the axes that split the tensor before a permute. Copies of a
+/// block differ on the axes that do not split it; different devices read different copies if there are enough.
 std::size_t holder(const program::Mesh& mesh, const program::Sharding& before, const program::Sharding& after,
                    const Coordinates& block, const Coordinates& asking) {
   const program::AxisSet split = before.split_axes();
@@ -142,7 +142,7 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, co
   const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
   const std::vector<int> split = axes_of(step.before.sharding.split_axes());
   Shards<T> out = empty_shards<T>(mesh, step.after);
-  // Each device finds the blocks that overlap its own; one that divides evenly overlaps one block only.
+  // Each device finds the blocks that overlap its own; with even division only one does.
   struct Move {
     std::size_t from, to;
     std::vector<Extent> at;

@@ -1,4 +1,4 @@
-// One step of a plan, executed: shards before it in, shards after it out.
+// Executes one step of a plan: takes the shards before it, returns the shards after it.
 #pragma once
 #include "assay/execute/devices.h"
 #include "assay/execute/kernels/product.h"
@@ -7,8 +7,8 @@
 namespace assay::execute {
 
 /// Runs a collective or a slice.
-/// Bytes: when sizes divide, every device receives exactly what the plan says, but for a permute, where a device that
-/// already holds its shard gets nothing. When they do not, the mean over devices is what the plan says.
+/// Bytes: when sizes divide, every device receives exactly the plan's bytes, except in a permute, where a device that
+/// already holds its shard gets nothing. When they do not divide, the mean over devices equals the plan's bytes.
 template <class T>
 Shards<T> run_step(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards);
 

@@ -13,7 +13,7 @@
 
 namespace assay::execute {
 
-/// The kernel of each operation, by its number; nullptr for those that the devices do together.
+/// The kernel of each operation, by its number; nullptr for operations that all devices run together.
 struct LocalStep::Kernels {
   using Kernel = Results (LocalStep::*)() const;
   struct Row {
@@ -68,7 +68,7 @@ struct LocalStep::Kernels {
     for (const Row& row : rows) kernels[static_cast<std::size_t>(row.op)] = row.kernel;
     return kernels;
   }
-  /// Movements and updates are done by all devices together.
+  /// All devices run movements and updates together.
   static constexpr bool is_complete() {
     for (const program::OpFacts& facts : program::ops::table) {
       const bool is_local = facts.movement == program::Movement::none && facts.op != program::Op::update;
@@ -118,7 +118,7 @@ std::vector<std::int64_t> LocalStep::widths() const {
 }
 
 LocalStep::Results LocalStep::product() const {
-  // Numbers of the logical dimensions: letters are shared by some.
+  // Numbers of the logical dimensions, because some share a letter.
   const auto names = [&](int id) {
     const program::ProgramTensor& tensor = program_.tensor(id);
     DimensionNames numbers;
@@ -316,7 +316,7 @@ RecurrencePlace LocalStep::recurrence_place(int values, int keys) const {
   RecurrencePlace place;
   place.kind = s.kind;
   const bool linear = s.kind == model::StateSpace::Kind::gated_linear;
-  const bool channels = linear || s.kind == model::StateSpace::Kind::mamba1;  // a head for each of them
+  const bool channels = linear || s.kind == model::StateSpace::Kind::mamba1;  // one head per channel
   place.heads = channels ? s.inner : s.heads;
   place.value_dim = s.inner / place.heads;
   place.key_heads = linear ? s.inner : channels ? 1 : s.key_heads;

@@ -1,4 +1,4 @@
-// One step of a program on one device: picks the kernel of its operation and says where the operands lie in the whole.
+// One step of a program on one device: picks the operation's kernel and locates its operands in the whole tensors.
 #pragma once
 #include <vector>
 
@@ -10,17 +10,17 @@
 
 namespace assay::execute {
 
-/// The values of a program's tensors in one pass, by tensor and device; empty where nothing was made yet.
+/// The values of a program's tensors in one pass, by tensor and device; empty if not computed yet.
 using ProgramMemory = std::vector<Shards<double>>;
 
-/// Where and with what a step runs.
+/// The context that a step runs in.
 struct LocalContext {
   const TensorLayout& layout;
   const model::Layer* layer = nullptr;  ///< nullptr: embedding and head
   const ProgramMemory& memory;
   std::size_t device = 0;
   Numbers* state = nullptr;  ///< of a recurrent step, from earlier tokens
-  double tokens = 1;         ///< over which the loss is averaged
+  double tokens = 1;         ///< the loss is averaged over these
 };
 
 class LocalStep {
@@ -30,7 +30,7 @@ class LocalStep {
   LocalStep(const program::Step& step, const LocalContext& context)
       : step_(step), context_(context), layout_(context.layout), program_(context.layout.program()) {}
 
-  /// The results of the step, without those that it does not have.
+  /// The results of the step, without absent ones.
   Results run() const;
 
  private:
@@ -90,22 +90,22 @@ class LocalStep {
   /// Widths of the rows of all results.
   std::vector<std::int64_t> widths() const;
 
-  // --- where operands lie
+  // --- positions of operands
   Extent extent(int tensor, model::LogicalDim dim) const { return layout_.extent(tensor, dim, context_.device); }
   Extent vocabulary(int tensor) const { return extent(tensor, model::LogicalDim::vocabulary); }
   Extent experts(int tensor) const { return extent(tensor, model::LogicalDim::experts); }
   std::int64_t width(int tensor) const { return layout_.row_width(tensor, context_.device); }
   std::int64_t first_position(int tensor) const { return layout_.first_position(tensor, context_.device); }
   std::int64_t experts_per_token() const { return context_.layer->feed_forward->experts_per_token; }
-  /// New keys and values in their place in the cache.
+  /// New keys and values written to their place in the cache.
   Numbers written_cache() const;
-  /// Whether a norm makes the sums of rows, not the rows.
+  /// Whether a norm computes the sums of rows instead of the rows.
   bool is_sums_of(int made, int x) const;
   NormShape norm_shape(int x, int scale) const;
-  /// Where each device holds whole groups, they are rows of their own, each with its part of the scale.
+  /// If each device holds whole groups, they are separate rows, each with its part of the scale.
   void cut_into_groups(NormShape& shape) const;
   const model::Attention& attention_of_layer() const;
-  /// Of an attention step or its gradient, by the numbers of queries, keys and result.
+  /// Positions for an attention step or its gradient, from the tensors of queries, keys and result.
   AttentionPlace attention_place(int q, int k, int out, const Numbers* picks) const;
   RecurrencePlace recurrence_place(int values, int keys) const;
 

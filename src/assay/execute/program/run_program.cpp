@@ -23,8 +23,8 @@ void add_to(Shards<double>& sums, const Shards<double>& more) {
   for (std::size_t d = 0; d < sums.size(); ++d) add(sums[d], more[d]);
 }
 
-/// Adds up over microbatches what steps of once per optimizer step read: those of a layer's own weights, or those of
-/// weights that it shares.
+/// Sums over microbatches the inputs of steps that run once per optimizer step: gradients of a layer's own weights, or
+/// of its shared weights.
 void carry_over(const program::Program& program, const ProgramMemory& from, bool shared, ProgramMemory& sums) {
   std::vector<char> made(program.tensors.size(), 0);
   for (const program::Step& step : program.steps)
@@ -92,7 +92,7 @@ class TrainingPass {
     runner_.run(embedding, -1, outer_);
   }
 
-  /// Layers [first, last), the first of which reads x; `flowing_` is then what the last one made.
+  /// Runs layers [first, last) starting from x; afterwards `flowing_` is the last layer's result.
   void forward(std::int64_t first, std::int64_t last, const Shards<double>& x) {
     flowing_ = &x;
     for (std::int64_t l = first; l < last; ++l) {
@@ -138,7 +138,7 @@ class TrainingPass {
 
   void embedding_backward(int kind) {
     const program::Block& embedding = runner_.block("embedding", program::Phase::backward, kind);
-    if (embedding.first == embedding.last) return;  // nothing of it is trained
+    if (embedding.first == embedding.last) return;  // nothing in it is trained
     const program::Block& forward = runner_.block("embedding", program::Phase::forward, kind);
     const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
     Shards<double>& arriving = outer_[seed(embedded_by(program_, forward))];
@@ -164,7 +164,7 @@ class TrainingPass {
     const program::Block& forward = runner_.layer_block(l, program::Phase::forward);
     ProgramMemory& memory = layers_[at(l)];
     memory[at(given(program_, block, program_.tensor(result_of(program_, forward)).name, true))] = *flowing_;
-    // What later layers made of the keys that this one lends, or nothing if none came.
+    // Gradients from later layers that use this layer's keys; nothing if there are none.
     const auto lent = lent_keys(program_, forward, false);
     for (std::size_t i = 0; i < lent.size(); ++i) {
       const int seed = given(program_, block, program_.tensor(lent[i]).name, true);
@@ -189,7 +189,7 @@ class TrainingPass {
   }
 
   Shards<double> encoded_, encoded_gradient_;
-  Shards<double> embedded_gradient_;  ///< from blocks that read the embedding, too
+  Shards<double> embedded_gradient_;  ///< from blocks that also read the embedding
   std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor
   std::map<std::int64_t, Shards<double>> token_gradients_;                        ///< by layer of the decoder
   const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
@@ -199,7 +199,7 @@ class TrainingPass {
   std::vector<ProgramMemory> layers_;
 };
 
-/// What a block of updates made of the weights, and from which gradients.
+/// The weights that a block of updates produced, and the gradients it used.
 void read_updates(ProgramRunner& runner, const program::Program& program, const program::Block& block,
                   std::int64_t layer, const ProgramMemory& memory, TrainingRun& out) {
   const std::map<int, std::string> names = runner.names(layer);

@@ -1,4 +1,4 @@
-// Serving steps of run_program.h: caches and states go from step to step.
+// Serving steps of run_program.h: caches and states are carried from step to step.
 #include <algorithm>
 #include <span>
 
@@ -26,7 +26,7 @@ std::vector<int> fresh_entries(const program::Program& program, const program::B
   return out;
 }
 
-/// Keys and values that a block made of what the encoder made; nothing where it has them in a cache, or has none.
+/// Keys and values that a block computed from the encoder's output; nothing if it has them in a cache, or has none.
 std::vector<int> encoded_entries(const program::Program& program, const program::Block& block) {
   for (std::int32_t i = block.first; i < block.last; ++i)
     if (const program::Step& step = program.steps[at(i)]; step.op == program::Op::attention && step.detail >= 0)
@@ -35,7 +35,7 @@ std::vector<int> encoded_entries(const program::Program& program, const program:
   return {};
 }
 
-/// Keys and values of a block as a later layer reads them: its caches with the new tokens, or those alone.
+/// Keys and values of a block as a later layer reads them: its caches with the new tokens, or only the new tokens.
 std::vector<int> readable_keys(const program::Program& program, const program::Block& block) {
   std::vector<int> out;
   for (std::int32_t i = block.first; i < block.last; ++i)
@@ -44,7 +44,7 @@ std::vector<int> readable_keys(const program::Program& program, const program::B
   return out.empty() ? lent_keys(program, block, false) : out;
 }
 
-/// Gives a block's caches their old entries, with room for the new ones.
+/// Fills a block's caches with their old entries, leaving room for the new ones.
 void give_caches(ProgramRunner& runner, const program::Program& program, const program::Block& block,
                  const LayerCache& cache, ProgramMemory& memory) {
   std::size_t next = 0;
@@ -84,7 +84,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   runner.run(embedding, -1, outer);
   const Shards<double> embedded_tokens = outer[at(embedded_by(program, embedding))];
   Shards<double> x = embedded_tokens;
-  std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values that later ones use
+  std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values for later layers
   for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
     const program::Block& block = runner.layer_block(l, program::Phase::forward);
     ProgramMemory memory = runner.memory(l, weights);

@@ -1,5 +1,5 @@
-// The parts of a program that run one after the other, with the arrays that they read: what training and serving have
-// in common.
+// The parts of a program that run in sequence, with the arrays they read: shared by training and
+// serving.
 #pragma once
 #include <map>
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace assay::execute {
 
-/// The first input of a block that is given and of that name; below 0: there is none.
+/// The first given input of a block with that name; below 0: none.
 int given(const program::Program& program, const program::Block& block, std::string_view name,
           bool is_gradient = false);
-/// What the last step of a block makes.
+/// The result of the last step of a block.
 int result_of(const program::Program& program, const program::Block& block);
-/// Embedded tokens, where the layers begin. What the layers have from the token itself comes after them.
+/// Embedded tokens, the input of the layers. The layers' token inputs are computed after them.
 int embedded_by(const program::Program& program, const program::Block& block);
-/// What all layers have from the token itself: the last that an embedding makes; below 0: they have nothing.
+/// The token inputs of all layers: the embedding's last result; below 0: none.
 int token_inputs_by(const program::Program& program, const program::Block& block);
 /// One layer's part of it: [B, S, layers, width] to [B, S, width].
 Shards<double> token_input(const Shards<double>& all, std::int64_t layer);
 /// Keys and values that a block uses from another layer (given), or makes for others.
 std::vector<int> lent_keys(const program::Program& program, const program::Block& block, bool is_given);
 
-/// The layers of both stacks, those of the encoder first.
+/// The layers of both stacks, encoder first.
 struct StackedLayer {
   const model::Layer* shape = nullptr;
-  int kind = -1;  ///< as the program numbers it
+  int kind = -1;  ///< as numbered in the program
   bool encodes = false;
   std::int64_t place = 0;  ///< in its stack
 };

@@ -102,7 +102,7 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
 }
 
 void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
-  // The optimizer's part of the weight may be smaller than what lies in memory.
+  // The optimizer's part of the weight may be smaller than the stored part.
   const plan::PlanStep cut{
       plan::StepKind::slice, 0, layout_.tensor(step.in[1]), {}, layout_.tensor(step.out[0]), {}, 0};
   Shards<double> mine = run_step(devices_, cut, memory[at(step.in[1])]);
@@ -130,7 +130,7 @@ Shards<double> StepRunner::run_collective(const program::Step& step, const Shard
   };
   const Bytes before = total();
   Shards<double> out = run_step(devices_, plan, from);
-  // Scales travel with what they belong to.
+  // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;
   const Bytes moved = scaled * (total() - before) / static_cast<double>(devices_.count());

@@ -12,12 +12,12 @@ inline constexpr double descent_rate = 0.1;
 
 class StepRunner {
  public:
-  /// The program must outlive it. `tokens`: over which the loss is averaged.
+  /// The program must outlive it. The loss is averaged over `tokens`.
   StepRunner(const program::Program& program, double tokens);
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
-  /// From now on recurrent steps start from these states, one after the other, and leave new ones; nullptr: from none.
+  /// From now on recurrent steps start from these states, in order, and store new ones; nullptr: no state.
   void carry(std::vector<Shards<double>>* states) {
     states_ = states;
     next_state_ = 0;
@@ -29,15 +29,15 @@ class StepRunner {
 
   /// The largest difference so far between devices that should hold the same values.
   double disagreement() const { return disagreement_; }
-  /// The largest relative difference so far between the bytes that a collective moved and those that the step states.
+  /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
-  Bytes moved() const { return moved_; }  ///< by the mean device
+  Bytes moved() const { return moved_; }  ///< mean over devices
 
  private:
   Shards<double> run_collective(const program::Step& step, const Shards<double>& from);
   /// Plain gradient descent on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
-  /// The state that a recurrent step goes on from; nullptr: none.
+  /// The state that a recurrent step continues from; nullptr: none.
   Shards<double>* state_of(const program::Step& step);
   /// Throws where operands that are combined element by element have different shardings.
   void check_layouts(const program::Step& step) const;

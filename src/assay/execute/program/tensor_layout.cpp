@@ -10,7 +10,7 @@ TensorLayout::TensorLayout(const program::Program& program) : program_(program) 
   for (const program::ProgramTensor& tensor : program.tensors) {
     tensors_.push_back(program::to_tensor(tensor));
     program::Tensor checked = tensors_.back();
-    // Attention leaves the padding of a cache out.
+    // Attention ignores the padding of a cache.
     if (const int along = tensor.find(model::LogicalDim::context); along >= 0)
       checked.sharding.dims[static_cast<std::size_t>(along)] = {};
     if (program::is_padded(program.mesh, checked))

@@ -29,7 +29,7 @@ class TensorLayout {
   std::int64_t first_position(int tensor, std::size_t device) const;
   /// Which part of a sequence a device has, counted from 0.
   std::int64_t sequence_part(int tensor, std::size_t device) const;
-  /// Whether a device is the first of those that hold partial sums of one part: the one that adds a bias.
+  /// Whether a device is the first holder of partial sums of one part: the one that adds a bias.
   bool is_first_of(int tensor, std::size_t device) const;
   /// The strides of a tensor along the dimensions of another one that has all of its dimensions.
   Shape strides_in(int small, int large, std::size_t device) const;

@@ -21,7 +21,7 @@ Flops attention_flops(const program::Program& program, const program::Step& step
   const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
   const Flops once(2.0 * rows * met / program.ways(o.sharding.unreduced) *
                    static_cast<double>(q.dims[3].size + o.dims[3].size));
-  // Flash attention makes the scores once more: five products instead of four.
+  // Flash attention recomputes the scores: five products instead of four.
   return is_gradient ? once * (shape.flash ? 2.5 : 2.0) : once;
 }
 
@@ -35,7 +35,7 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
     int k, v;
     int q =
         build_.product("Q", x, weight(wq), {batch, sequence, heads, head_dim}, -1, weight(a.cross ? "b_cq" : "b_q"));
-    // What the encoder made is projected in the first step of a sequence; then keys and values lie in a cache.
+    // The encoder's output is projected in the first step of a sequence; later steps read keys and values from a cache.
     const bool known = a.cross && work_.cached && work_.keys > work_.queries;
     const auto encoded_cache = [&](std::string_view name, model::Weight::Size size) {
       return build_.given(name, {{batch, work_.sequences}, {context, work_.source}, {kv_heads, a.kv_heads}, size},
@@ -98,7 +98,7 @@ int LayerWriter::shared(const model::Attention& a, std::string_view name, std::i
 int LayerWriter::cached(int fresh, const model::Attention& a, std::string_view name, bool whole) {
   program::Program& program = build_.program();
   program::ProgramTensor made = program.tensor(fresh);
-  // The first of the new tokens looks back a window or to where its chunk begins, the last one sees all new ones.
+  // The first new token looks back a window, or to the start of its chunk; the last one sees all new tokens.
   std::int64_t kept = work_.keys;
   if (a.window > 0) kept = std::min(kept, a.window + work_.queries - 1);
   if (a.chunk > 0) kept = std::min(kept, (work_.keys - work_.queries) % a.chunk + work_.queries);
@@ -111,7 +111,7 @@ int LayerWriter::cached(int fresh, const model::Attention& a, std::string_view n
   made.sharding = build_.ruled(program::TensorClass::key_value, made);
   if (whole) made.sharding.dims[1] = {};
   const int before = program.add(made);
-  if (a.shares_kv) return before;  // the layer that made them wrote them
+  if (a.shares_kv) return before;  // written by the layer that made them
   const int after = build_.pointwise(program::Op::cast, name, {fresh, before}, before);
   program.tensors[at(after)].tensor_class = program::TensorClass::key_value;
   const program::ProgramTensor& written = program.tensor(fresh);
@@ -133,7 +133,7 @@ int LayerWriter::latent_attention(const model::Attention& a, int x) {
   }
   const int both =
       build_.settle_sums(build_.product("C_kv", x, weight("W_kva"), {batch, sequence, rank}, -1, weight("b_kva")));
-  // The latent part is normalised, the rest is a key's position, shared by all heads.
+  // The latent part is normalised; the rest is a key's position, shared by all heads.
   int c = resized(both, "C", rank, a.kv_rank), place = resized(both, "K_pos", rank, a.rope_dim);
   build_.emit(program::Op::split, {both}, {c, place});
   c = norm(c, "kva_norm", "C");
@@ -144,15 +144,15 @@ int LayerWriter::latent_attention(const model::Attention& a, int x) {
     return attend(a, build_.settle(q, program::TensorClass::query), build_.settle(k, program::TensorClass::key_value),
                   build_.settle(v, program::TensorClass::key_value), {value_dim, a.value_dim}, picked);
   }
-  // The cache holds what was compressed.
+  // The cache holds the compressed form.
   int latent = resized(both, "Latent", rank, a.kv_rank + a.rope_dim);
   build_.emit(program::Op::split, {c, place}, {latent});
   latent = cached(build_.settle(latent, program::TensorClass::key_value), a, "KV_cache");
-  // Expanding the cache costs kv_rank x (head_dim - rope_dim + value_dim) products per head and key, attending in
-  // latent form 2 kv_rank + rope_dim - head_dim - value_dim more than otherwise per head, key and query.
+  // Expanding the cache costs kv_rank x (head_dim - rope_dim + value_dim) multiplications per head and key. Attending
+  // in latent form costs 2 kv_rank + rope_dim - head_dim - value_dim extra per head, key and query.
   const std::int64_t once = a.kv_rank * (a.head_dim - a.rope_dim + a.value_dim);
   const std::int64_t per_query = 2 * a.kv_rank + a.rope_dim - a.head_dim - a.value_dim;
-  // Queries that see keys of their own share no expanded ones.
+  // Queries that each see their own keys share no expanded ones.
   const bool few = picked >= 0 && a.index_picks < work_.keys;
   return few || work_.queries * per_query < once ? absorbed(a, q, latent, expansion, picked)
                                                  : expanded(a, q, latent, expansion, picked);
@@ -166,7 +166,7 @@ int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
     program.steps.back().detail = static_cast<std::int16_t>(std::min(a.rope_dim, a.index_dim));
     return t;
   };
-  // Queries of the index lie where those of attention do, so that what they pick need not move.
+  // Queries of the index are sharded like attention's queries, so that the picks need not move.
   low = build_.moved_once(low, build_.ruled(program::TensorClass::query, program.tensor(low)));
   const int q =
       turned(build_.settle_sums(build_.product("IQ", low, weight("W_iq"), {batch, sequence, other, head_dim})), "IQ");
@@ -193,7 +193,7 @@ int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
   const double scores =
       program::local_extent(program, made, 0) * program::local_extent(program, made, 1) * candidates.mean_keys();
   step.flops = Flops(2.0 * scores * static_cast<double>(a.index_heads * (a.index_dim + 1)));
-  step.bytes += 2.0 * storage(Dtype::fp32, scores);  // written by the products, read by the choice
+  step.bytes += 2.0 * storage(Dtype::fp32, scores);  // written by the products, read by the selection
   return picked;
 }
 
@@ -270,7 +270,7 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   }
   const int second = program.add(rest);
   const int terms = score_terms(a, q);
-  // Sinks count once: where keys lie on several devices, when their sums have been added up.
+  // Sinks count once: if keys are split across devices, only after their sums have been added.
   const bool sinks_last = a.sinks && over != 0;
   program::Step& step = build_.emit(program::Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);

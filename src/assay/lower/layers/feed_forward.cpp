@@ -1,4 +1,4 @@
-// Feed-forward blocks: dense ones, experts with their exchange of tokens, and the expert that all tokens share.
+// Feed-forward blocks: dense blocks, experts with their token exchange, and the shared expert.
 #include <cmath>
 
 #include "assay/lower/layers/layer_writer.h"
@@ -27,19 +27,19 @@ int LayerWriter::dense(const model::FeedForward& f, int x, const DenseProjection
   return build_.product("Down", act, weight(by.out), by.result, onto);
 }
 
-/// Where the tokens of a block of experts lie on their way.
+/// Shardings of the tokens on their way through a block of experts.
 struct LayerWriter::ExpertPlaces {
   model::LogicalDim inside = model::LogicalDim::d_model;  ///< what experts read: the model's dimension or a latent one
   std::int64_t row = 0;                                   ///< its size
   program::Sharding home;                                 ///< tokens before and after
-  program::Sharding near;    ///< tokens when only the exchange between experts is left to do
-  program::Sharding there;   ///< slots at their experts
-  program::Sharding matrix;  ///< the experts' first matrix
+  program::Sharding near;                                 ///< tokens when only the exchange between experts remains
+  program::Sharding there;                                ///< slots at their experts
+  program::Sharding matrix;                               ///< the experts' first matrix
 
   /// Axes that split experts.
   program::AxisSet expert_axes() const { return there.dims[0].set(); }
-  /// Axes over the slots of tokens that are held like that. Slots have no order of their own, so the axes that leave
-  /// for the experts go innermost, where they can.
+  /// Axes over the slots of tokens with that sharding. Slots have no order of their own, so the axes that leave
+  /// for the experts go innermost where possible.
   program::AxisList slot_holders(const program::Sharding& held) const {
     const program::AxisList all = joined(held.dims[0], held.dims[1]);
     const program::AxisSet stay = there.dims[1].set();
@@ -75,8 +75,8 @@ double LayerWriter::slots_per_expert(const model::FeedForward& f, program::AxisL
 
 bool LayerWriter::gathers_before_dispatch(const model::FeedForward& f, const ExpertPlaces& places) const {
   if (places.near == places.home) return true;
-  // An exchange between experts would carry the copies of all devices that share a token: then each sends its own
-  // tokens, and gets whole sums back.
+  // An exchange between experts would carry the copies of all devices that share a token. So each sends its own
+  // tokens and gets whole sums back.
   if ((places.expert_axes() & (places.home.split_axes() | places.near.split_axes())) != 0) return false;
   const auto n = static_cast<double>(f.experts), row = static_cast<double>(places.row);
   return 2.0 * n * slots_per_expert(f, places.slot_holders(places.near)) * row > work_.tokens() * (2.0 * row + n);
@@ -132,8 +132,8 @@ int LayerWriter::experts_block(const model::FeedForward& f, int x) {
   if (f.latent > 0)
     tokens = build_.settle_sums(build_.product("Latent", x, weight("W_latent_in"), {batch, sequence, rank}));
   const ExpertPlaces places = expert_places(f, tokens);
-  // Tokens are gathered before they are copied for their experts, and the experts' partial sums are added up over
-  // experts before they are over devices, if that moves fewer numbers.
+  // Gather tokens before copying them for their experts, and sum partial results over experts before summing them
+  // over devices, if that moves less data.
   const bool gathers_first = gathers_before_dispatch(f, places);
   if (gathers_first) {
     tokens = build_.moved_once(tokens, places.near);
@@ -141,8 +141,8 @@ int LayerWriter::experts_block(const model::FeedForward& f, int x) {
     gates_place.dims[2] = {};
     gates = build_.reshard(gates, gates_place, program::Urgency::critical);
   }
-  // The tokens as each device sends them: slots of all experts, from the tokens that it holds. Of devices that hold the
-  // same tokens, each fills the slots of its own experts, and what these make of a token is a part of the sum.
+  // Tokens as each device sends them: slots of all experts, filled from the tokens it holds. Devices that hold the
+  // same tokens each fill the slots of their own experts, whose results are one part of the token's sum.
   const program::ProgramTensor sent = sent_slots(f, places, tokens);
   const int slots = program.add(sent);
   build_.emit(program::Op::dispatch, {tokens, gates}, {slots});
@@ -160,7 +160,7 @@ int LayerWriter::with_shared_expert(const model::FeedForward& f, int x, int y) {
   using enum model::LogicalDim;
   const DenseProjections shared{.in = "W_in_shared", .gate = "W_gate_shared", .out = "W_out_shared", .biased = false};
   int common = dense(f, x, shared, -1);
-  // Partial sums that lie alike are added before they are reduced.
+  // Partial sums with the same sharding are added before they are reduced.
   const bool together = sharding(y) == sharding(common);
   if (!together) common = build_.settle(common, program::TensorClass::residual);
   if (f.shared_gate) {

@@ -18,7 +18,7 @@ constexpr std::string_view taken = " ";
 
 BranchSet branches_of(const model::Layer& layer) {
   if (layer.needs_image) return 0;
-  if (model::is_aside(layer)) return branch_bit(Branch::mixer);  // all of the layer
+  if (model::is_aside(layer)) return branch_bit(Branch::mixer);  // the whole layer
   if (layer.parallel && layer.feed_forward && layer.attention) return branch_bit(Branch::parallel);
   const auto one = [](bool there, Branch branch) { return there ? branch_bit(branch) : BranchSet{0}; };
   return one(layer.attention || layer.state_space, Branch::mixer) |
@@ -42,7 +42,7 @@ int LayerWriter::write(Branch branch, int x) {
     case Branch::mixer: {
       if (model::is_aside(layer_))
         return joined_to(x, state_space(*layer_.state_space, normed(with_block_aside(x))), "Mid");
-      const int normal = normed(x);  // of both, where they lie side by side
+      const int normal = normed(x);  // shared by both mixers if the layer has two
       if (layer_.state_space) x = joined_to(x, state_space(*layer_.state_space, normal), "Mid");
       if (layer_.attention) x = joined_to(x, attention_block(*layer_.attention, normal), "Mid");
       return x;
@@ -68,12 +68,12 @@ int LayerWriter::with_token_input(int x) {
 }
 
 int LayerWriter::weight(std::string_view name) {
-  if (weights_.empty()) weights_ = model::layer_weights(model_, layer_);  // a layer of copied branches asks for none
-  // They are listed in the order of their use.
+  if (weights_.empty()) weights_ = model::layer_weights(model_, layer_);  // layers of copied branches need none
+  // Weights are listed in order of use.
   while (next_ < weights_.size() && weights_[next_].name == taken) ++next_;
   for (std::size_t i = next_; i < weights_.size(); ++i) {
     model::Weight& weight = weights_[i];
-    // Of names that are as long, most differ in the last letter.
+    // Names of equal length mostly differ in the last letter.
     if (weight.name.size() != name.size() || weight.name.back() != name.back() || weight.name != name) continue;
     const int id = build_.weight(weight);
     weight.name = taken;
@@ -89,7 +89,7 @@ void LayerWriter::adapt(int weight, std::size_t next) {
     weights_[next++].name = taken;
     return id;
   };
-  if (weights_[next].dims[0].dim != adapter) adapter_in_ = take();  // else the one before shares its first half
+  if (weights_[next].dims[0].dim != adapter) adapter_in_ = take();  // else the previous one shares its first half
   build_.adapt(weight, adapter_in_, take());
 }
 
@@ -99,7 +99,7 @@ int LayerWriter::with_block_aside(int x) {
       build_.given("Embedded", {{batch, work_.sequences}, {sequence, work_.queries}, {d_model, model_.d_model}},
                    program::TensorClass::residual, build_.formats().activations);
   program.tensors[at(embedded)].is_cross_layer = program.tensors[at(embedded)].is_kept = true;  // for all layers
-  // Rows of both are joined where they are whole.
+  // Rows of both are joined where they are not split.
   program::Sharding rows = sharding(x);
   rows.dims[2] = {};
   const int stream = build_.reshard(x, rows, program::Urgency::critical),

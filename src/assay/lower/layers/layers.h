@@ -7,16 +7,16 @@
 
 namespace assay::lower {
 
-/// What one microbatch (or one serving step) works on.
+/// The workload of one microbatch or one serving step.
 struct Workload {
   std::int64_t sequences = 1;  ///< over all devices
   std::int64_t queries = 1;    ///< new tokens of each sequence
-  std::int64_t keys = 1;       ///< tokens that attention may look at, the new ones among them
+  std::int64_t keys = 1;       ///< tokens that attention may look at, including the new ones
   bool cached = false;         ///< keys before the new tokens come from a cache
   bool flash = true;           ///< attention without score matrices in memory
-  bool causal_flops = true;    ///< count only the scores that a causal mask leaves; otherwise all
+  bool causal_flops = true;    ///< count only the scores under a causal mask; otherwise all
   std::int64_t source = 0;     ///< tokens of the encoder's sequence
-  /// Slots per expert over an even share of the tokens: dropless with this imbalance, or the capacity factor.
+  /// Slots per expert relative to an even share of the tokens: imbalance if dropless, or the capacity factor.
   double expert_load = 1.0;
 
   double tokens() const { return static_cast<double>(sequences) * static_cast<double>(queries); }
@@ -25,14 +25,14 @@ struct Workload {
 /// Share of the experts that get at least one of `tokens` tokens when each picks k of n at random.
 double touched_share(double tokens, double k, double n);
 
-/// Keys and values of a layer that later layers use too; below 0: none.
+/// Keys and values of a layer that later layers also use; below 0: none.
 struct CrossLayerKeys {
   int keys = -1, values = -1;
 };
 
-/// What a layer adds to the residual stream, in order. A branch is a function of its description and of the stream.
+/// The branches a layer adds to the residual stream, in order. A branch depends only on its description and the stream.
 enum class Branch : std::uint8_t {
-  parallel,  ///< attention and feed-forward side by side: all of the layer
+  parallel,  ///< attention and feed-forward in parallel: the whole layer
   mixer,     ///< attention, a state space, or both
   cross_attention,
   feed_forward,
@@ -40,7 +40,7 @@ enum class Branch : std::uint8_t {
 };
 inline constexpr Branch all_branches[] = {Branch::parallel, Branch::mixer, Branch::cross_attention,
                                           Branch::feed_forward, Branch::token_input};
-/// Some of them, one bit each.
+/// A set of branches, one bit each.
 using BranchSet = std::uint8_t;
 constexpr BranchSet branch_bit(Branch branch) { return static_cast<BranchSet>(1u << static_cast<unsigned>(branch)); }
 BranchSet branches_of(const model::Layer& layer);

@@ -1,4 +1,4 @@
-// RWKV: what reads each token mixed with the one before it, and scans the rest of the past.
+// RWKV: mixes each token with the one before it, and scans the rest of the past.
 #include <algorithm>
 
 #include "assay/base/index.h"
@@ -27,7 +27,7 @@ int LayerWriter::token_before(int x) {
   program::Program& program = build_.program();
   int edge = -1;
   if (const program::AxisList parts = sharding(x).dims[1]; !parts.empty()) {
-    // Devices that hold parts of a sequence show each other their last tokens.
+    // Devices that hold parts of a sequence exchange their last tokens.
     program::ProgramTensor made = program.tensor(x);
     made.name = "Edge";
     made.tensor_class = program::TensorClass::activation;
@@ -40,7 +40,7 @@ int LayerWriter::token_before(int x) {
     edge = build_.reshard(edge, everywhere, program::Urgency::critical);
   }
   const int before = build_.pointwise(program::Op::shift, "Before", {x, edge}, x);
-  // A serving step reads the last token of each sequence and leaves another.
+  // A serving step reads the last token of each sequence and stores a new one.
   if (work_.cached)
     program.steps.back().bytes += 2.0 * build_.bytes(x) / program::local_extent(program, program.tensor(x), 1);
   return before;
@@ -83,7 +83,7 @@ int LayerWriter::rwkv5(const model::StateSpace& s, int x) {
   x = build_.brought_to(x, receptance);
   const int before = token_before(x);
   int weights = weight("mix");
-  if (s.mix_rank > 0) {  // the mixing depends on tokens that were mixed
+  if (s.mix_rank > 0) {  // the mixing weights depend on mixed tokens
     const int base = mixed(x, before, along_channels("mix_x", x), {"MixedX"})[0];
     int low = build_.settle_sums(build_.product("MixLow", base, weight("W_mix_low"), {batch, sequence, other, rank}));
     low = build_.pointwise(program::Op::activate, "MixLow", {low}, low);
@@ -132,7 +132,7 @@ int LayerWriter::rwkv7(const model::StateSpace& s, int x) {
   int v = build_.settle_sums(build_.product("V", xv, weight("W_v"), {batch, sequence, inner}));
   v = whole_sequence(with_first_values(s, xv, v));
   int y = scan(s, {v, r, k, whole_sequence(decay), whole_sequence(rate), along_channels("key_scales", r)});
-  const int bonus = scan_result(also_made(y, "Bonus"), gate);  // which passes the norm by
+  const int bonus = scan_result(also_made(y, "Bonus"), gate);  // bypasses the norm
   y = build_.norm("Y", scan_result(y, gate), weight("inner_norm"), weight("b_inner_norm"), s.heads);
   y = build_.pointwise(program::Op::add, "Y", {scan_result(y, gate), bonus}, gate);
   return build_.pointwise(program::Op::activate, "Y", {y, gate}, gate);

@@ -56,7 +56,7 @@ int LayerWriter::mamba1(const model::StateSpace& s, int x) {
       build_.settle_sums(build_.product("X", x, weight("W_x"), {batch, sequence, inner}, -1, weight("b_x")));
   const int z = build_.settle_sums(build_.product("Z", x, weight("W_z"), {batch, sequence, inner}, -1, weight("b_z")));
   const int mixed = convolved(whole_sequence(projected), "conv", "b_conv");
-  // Sums over all channels, of which each device has some.
+  // Sums over all channels, which are split across devices.
   const auto summed = [&](std::string_view name, std::string_view w, model::LogicalDim to) {
     return build_.settle_sums(build_.product(name, mixed, along_channels(w, mixed), {batch, sequence, to}));
   };
@@ -103,7 +103,7 @@ int LayerWriter::gated_delta(const model::StateSpace& s, int x) {
                                                         weight("W_alpha"), {batch, sequence, heads, head_dim})
                                        : projected("Alpha", "W_alpha", heads));
   int y = scan(s, {v, q, k, beta, alpha, along_channels("A", beta), along_channels("b_dt", alpha)});
-  by_heads(y, value_dim, s);  // each one is normalised by itself
+  by_heads(y, value_dim, s);  // each head is normalised separately
   y = scan_result(y, z);
   if (s.output_norm) y = norm(y, "head_norm", "Y");
   return build_.pointwise(program::Op::activate, "Y", {y, z}, z);
@@ -177,7 +177,7 @@ int LayerWriter::whole_sequence(int x) {
   const program::AxisList along = target.dims[1];
   if (along.empty()) return x;
   target.dims[1] = {};
-  // Heads are exchanged for tokens, and so are the keys that some of them share, where both divide; what does not is
+  // Heads are exchanged for tokens, and so are the keys that heads share, if both divide; otherwise they are
   // gathered.
   const model::StateSpace& s = *layer_.state_space;
   const bool is_key = build_.program().tensor(x).dims[2].dim == state;

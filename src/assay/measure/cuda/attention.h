@@ -1,4 +1,4 @@
-// Causal attention in bf16. cudnn/ holds it where cuDNN is, no_cudnn/ stands in elsewhere.
+// Causal attention in bf16: cudnn/ implements it with cuDNN, no_cudnn/ replaces it elsewhere.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 namespace assay::measure::cuda {
 
 /// Adds rows attn_fwd_causal, attn_bwd_causal and attn_decode with the note "cudnn", checked first against the host's
-/// arithmetic, and notes what is missing.
+/// arithmetic, and notes anything missing.
 void measure_attention(Measurement& out, Extent extent, Clock& clock);
 
 }  // namespace assay::measure::cuda

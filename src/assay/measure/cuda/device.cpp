@@ -71,10 +71,10 @@ Times Clock::repeat(const std::function<void()>& before, const std::function<voi
     wait(stream_);
     return end.since(start);
   };
-  for (int i = 0; i < 3; ++i) once();  // warm: modules are loaded and clocks are up
+  for (int i = 0; i < 3; ++i) once();  // warm-up: modules are loaded and clocks are up
   constexpr Seconds wanted = 40_ms, flush = 100_us;
   const int runs = std::clamp(static_cast<int>(wanted / (once() + flush)), 10, 100);
-  // All runs are queued before the first is waited for: the host is never what is timed.
+  // All runs are queued before waiting for the first, so that the host is never the bottleneck.
   std::vector<Event> starts(static_cast<std::size_t>(runs)), ends(starts.size());
   for (std::size_t i = 0; i < starts.size(); ++i) {
     before();
@@ -88,7 +88,7 @@ Times Clock::repeat(const std::function<void()>& before, const std::function<voi
 }
 
 Times Clock::bursts(const Work& work) {
-  work(stream_);  // libraries set themselves up outside of the graph
+  work(stream_);  // libraries initialise outside the graph
   wait(stream_);
   Graph graph(stream_, work);
   return repeat([&] { check(cudaMemsetAsync(flush_.at(), 0, flush_.bytes(), stream_), "cudaMemsetAsync"); },

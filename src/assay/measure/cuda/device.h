@@ -1,4 +1,4 @@
-// Handles of the CUDA runtime that free themselves, errors as exceptions, and the clock of a stream.
+// RAII handles for the CUDA runtime, errors as exceptions, and the clock of a stream.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -43,19 +43,19 @@ struct Times {
   Seconds median, least;
 };
 
-/// Times work on a stream of its own.
+/// Times work on its own stream.
 class Clock {
  public:
-  /// Before each run `flushed` bytes are overwritten, so that the cache holds nothing of the operands.
+  /// Before each run `flushed` bytes are overwritten, so that no operand is in the cache.
   explicit Clock(std::size_t flushed);
   ~Clock();
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
 
-  /// One graph of the work between two events, many times.
+  /// Times a graph of the work between two events, many times.
   Times bursts(const Work& work);
-  /// The mean of one call of `work`, called over and over for `length`: the clock that sustained power allows. `work`
-  /// is told the number of the call, to change its operands.
+  /// The mean time of one call of `work`, repeated for `length`: the clock that sustained power allows. `work`
+  /// gets the number of the call, so that it can change its operands.
   Seconds train(const std::function<void(cudaStream_t, int)>& work, Seconds length);
   /// Without a graph and without a flush: for copies from and to the host.
   Times plain(const Work& work);

@@ -21,7 +21,7 @@ std::string number(const char* form, double value) {
   return text;
 }
 
-/// One run over a GPU; every row is tried by itself.
+/// One run on a GPU; a failed row does not affect the others.
 class Run {
  public:
   Run(Measurement& out, const GpuRequest& request, const cudaDeviceProp& device, std::size_t free)
@@ -119,7 +119,7 @@ class Run {
     attempt("sustained " + name(format) + " " + text(shape), [&] {
       const Parts bytes = parts(shape, format);
       if (bytes.largest() > a_.bytes()) throw Failure("too large for this GPU's memory");
-      // Operands take turns, so that none is still in the cache when it is needed again.
+      // Operands alternate, so that none is still in the cache when it is needed again.
       const std::size_t step = (bytes.largest() + 255) / 256 * 256;
       const std::size_t sets =
           std::clamp(4 * l2_ / (bytes.a + bytes.b + bytes.c) + 1, std::size_t{1}, a_.bytes() / step);

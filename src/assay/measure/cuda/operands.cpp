@@ -8,7 +8,7 @@
 namespace assay::measure::cuda {
 namespace {
 
-/// The nearest e4m3 of a number below 448: 3 bits behind the leading one, exponents from -6.
+/// The nearest e4m3 of a number below 448: 3 bits after the leading one, exponents from -6.
 unsigned char e4m3(float x) {
   const unsigned char sign = x < 0 ? 0x80 : 0;
   const float size = std::min(std::abs(x), 448.0F);

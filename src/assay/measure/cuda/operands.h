@@ -7,13 +7,13 @@
 
 namespace assay::measure::cuda {
 
-/// Normal numbers with the variance 1 in a format, as bytes: `count` of them, by a fixed seed.
+/// Normally distributed numbers with variance 1 in a format, as bytes: `count` of them, from a fixed seed.
 std::vector<unsigned char> random_elements(Format format, std::size_t count);
-/// What the bytes of one element stand for.
+/// The value of one element's bytes.
 double decode(Format format, const unsigned char* element);
 inline std::size_t element_bytes(Format format) { return format == Format::fp8 ? 1 : 2; }
 
-/// Fills a buffer with a block, over and over.
+/// Fills a buffer with repeated copies of a block.
 void fill(const Buffer& buffer, const std::vector<unsigned char>& block);
 
 /// Buffers of a product, whose operands were filled with `block`. Holds references: for the duration of a call.

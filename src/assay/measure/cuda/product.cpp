@@ -37,7 +37,7 @@ Product::Layout Product::layout(cudaDataType_t type, std::int64_t rows, std::int
   return owned;
 }
 
-// The library counts by columns: what is C[m,n] to us is its n x m result, B its left operand, transposed.
+// The library is column-major: our C[m,n] is its n x m result, and B its left operand, transposed.
 Product::Product(const Library& library, const ProductShape& shape, Format format)
     : library_(library),
       description_(nullptr, [](cublasLtMatmulDescOpaque_t* x) { cublasLtMatmulDescDestroy(x); }),

@@ -1,4 +1,4 @@
-// A product of cuBLASLt: C[m,n] = A[m,k] x B[n,k]^T, all rows one after the other, batches too.
+// A product of cuBLASLt: C[m,n] = A[m,k] x B[n,k]^T, row-major, batches contiguous.
 #pragma once
 #include <cublasLt.h>
 
@@ -27,7 +27,7 @@ class Library {
 
 class Product {
  public:
-  /// The algorithm is the first that the library's heuristic names.
+  /// The algorithm is the first one the library's heuristic returns.
   Product(const Library& library, const ProductShape& shape, Format format);
   void run(const void* a, const void* b, void* c, cudaStream_t stream) const;
 

@@ -19,7 +19,7 @@ struct Shape {
   bool causal() const { return queries > 1; }
 };
 
-/// Queries, keys, values, results and their gradients lie one after the other in memory, each [batch, heads, tokens,
+/// Queries, keys, values, results and their gradients are contiguous in memory, each [batch, heads, tokens,
 /// size].
 struct Arrays {
   Buffer q, k, v, o, statistics, gradient_o, gradient_q, gradient_k, gradient_v;
@@ -39,7 +39,7 @@ struct Arrays {
   static std::size_t key_bytes(const Shape& s) { return static_cast<std::size_t>(2 * s.key_elements()); }
 };
 
-/// What both passes begin with: scores of queries and keys, scaled and masked.
+/// The start of both passes: scores of queries and keys, scaled and masked.
 class Scores {
  public:
   Scores(const Cudnn& library, const Shape& s)
@@ -207,7 +207,7 @@ double attention_error(const Cudnn& library, Clock& clock) {
                    relative_error(a.gradient_v, dv)});
 }
 
-/// Heads and their sizes as models have them; keys are shared by heads in the forward pass and in decoding.
+/// Head counts and sizes of real models; keys are shared by heads in the forward pass and in decoding.
 std::vector<Shape> shapes(Extent extent, bool decode) {
   struct Heads {
     std::int64_t heads, kv_heads, size;

@@ -165,7 +165,7 @@ void Graph::plan() {
     check(cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, found,
                                    &found, handles.data()),
           "cudnnBackendGetAttribute");
-  // The first that the heuristic names and that can be built.
+  // The first one that the heuristic returns and that can be built.
   std::string why = "no kernel is named";
   for (const Descriptor& kernel : kernels) {
     try {

@@ -1,4 +1,4 @@
-// Graphs of operations of cuDNN: tensors and operations are added, then one kernel is planned for all of them.
+// Graphs of cuDNN operations: add tensors and operations, then plan one kernel for all of them.
 #pragma once
 #include <cudnn_graph.h>
 
@@ -73,13 +73,13 @@ class Graph {
   Tensor map(cudnnPointwiseMode_t mode, Tensor a);
   Tensor map(cudnnPointwiseMode_t mode, Tensor a, Tensor b, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   void map(cudnnPointwiseMode_t mode, Tensor a, Tensor b, Tensor result);
-  /// `mask` chooses from a where it is true, else from b.
+  /// Selects from a where `mask` is true, otherwise from b.
   Tensor select(Tensor a, Tensor b, Tensor mask);
   Tensor index(Tensor like, std::int64_t axis);
   Tensor reduce(cudnnReduceTensorOp_t mode, Tensor a);  ///< over columns
   Tensor transpose(Tensor a, cudnnDataType_t type);
 
-  /// Finds a kernel for all of it; the workspace is its own.
+  /// Finds a kernel for the whole graph, with its own workspace.
   void plan();
   void run(const std::vector<Binding>& data, cudaStream_t stream) const;
 

@@ -17,7 +17,7 @@ class Ranks {
   }
   int count() const { return count_; }
 
-  /// One collective over an array of `bytes`: that of all ranks in an exchange, that of each where it is reduced.
+  /// One collective over an array of `bytes`: over all ranks for an exchange, on each rank for a reduction.
   void call(const std::string& kind, std::int64_t bytes) {
     const auto array = static_cast<int>(bytes / static_cast<std::int64_t>(sizeof(float)));
     const int part = array / count_;
@@ -76,7 +76,7 @@ Measurement measure_ranks(Extent extent) {
     for (const std::int64_t bytes : sizes(4096, most, 2)) {
       const int calls = static_cast<int>(std::clamp<std::int64_t>((std::int64_t{32} << 20) / bytes, 5, 51));
       MeasuredRow row{kind, "fp32", bytes, ranks.count()};
-      for (int batch = 0; batch < (quick ? 3 : 7); ++batch) {  // the fastest: a rank that lost its core does not count
+      for (int batch = 0; batch < (quick ? 3 : 7); ++batch) {  // the fastest: ignores a rank that lost its core
         ranks.timed(kind, bytes);
         std::vector<Seconds> times;
         for (int i = 0; i < calls; ++i) times.push_back(ranks.timed(kind, bytes));

@@ -6,7 +6,7 @@
 namespace assay::measure {
 
 /// Rows `all_gather`, `reduce_scatter`, `all_reduce` and `all_to_all` in fp32, by size of the whole array. A time is
-/// that of the slowest rank, after a barrier; the medians are of many calls. Called by every rank between MPI_Init and
+/// the slowest rank's, after a barrier; medians are over many calls. Called by every rank between MPI_Init and
 /// MPI_Finalize; the first rank's result counts.
 Measurement measure_ranks(Extent extent);
 

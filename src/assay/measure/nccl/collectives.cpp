@@ -42,7 +42,7 @@ class Group {
     }
   }
 
-  /// One collective on every GPU; `array` are the elements of the whole array.
+  /// One collective on every GPU; `array` is the number of elements of the whole array.
   void start(const std::string& kind, std::size_t array) {
     const std::size_t n = comms_.size();
     check(ncclGroupStart(), "ncclGroupStart");
@@ -71,7 +71,7 @@ class Group {
     check(ncclGroupEnd(), "ncclGroupEnd");
   }
 
-  /// The first sum of an all-reduce of ones, as it lies in memory.
+  /// The first sum of an all-reduce of ones, in its memory format.
   std::uint16_t sum_of_ones() {
     start("all_reduce", 1024);
     wait();
@@ -81,7 +81,7 @@ class Group {
     return sum;
   }
 
-  /// The time of one of `calls` in a row on the first GPU.
+  /// The time per call of `calls` back to back on the first GPU.
   Seconds timed(const std::string& kind, std::size_t array, int calls) {
     use(0);
     cudaEvent_t begin = nullptr, end = nullptr;

@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_config = std::uint64_t{16} << 20;
-constexpr std::uint64_t most_index = std::uint64_t{256} << 20;       // an expert of each layer has lines of its own
-constexpr std::uint64_t most_gguf_header = std::uint64_t{64} << 20;  // vocabularies stand in it
+constexpr std::uint64_t most_index = std::uint64_t{256} << 20;       // one line per expert of each layer
+constexpr std::uint64_t most_gguf_header = std::uint64_t{64} << 20;  // it includes the vocabulary
 
 /// The first `most` bytes of a file.
 Result<std::string> read_start(const fs::path& path, std::uint64_t most, std::string_view where) {
@@ -47,7 +47,7 @@ Result<std::string> read_whole(const fs::path& path, std::uint64_t most, std::st
 Result<ImportedModel> read_config(const fs::path& path, std::string_view where) {
   ASSAY_TRY(text, read_whole(path, most_config, where, "a configuration is a few kilobytes"));
   ASSAY_TRY(imported, import_config(text, path.filename().string()));
-  // A config.json by its folder as it was written, never by where we happen to run; any other file by its own name.
+  // A config.json is named after its folder as given, never the working directory; other files by their own name.
   const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
   const bool named = !folder.empty() && folder != "." && folder != "..";
   imported.model.id = imported.model.name = file != "config.json" ? path.stem().string() : named ? folder : file;
@@ -67,7 +67,7 @@ Result<void> add_safetensors(const fs::path& path, std::string_view where, Check
   return {};
 }
 
-/// The shards that an index names. They are files beside it, never paths elsewhere.
+/// The shards that an index names. They must be files in the same folder, never paths elsewhere.
 Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view where) {
   ASSAY_TRY(text, read_whole(index, most_index, where, "larger indexes are not read"));
   ASSAY_TRY(json, parse_json(text, index.filename().string(), most_index));
@@ -85,8 +85,8 @@ Result<std::set<std::string>> shards_of(const fs::path& index, std::string_view 
   return shards;
 }
 
-/// The shards of a model without an index, told by their names: "model-00001-of-00003.safetensors" and its like say how
-/// many there are. Of several models the one that is called so.
+/// The shards of a model without an index, found by name: names like "model-00001-of-00003.safetensors" say how
+/// many there are. Of several models, takes the one called "model".
 std::set<std::string> shards_by_name(const fs::path& directory) {
   constexpr std::string_view ending = ".safetensors";
   constexpr std::size_t numbers = std::string_view("-00001-of-00003").size(), digits = 5;
@@ -185,7 +185,7 @@ void take_formats(Checkpoint& checkpoint) {
   }
   const auto most = std::max_element(elements.begin(), elements.end());
   if (*most > packed) imported.model.dtype = plain[static_cast<std::size_t>(most - elements.begin())].second;
-  // A few packed tensors among others are masks and tables.
+  // A few packed tensors among many others are masks and tables.
   constexpr int block = 256;
   const double bits = packed > 0.0 ? packed_bits / packed : 0.0;
   if (imported.quantisation || !(packed > 0.5 * matrices) || bits > 16.0) return;
@@ -233,7 +233,7 @@ Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view whe
 }
 
 bool counts_as_parameter(std::string_view name) {
-  // Tables that are computed, masks, and scales of quantised weights are stored but not learned.
+  // Computed tables, masks, and scales of quantised weights are stored but not learned.
   for (std::string_view ending : {".inv_freq", ".masked_bias", ".attn.bias", ".attention.bias", "_scale_inv",
                                   ".weight_scale", ".input_scale", ".weight_scale_2", ".k_scale", ".v_scale"})
     if (name.ends_with(ending)) return false;

@@ -1,4 +1,4 @@
-// A model on disk: config.json, safetensors files and GGUF files. Of tensors only the headers are read.
+// A model on disk: config.json, safetensors files and GGUF files. Only the headers of tensors are read.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,35 +20,35 @@ struct CheckpointTensor {
   double bytes = 0;
 };
 
-/// The tensors of a file whose header `bytes` begins with; `file_size` is the size of the whole file.
+/// The tensors of a file from `bytes`, which begins with its header; `file_size` is the size of the whole file.
 Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, std::uint64_t file_size,
                                                         std::string_view file);
 
-/// The header of a GGUF file: its tensors and the configuration that its keys amount to.
+/// The header of a GGUF file: its tensors and the configuration derived from its keys.
 struct GgufHeader {
   std::string architecture;
   std::vector<CheckpointTensor> tensors;
-  Json config;  ///< as a config.json would put it; null where the architecture is not understood
+  Json config;  ///< in the form of a config.json; null if the architecture is not understood
 };
 Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file);
 
-/// What a path holds.
+/// The contents of a path.
 struct Checkpoint {
   std::optional<ImportedModel> imported;  ///< nothing for tensors without configuration
   std::vector<CheckpointTensor> tensors;  ///< empty for a configuration alone
   std::vector<std::string> notes;
 };
 
-/// Gives the imported model the formats that its tensors have: the plain one that most elements have, and where
-/// matrices are packed in blocks the bits of an element on average, scales included. A quantisation that the
-/// configuration states is left.
+/// Sets the imported model's formats from its tensors: the plain format of most elements, and, for
+/// matrices packed in blocks, the mean bits per element, including scales. A quantisation stated in the
+/// configuration is kept.
 void take_formats(Checkpoint& checkpoint);
 
 /// Whether a word on the command line is a path and not an id: it has a slash, or ends in .json, .safetensors or .gguf,
 /// or is "." or "..".
 bool is_model_path(std::string_view text);
 
-/// Reads a config.json, a .safetensors file (with the config.json beside it, if there is one), a .gguf file, or a
+/// Reads a config.json, a .safetensors file (with the config.json in its folder, if there is one), a .gguf file, or a
 /// directory with any of them. `where` names the argument in errors.
 Result<Checkpoint> read_checkpoint(const std::string& path, std::string_view where);
 

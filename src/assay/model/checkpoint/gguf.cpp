@@ -29,7 +29,7 @@ constexpr BlockType block_types[] = {
     {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},        {29, "IQ1_M", 256, 56},
     {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},   {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17}};
 
-/// A value of the metadata that we may need: a number, a text, or how long a list is and its first numbers.
+/// A metadata value we may need: a number, a text, or the length of a list and its first numbers.
 struct Meta {
   enum class Kind { number, text, list } kind = Kind::number;
   std::int64_t number = 0;
@@ -135,7 +135,7 @@ bool read_meta(Cursor& in, std::uint32_t type, Meta& meta) {
     return true;
   }
   const auto width = width_of(item);
-  if (!width) return false;  // lists of lists occur in no file known
+  if (!width) return false;  // no known file has lists of lists
   constexpr std::uint64_t most_numbers = 10'000;
   const std::uint64_t kept = std::min(meta.length, most_numbers);
   for (std::uint64_t i = 0; i < kept && !in.ended(); ++i) meta.numbers.push_back(read_number(in, item));
@@ -151,7 +151,7 @@ bool read_meta(Cursor& in, std::uint32_t type, Meta& meta) {
 
 using Metadata = std::map<std::string, Meta, std::less<>>;
 
-/// Builds the configuration that a converter read when it wrote the file.
+/// Rebuilds the configuration that the converter read when it wrote the file.
 class ConfigWriter {
  public:
   ConfigWriter(const Metadata& metadata, std::string_view architecture, std::string_view file)
@@ -197,7 +197,7 @@ class ConfigWriter {
     const Meta* meta = find(key);
     return meta && meta->kind == Meta::Kind::list && !is_even(*meta);
   }
-  /// Copies a number, if there is one. Of a list that is the same for all layers, its first.
+  /// Copies a number, if there is one; the first number of a list that is the same for all layers.
   bool copy(std::string_view from, std::string_view to) {
     const Meta* meta = find(from);
     if (!meta) return false;
@@ -214,13 +214,13 @@ class ConfigWriter {
   void copy(std::string_view from, std::string_view to, std::int64_t fallback) {
     if (!copy(from, to)) set(to, fallback);
   }
-  /// A number of which another is taken away: both as a file may have them, or what is no size at all.
+  /// Sets the difference of two numbers of the file, clamped so that absurd ones give an invalid size, no overflow.
   void set_difference(std::string_view to, const Meta* whole, const Meta* part) {
     constexpr std::int64_t most = std::int64_t{1} << 31;
     if (!whole || !part) return;
     set(to, std::clamp(whole->number, -most, most) - std::clamp(part->number, -most, most));
   }
-  /// What every model has: without it the library's default, which is another model's, would be taken.
+  /// Required of every model: without it, the library's default, which belongs to another model, would be used.
   void require(std::string_view key, std::string_view or_else = {}) {
     if (!find(key) && (or_else.empty() || !find(or_else))) fault(key, "is missing");
   }
@@ -251,7 +251,7 @@ class ConfigWriter {
   std::vector<Error> faults_;
 };
 
-/// The model types behind the architectures of GGUF; a mixture of experts has its own.
+/// The model types for the architectures of GGUF; mixtures of experts have their own.
 std::string_view model_type_of(std::string_view architecture, bool experts) {
   constexpr std::pair<std::string_view, std::string_view> known[] = {{"llama", "llama"},
                                                                      {"llama4", "llama4_text"},
@@ -282,8 +282,8 @@ std::string_view model_type_of(std::string_view architecture, bool experts) {
   return {};
 }
 
-/// Latent attention: what a head has of its own, beside its position. Newer files tell the sizes of heads apart from
-/// those of the cache.
+/// Latent attention: the size of a head without its positional part. Newer files state head sizes separately from
+/// cache sizes.
 void add_latent_sizes(ConfigWriter& out) {
   out.copy("attention.q_lora_rank", "q_lora_rank", 0);
   out.copy("attention.kv_lora_rank", "kv_lora_rank");
@@ -295,7 +295,7 @@ void add_latent_sizes(ConfigWriter& out) {
            "v_head_dim");
 }
 
-/// Layers that attend have heads of keys, the others none.
+/// Layers with attention have key heads, the others none.
 void add_attending_layers(ConfigWriter& out) {
   const Meta* heads = out.find("attention.head_count_kv");
   if (!heads || heads->kind != Meta::Kind::list) return;
@@ -330,7 +330,7 @@ void add_experts(ConfigWriter& out, std::string_view type) {
   }
 }
 
-/// Heads of keys: as many as of queries where the file has none; each layer its own where it lists them.
+/// Key heads: as many as query heads if the file has none; per layer if it lists them.
 void add_key_heads(ConfigWriter& out, std::string_view type) {
   constexpr std::string_view key = "attention.head_count_kv";
   if (type == "deci")
@@ -341,7 +341,7 @@ void add_key_heads(ConfigWriter& out, std::string_view type) {
     out.copy(key, "num_key_value_heads");
 }
 
-/// Rows of the embedding, where no key states them.
+/// Rows of the embedding, if no key states them.
 void add_vocabulary(ConfigWriter& out, const Metadata& metadata, const std::vector<CheckpointTensor>& tensors) {
   if (out.copy("vocab_size", "vocab_size")) return;
   for (const CheckpointTensor& tensor : tensors)
@@ -371,10 +371,10 @@ Result<Json> config_of(const Metadata& metadata, std::string_view architecture,
   });
   if (type == "deepseek_v2" && corrected) type = "deepseek_v3";
   const bool biased = has_tensor("blk.0.attn_q.bias");
-  // A llama each of whose layers has its own heads of keys is what DeciLM is.
+  // A llama whose layers differ in key heads is a DeciLM.
   if (type == "llama" && !biased && out.differs("attention.head_count_kv")) type = "deci";
   out.set("model_type", type);
-  // Layers that predict further tokens are counted among the others.
+  // The layer count includes layers that predict further tokens.
   const Meta *blocks = out.find("block_count"), *further = out.find("nextn_predict_layers");
   if (blocks && further && further->number > 0) {
     out.set_difference("num_hidden_layers", blocks, further);
@@ -458,7 +458,7 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
       tensor.shape.push_back(static_cast<std::int64_t>(size));
     }
     const auto type = in.number<std::uint32_t>();
-    in.number<std::uint64_t>();  // where its data stand
+    in.number<std::uint64_t>();  // offset of its data
     if (in.ended()) return ended();
     const auto* block = std::find_if(std::begin(block_types), std::end(block_types),
                                      [&](const BlockType& known) { return known.id == type; });

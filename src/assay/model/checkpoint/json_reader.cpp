@@ -12,13 +12,13 @@ namespace assay::model {
 namespace {
 
 constexpr std::size_t most_levels = 64;
-constexpr std::size_t most_values = 4'000'000;  // a list of zeros takes little of a file and much of memory
+constexpr std::size_t most_values = 4'000'000;  // a list of zeros is small in a file but large in memory
 
-// Python writes these three words, which JSON has not and the library refuses. Each is handed to it as a number whose
-// text no writer makes; a sign before the word stays where it is.
+// Python writes these three words, which JSON lacks and the library refuses. Each is passed to it as a number whose
+// text no writer produces; a sign before the word stays in place.
 constexpr std::string_view infinity_text = "1e-00309", nan_text = "0e-00309";
 
-/// The document with those words, outside of texts, replaced; empty if it has none.
+/// The document with those words replaced outside strings; empty if it has none.
 std::string without_words(std::string_view document) {
   if (document.find("Infinity") == std::string_view::npos && document.find("NaN") == std::string_view::npos) return {};
   std::string out;
@@ -42,8 +42,8 @@ std::string without_words(std::string_view document) {
   return out;
 }
 
-/// Builds the tree from the library's events. It reads without recursion; depth is limited all the same, because
-/// whoever walks the tree recurses.
+/// Builds the tree from the library's events. It reads without recursion; depth is still limited, because
+/// code that walks the tree recurses.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(std::string_view file) : file_(file) {}
@@ -82,7 +82,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& fault) override {
     std::string what = fault.what();
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": from "at" on it is for us.
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": we show it from "at" on.
     if (const std::size_t start = what.find("] "); start != std::string::npos) what = what.substr(start + 2);
     if (what.size() > 200) what = what.substr(0, 200) + "...";
     for (char& c : what)
@@ -112,7 +112,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     node.number = value;
     return add(std::move(node));
   }
-  /// Puts a finished value into the object or list that is open, or makes it the document.
+  /// Puts a finished value into the open object or list, or makes it the document.
   bool add(Json node) {
     if (++values_ > most_values)
       return refuse(fmt::format("more than {} values", human_count(static_cast<std::int64_t>(most_values))),

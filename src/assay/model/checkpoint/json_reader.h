@@ -11,13 +11,13 @@
 
 namespace assay::model {
 
-/// A value of a JSON document. Members keep the order of the file; of a key that stands twice the last one counts.
+/// A value of a JSON document. Members keep the order of the file; if a key occurs twice, the last one counts.
 struct Json {
   enum class Kind { null, boolean, integer, number, text, list, object };
   Kind kind = Kind::null;
   bool boolean = false;
   std::int64_t integer = 0;
-  double number = 0.0;  ///< of an integer, too
+  double number = 0.0;  ///< also set for an integer
   std::string text;
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
@@ -35,7 +35,7 @@ std::string_view describe(Json::Kind kind);
 /// or of more than four million values, and invalid UTF-8.
 Result<Json> parse_json(std::string_view document, std::string_view file, std::size_t most_bytes = 16U << 20);
 
-/// A table of a data file as the JSON object it stands for. TOML has no null: the text "null" is one.
+/// A table of a data file as a JSON object. TOML has no null: the text "null" stands for it.
 Json json_of(const Toml& table);
 
 }  // namespace assay::model

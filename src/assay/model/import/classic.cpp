@@ -13,7 +13,7 @@ void add_all(Transformer& model, const Layer& layer, std::int64_t layers) {
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }
 
-/// Attention with as many key heads as heads, whose width is that of the model.
+/// Attention with as many key heads as query heads and the width of the model.
 Attention plain_attention(ConfigReader& in, std::int64_t width, std::int64_t heads, bool bias) {
   Attention attention;
   attention.heads = attention.kv_heads = heads;
@@ -41,7 +41,7 @@ void gpt2(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
-/// GPT 1: norms behind the blocks, so none at the end.
+/// GPT 1: norms after the blocks, so none at the end.
 void openai_gpt(ConfigReader& in, Transformer& model) {
   model.d_model = in.size("n_embd", 768);
   model.vocabulary = in.size("vocab_size", 40478);
@@ -56,14 +56,14 @@ void openai_gpt(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
-/// StarCoder 1: GPT-2 with one head of keys and values.
+/// StarCoder 1: GPT-2 with a single key and value head.
 void gpt_bigcode(ConfigReader& in, Transformer& model) {
   gpt2(in, model);
   if (!in.flag("multi_query", true)) return;
   for (Layer& layer : model.decoder.kinds) layer.attention->kv_heads = 1;
 }
 
-/// GPT-J: one norm feeds attention and feed-forward side by side; only the latter has biases, and the head.
+/// GPT-J: one norm feeds attention and feed-forward in parallel; only the latter has biases, and the head.
 void gptj(ConfigReader& in, Transformer& model) {
   model.d_model = in.size({"n_embd", "hidden_size"}, 4096);
   model.vocabulary = in.size("vocab_size", 50400);
@@ -139,7 +139,7 @@ void opt(ConfigReader& in, Transformer& model) {
   add_all(model, layer, layers);
 }
 
-/// XGLM and BioGPT: OPT's layers behind positions by sines, or a table that starts at two.
+/// XGLM and BioGPT: OPT's layers after sinusoidal positions, or a table that starts at two.
 void fill_xglm(ConfigReader& in, Transformer& model, Layer& layer, std::int64_t layers, std::int64_t heads) {
   model.tied = in.flag("tie_word_embeddings", true);
   model.norm = layer_norm;
@@ -180,13 +180,13 @@ void bloom(ConfigReader& in, Transformer& model) {
   const std::int64_t layers = read_layers(in, {"n_layer", "num_hidden_layers"}, 2);
   Layer layer;
   layer.attention = plain_attention(in, model.d_model, in.size({"n_head", "num_attention_heads"}, 8), true);
-  layer.attention->rotary = false;  // scores fall with the distance
+  layer.attention->rotary = false;  // scores decrease with distance
   layer.feed_forward = plain_feed_forward(4 * model.d_model, true);
   in.ignore({"n_inner", "skip_bias_add", "skip_bias_add_qkv", "masked_softmax_fusion", "offset_alibi"});
   add_all(model, layer, layers);
 }
 
-/// Falcon: one head of keys and values, or groups in the new architecture; side by side with one norm or two.
+/// Falcon: one key and value head, or groups in the new architecture; parallel blocks with one norm or two.
 void falcon(ConfigReader& in, Transformer& model) {
   model.d_model = in.size({"hidden_size", "n_embed"}, 4544);
   model.vocabulary = in.size("vocab_size", 65024);

@@ -1,5 +1,5 @@
-// DeepSeek V4: a window of keys, and beside it keys that stand for several tokens each, all of them or those that an
-// index picks; several residual streams; experts that some layers choose by the token alone.
+// DeepSeek V4: a window of keys plus keys that stand for several tokens each, all of them or only those that an
+// index picks; several residual streams; in some layers the token alone selects the experts.
 #include <fmt/format.h>
 
 #include "assay/base/text.h"
@@ -17,13 +17,13 @@ void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std:
 
 namespace {
 
-/// What a layer sees beyond its window.
+/// Keys that a layer sees beyond its window.
 struct Compressed {
   std::int64_t tokens = 0;  ///< per key; 0: nothing
   bool sparse = false;      ///< windows overlap, and an index picks among the keys
 };
 
-/// From types of layers and their rates, or from one list, which may go on with the layers that predict further tokens.
+/// From layer types and their rates, or from one list, which may also include the layers that predict further tokens.
 std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   constexpr std::string_view plain = "sliding_attention", sparse = "compressed_sparse_attention",
                              heavy = "heavily_compressed_attention";
@@ -58,7 +58,7 @@ std::vector<Compressed> read_compressed(ConfigReader& in, std::int64_t layers) {
   return out;
 }
 
-/// Which layers look up their experts by the token, so that nothing balances them.
+/// Which layers look up their experts by the token, and so need no balancing.
 std::vector<bool> read_looked_up(ConfigReader& in, std::int64_t layers) {
   std::vector<bool> out(static_cast<std::size_t>(layers));
   const auto types = in.texts("mlp_layer_types");
@@ -83,7 +83,7 @@ void deepseek_v4(ConfigReader& in, Transformer& model) {
   attention.head_dim = attention.value_dim = in.size("head_dim", 512);
   attention.q_rank = in.size("q_lora_rank", 1024);
   attention.window = in.size("sliding_window", 128);
-  attention.qk_norm = Attention::QkNorm::keys;  // that of queries learns nothing
+  attention.qk_norm = Attention::QkNorm::keys;  // the query norm has no parameters
   attention.sinks = attention.values_are_keys = attention.one_cache = true;
   attention.output_groups = in.size("o_groups", 8);
   attention.output_rank = in.size("o_lora_rank", 1024);

@@ -59,7 +59,7 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
   if (type && type->kind == Json::Kind::text) {
     const Family* named = family_of(type->text);
     const Family* built = family_by_architecture(architecture);
-    // A checkpoint with code of its own may name its type as it likes, even as another family's.
+    // A checkpoint with its own code may use any name for its type, even another family's.
     if (built && (!named || named->fill != built->fill)) return built;
     if (named) return named;
     for (const auto& [name, why] : beyond)
@@ -82,7 +82,7 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
       nearest(architecture, known).empty() ? "docs/models.md lists supported models" : suggestion(architecture, known));
 }
 
-/// What the number format of the published weights is called, where it is one of ours.
+/// The name of the published weights' number format, if we support it.
 Result<std::optional<Dtype>> read_dtype(const Json& config, std::string_view file, std::vector<std::string>& notes) {
   for (const char* key : {"dtype", "torch_dtype"})
     if (const Json* value = config.find(key); value && value->kind != Json::Kind::null) {
@@ -96,7 +96,7 @@ Result<std::optional<Dtype>> read_dtype(const Json& config, std::string_view fil
   return std::nullopt;
 }
 
-/// Keys that stand more than once in an object, at any depth: the last one counts.
+/// Duplicate keys in an object, at any depth: the last one counts.
 void note_repeated(const Json& value, const std::string& prefix, std::vector<std::string>& notes) {
   constexpr std::size_t enough = 10;
   std::vector<std::string_view> keys;
@@ -120,7 +120,7 @@ void check_layer_types(ConfigReader& in, std::int64_t layers) {
     }
 }
 
-/// Sizes that are each in range may still make a model that nothing can count.
+/// Sizes that are each in range may still make a model too large to count.
 Result<void> check_total(const Transformer& model, std::string_view file) {
   constexpr double most_parameters = 1e15;
   double total = 0;
@@ -154,7 +154,7 @@ std::vector<std::string> known_model_types() {
 }
 
 Result<ImportedModel> import_config(const Json& document, std::string_view file) {
-  // A model that also speaks keeps what it thinks with apart.
+  // A model that also speaks nests its language model in thinker_config.
   if (const Json* inner = document.find("thinker_config"); inner && inner->kind == Json::Kind::object)
     return import_config(*inner, file);
   if (document.kind != Json::Kind::object)
@@ -190,7 +190,7 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   if (!family) return tl::unexpected<Error>(family.error());
   imported.family = (*family)->model_type;
 
-  // Whether the head is tied is often said in the wrapper only.
+  // Often only the wrapper says whether the head is tied.
   Json completed;
   if (const Json* tied = document.find("tie_word_embeddings");
       config != &document && tied && !config->find("tie_word_embeddings")) {
@@ -245,7 +245,7 @@ std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t
 }
 
 std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t hidden, std::int64_t heads) {
-  // A width that was no size has been reported and read as 1: that heads do not divide it would mislead.
+  // An invalid width was already reported and read as 1: a message that heads do not divide it would mislead.
   const bool reported = hidden == 1 && in.failed();
   if (!in.has(key) && hidden % heads != 0 && !reported) {
     in.fault(key, fmt::format("{} heads do not divide a width of {}, and {} is not given", heads, hidden, key),

@@ -12,11 +12,11 @@
 
 namespace assay::model {
 
-/// A model and what had to be assumed to read it.
+/// A model and the assumptions made to read it.
 struct ImportedModel {
   Transformer model;
   std::string family;                        ///< "llama", "deepseek_v3": the configuration's model_type
-  std::optional<Quantisation> quantisation;  ///< of weights that are published in another format than model.dtype
+  std::optional<Quantisation> quantisation;  ///< if weights are published in a format other than model.dtype
   std::vector<std::string> defaults;         ///< "head_dim not given: hidden_size / num_attention_heads = 128"
   std::vector<std::string> notes;            ///< what was left out: a vision tower, prediction layers
 };

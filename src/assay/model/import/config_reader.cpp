@@ -10,14 +10,14 @@
 namespace assay::model {
 namespace {
 
-// Parts of a key, between underscores, that speak of a shape.
+// Parts of a key, between underscores, that suggest a shape.
 constexpr std::string_view shape_words[] = {
     "size",   "sizes", "dim",    "dims",     "num",    "n",      "head",  "heads",        "layer",
     "layers", "block", "expert", "experts",  "rank",   "width",  "inner", "intermediate", "hidden",
     "depth",  "ffn",   "mlp",    "channels", "groups", "expand", "state", "kernel",       "latent",
     "embd",   "embed", "vocab",  "ff",       "kv",     "d",      "moe",   "window"};
 
-// Keys of the library that have such a part and change no shape.
+// Keys of the library with such a part that change no shape.
 constexpr std::string_view harmless[] = {"hidden_act",
                                          "hidden_activation",
                                          "hidden_dropout",
@@ -90,7 +90,7 @@ bool speaks_of_shape(std::string_view key) {
   return false;
 }
 
-/// Whether a value can be a size, or switch something on: texts, fractions, nulls and what is off cannot.
+/// Whether a value can be a size, or enable something: texts, fractions, nulls and disabled flags cannot.
 bool can_be_size(const Json& value) {
   switch (value.kind) {
     case Json::Kind::boolean:
@@ -121,12 +121,12 @@ std::string shown(const Json& value) {
   }
 }
 
-// Switches of some families that others do not have: the library leaves them aside there, and so do we.
+// Switches of some families that others lack: there the library ignores them, and so do we.
 constexpr std::string_view switches[] = {
     "bias",    "use_bias",       "qkv_bias",         "attn_bias",         "lm_head_bias",         "use_qk_norm",
     "qk_norm", "tie_embeddings", "share_embeddings", "parallel_residual", "use_parallel_residual"};
 
-/// Fields that change no shape, and what they may be.
+/// Fields that change no shape, and their allowed values.
 struct PlainField {
   std::string_view key;
   Json::Kind kind;
@@ -154,7 +154,7 @@ constexpr PlainField plain_fields[] = {{"hidden_act", Json::Kind::text, activati
                                        {"hidden_dropout", Json::Kind::number},
                                        {"use_cache", Json::Kind::boolean}};
 
-/// What is odd about such a field; empty where nothing is.
+/// What is odd about such a field; empty if nothing is.
 std::string oddity(const PlainField& field, const Json& value) {
   const bool whole = field.kind == Json::Kind::number && value.kind == Json::Kind::integer;
   if (value.kind != field.kind && !whole)
@@ -206,7 +206,7 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
 }
 
 std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
-  // 4e3 is a whole number, too, for whoever wrote the file.
+  // 4e3 is also a whole number to its author.
   const bool is_whole =
       value.kind == Json::Kind::integer ||
       (value.kind == Json::Kind::number && std::isfinite(value.number) && value.number == std::floor(value.number));

@@ -1,5 +1,5 @@
-// One configuration object under reading: typed access that collects every fault, every default taken, and every key
-// nobody asked for.
+// Reads one configuration object: typed access that collects every fault, every default taken, and every unread
+// key.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -12,8 +12,8 @@
 
 namespace assay::model {
 
-/// Reads the keys of one object. A fault does not stop reading: a value that would do is returned and `finish` gives
-/// all faults at once. A default that is taken leaves a note.
+/// Reads the keys of one object. A fault does not stop reading: a valid placeholder is returned and `finish` reports
+/// all faults at once. Each default taken leaves a note.
 class ConfigReader {
  public:
   /// Names of one value, the usual one first: {"n_embd", "hidden_size"}.
@@ -21,10 +21,10 @@ class ConfigReader {
 
   ConfigReader(const Json& object, std::string file, std::string prefix = {});
 
-  /// There, and not null.
+  /// Present, and not null.
   bool has(std::string_view key) const;
   bool was_read(std::string_view key) const;
-  /// There, even if null: null often switches off what the library would have by default.
+  /// Present, even if null: null often disables a default of the library.
   bool given(std::string_view key) const { return object_->find(key) != nullptr; }
 
   bool is_text(std::string_view key) const {
@@ -42,12 +42,12 @@ class ConfigReader {
     return value && value->kind == Json::Kind::list;
   }
 
-  /// A size of at least one. Without a fallback it must be there.
+  /// A size of at least one. Required unless there is a fallback.
   std::int64_t size(std::string_view key) { return size(Keys{key}); }
   std::int64_t size(Keys keys);
   std::int64_t size(std::string_view key, std::int64_t fallback) { return size(Keys{key}, fallback); }
   std::int64_t size(Keys keys, std::int64_t fallback);
-  /// The same, with a fallback that follows from others, and how: "hidden_size / num_attention_heads".
+  /// The same, with a fallback derived from other keys, and its formula: "hidden_size / num_attention_heads".
   std::int64_t derived(std::string_view key, std::int64_t fallback, std::string_view how);
   /// A count that may be zero; null is zero.
   std::int64_t count(std::string_view key, std::int64_t fallback = 0) { return count(Keys{key}, fallback); }
@@ -59,7 +59,7 @@ class ConfigReader {
   double factor(std::string_view key, double fallback);
   /// A list of positive numbers.
   std::vector<double> factors(std::string_view key);
-  /// An object inside this one, or null. It is read with a reader of its own.
+  /// An object inside this one, or null. It needs its own reader.
   const Json* object(std::string_view key);
   /// A list of objects.
   std::vector<const Json*> objects(std::string_view key);
@@ -70,10 +70,10 @@ class ConfigReader {
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
   bool failed() const { return !faults_.empty(); }
-  /// Unread keys that look as if they changed a shape are faults, too. What changes none and has a value that the
+  /// Unread keys that look as if they changed a shape are also faults. A key that changes none but has a value that the
   /// library does not know leaves a note.
   void check_unread();
-  /// Takes over faults and notes of a reader of an inner object.
+  /// Takes over the faults and notes of an inner object's reader.
   void take(ConfigReader& inner);
   Result<void> finish();
 
@@ -92,7 +92,7 @@ class ConfigReader {
   std::vector<std::string> notes_;
 };
 
-/// The largest size that is believed; products of two of them are still whole numbers of 64 bits.
+/// The largest accepted size; the product of two still fits in 64 bits.
 inline constexpr std::int64_t most_size = std::int64_t{1} << 30;
 
 }  // namespace assay::model

@@ -1,5 +1,5 @@
-// Dense decoders near llama, each with a turn of its own: cross attention to images (Llama 3.2 vision), an activation
-// that learns (Apertus), layers of several sizes (OpenELM).
+// Dense decoders close to llama, each with one peculiarity: cross attention to images (Llama 3.2 vision), an activation
+// with learned parameters (Apertus), layers of several sizes (OpenELM).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace assay::model {
 namespace {
 
-/// Llama 3.2 vision: among the layers of a llama some that attend to images alone. Text without an image skips them.
+/// Llama 3.2 vision: some layers among the llama layers attend only to images. Text without an image skips them.
 void mllama(ConfigReader& in, Transformer& model) {
   const Common common = read_common(in, model,
                                     {.hidden = 4096,
@@ -20,7 +20,7 @@ void mllama(ConfigReader& in, Transformer& model) {
                                      .kv_heads = 8,
                                      .vocabulary = 128256,
                                      .context = 131072});
-  model.extra_embeddings = 8;  // for an image's place in a text
+  model.extra_embeddings = 8;  // placeholders for images in the text
   Layer image = common.layer;
   image.cross_attention = image.attention;
   image.attention.reset();
@@ -87,7 +87,7 @@ void internlm3(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// nanochat: norms that learn nothing, also of embeddings (those of heads are no step of the program); one matrix up.
+/// nanochat: norms without parameters, also of embeddings (head norms are not a step of the program); one matrix up.
 void nanochat(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model, {.hidden = 768, .intermediate = 8192, .layers = 12, .heads = 6, .vocabulary = 50304, .context = 2048});
@@ -98,7 +98,7 @@ void nanochat(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// The nearest multiple that is no more than a tenth below.
+/// The nearest multiple that is at most a tenth below.
 std::int64_t whole_multiple(double wanted, std::int64_t divisor) {
   const auto by = static_cast<double>(divisor);
   const double near = std::max(by, std::floor((std::floor(wanted + by / 2)) / by) * by);

@@ -8,7 +8,7 @@
 namespace assay::model {
 namespace {
 
-/// All tokens see each other; LayerNorms behind the blocks and of the embeddings, biases everywhere, learned positions.
+/// All tokens see each other; LayerNorms after the blocks and the embeddings, biases everywhere, learned positions.
 void fill_encoder(ConfigReader& in, Transformer& model, std::int64_t layers, std::int64_t heads, std::int64_t width) {
   model.norm = {.scale = true, .bias = true, .mean = true};
   model.embedding_norm = true;
@@ -23,7 +23,7 @@ void fill_encoder(ConfigReader& in, Transformer& model, std::int64_t layers, std
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }
 
-/// What stands on top: a language model's head that is tied to the embedding, or what pools a sequence.
+/// The top of the model: a language-model head tied to the embedding, or a pooler of the sequence.
 void read_top(ConfigReader& in, Transformer& model, bool pools) {
   const auto architectures = in.texts("architectures");
   const std::string name = architectures.empty() ? "ForMaskedLM" : architectures.front();
@@ -88,8 +88,8 @@ void distilbert(ConfigReader& in, Transformer& model) {
   read_top(in, model, false);
 }
 
-/// ModernBERT: gated blocks, rotary positions, windows to both sides in all but each n-th layer; the first norm is that
-/// of the embeddings.
+/// ModernBERT: gated blocks, rotary positions, windows to both sides in all but each n-th layer; the first norm is the
+/// embedding norm.
 void modernbert(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 768,

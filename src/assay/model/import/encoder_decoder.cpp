@@ -9,7 +9,7 @@
 namespace assay::model {
 namespace {
 
-/// `each` says that every layer has relative biases of its own (uMT5), else the first of a stack has them for all.
+/// `each`: every layer has its own relative biases (uMT5); otherwise the first layer of a stack has them for all.
 void fill_t5(ConfigReader& in, Transformer& model, std::int64_t vocabulary, std::string_view projection, bool tied,
              bool each) {
   model.d_model = in.size({"d_model", "hidden_size"}, 512);
@@ -77,7 +77,7 @@ void switch_transformers(ConfigReader& in, Transformer& model) {
   spread(model.decoder, "num_sparse_decoder_layers");
 }
 
-/// What tells the relatives of BART apart.
+/// Differences between the relatives of BART.
 struct BartLike {
   std::int64_t vocabulary = 50265;
   bool learned_positions = true;  ///< else by sines
@@ -125,7 +125,7 @@ void fill_bart(ConfigReader& in, Transformer& model, const BartLike& kind) {
 
 void bart(ConfigReader& in, Transformer& model) { fill_bart(in, model, {}); }
 void mbart(ConfigReader& in, Transformer& model) { fill_bart(in, model, {.final_norm = true}); }
-/// Positions by sines, and norms in front of the blocks; Marian has them behind.
+/// Sinusoidal positions, and norms before the blocks; Marian has them after.
 void pegasus(ConfigReader& in, Transformer& model) {
   fill_bart(in, model, {.learned_positions = false, .embedding_norm = false, .final_norm = true});
 }

@@ -162,8 +162,8 @@ void gpt_oss(ConfigReader& in, Transformer& model) {
       [](std::int64_t index, std::int64_t) { return index % 2 == 0; }, 0);
 }
 
-/// Llama 4: experts in each interleave_moe_layer_step-th layer, one shared expert; all layers but each fourth see their
-/// own chunk only.
+/// Llama 4: experts in each interleave_moe_layer_step-th layer, one shared expert; all layers but each fourth see only
+/// their own chunk.
 void llama4(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 5120,
@@ -176,7 +176,7 @@ void llama4(ConfigReader& in, Transformer& model) {
                                .context = 131072});
   read_attention_bias(in, common.attention());
   in.ignore(
-      {"use_qk_norm", "attn_temperature_tuning", "floor_scale", "for_llm_compressor"});  // that norm learns nothing
+      {"use_qk_norm", "attn_temperature_tuning", "floor_scale", "for_llm_compressor"});  // that norm has no parameters
   FeedForward experts = common.feed_forward();
   experts.shared_width = experts.width;
   experts.experts = in.size("num_local_experts", 16);
@@ -266,7 +266,7 @@ void dbrx(ConfigReader& in, Transformer& model) {
   for (std::int64_t i = 0; i < layers; ++i) model.decoder.add(layer);
 }
 
-/// Grok 1 and 2: norms in front of and behind each block; in Grok 2 all tokens pass a dense block beside their experts.
+/// Grok 1 and 2: norms before and after each block; in Grok 2 a dense block runs in parallel with the experts.
 void grok(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 6144,
@@ -288,7 +288,7 @@ void grok(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// Arctic: beside the experts, which read what the layer does, a dense block as wide as the model.
+/// Arctic: a dense block as wide as the model, in parallel with the experts, which read the layer's input.
 void arctic(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model, {.hidden = 4096, .intermediate = 14336, .layers = 32, .heads = 32, .kv_heads = 0, .context = 4096});

@@ -47,7 +47,7 @@ struct CommonDefaults {
   bool tied = false;
 };
 
-/// What those fields say: the model's outer part, one dense layer, and how many layers there are.
+/// The values of those fields: the model's outer part, one dense layer, and the number of layers.
 struct Common {
   Layer layer;
   std::int64_t layers = 1;
@@ -59,7 +59,7 @@ struct Common {
 /// Reads the shared fields. A family without intermediate_size passes `intermediate` < 0 and sets the width itself.
 Common read_common(ConfigReader& in, Transformer& model, const CommonDefaults& defaults);
 
-/// Number of layers, within what is believed.
+/// Number of layers, within the accepted range.
 std::int64_t read_layers(ConfigReader& in, ConfigReader::Keys keys, std::int64_t fallback);
 /// head_dim, or hidden / heads, which must divide.
 std::int64_t read_head_dim(ConfigReader& in, std::string_view key, std::int64_t hidden, std::int64_t heads);
@@ -75,7 +75,7 @@ std::vector<std::string> read_layer_types(ConfigReader& in, std::int64_t layers)
 void add_windowed(ConfigReader& in, Transformer& model, const Common& common, std::int64_t window,
                   bool (*is_sliding)(std::int64_t index, std::int64_t period), std::int64_t period);
 
-/// Where layers that slide have positions and the others have none.
+/// Layers that slide have positions, the others have none.
 void turn_windows_only(Transformer& model);
 /// Which layers have positions: those with a one in no_rope_layers, or all but each no_rope_layer_interval-th.
 std::vector<bool> read_turning(ConfigReader& in, std::int64_t layers);
@@ -95,7 +95,7 @@ void read_attention_bias(ConfigReader& in, Attention& attention);
 /// The Mamba 1 and 2 mixers of hybrids, whose keys start with mamba_.
 StateSpace read_mamba1(ConfigReader& in, std::int64_t hidden);
 StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads, std::int64_t state);
-/// The light attention that picks keys for sparse attention; it starts from compressed queries.
+/// The light attention that picks keys for sparse attention; it reads compressed queries.
 void read_index(ConfigReader& in, Attention& attention, std::int64_t heads, std::int64_t picks);
 /// All layers alike.
 void add_all(Transformer& model, const Common& common);

@@ -1,6 +1,6 @@
-// Gemma 3n and 4: keys shared across the last layers, an input of each layer from the token itself. Gemma 4: wide heads
-// without values of their own in the layers that see everything, and experts beside a dense block. Gemma 3n: several
-// residual streams of which one passes each layer, and two narrow matrices beside attention.
+// Gemma 3n and 4: the last layers share keys, and each layer has an input from the token itself. Gemma 4: wide heads
+// without separate values in the layers that see everything, and experts in parallel with a dense block. Gemma 3n:
+// several residual streams, only one of them passing each layer, and two narrow matrices in parallel with attention.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace assay::model {
 namespace {
 
-/// Experts in the same layer as the dense block: the block is what every token passes, a shared expert.
+/// Experts in the same layer as the dense block: every token uses the block, so it is a shared expert.
 FeedForward read_experts(ConfigReader& in, std::int64_t dense_width) {
   FeedForward experts;
   experts.width = in.size("moe_intermediate_size");
@@ -33,7 +33,7 @@ void read_token_input(ConfigReader& in, Transformer& model, Layer& layer) {
   }
 }
 
-/// The last layers use the keys of the last layer of their type that makes some: from which on, and who lends them.
+/// The last layers use the keys of the last layer of their type that computes keys: where this starts, and who lends.
 template <class F>
 std::pair<std::int64_t, std::vector<bool>> read_shared_keys(ConfigReader& in, std::int64_t layers,
                                                             std::int64_t fallback, F is_full) {

@@ -1,4 +1,4 @@
-// A description of our own for models that were published as a table of sizes: model_type = "transformer".
+// Our own description for models that were published as a table of sizes: model_type = "transformer".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Attention::QkNorm read_qk_norm(ConfigReader& in) {
   return Attention::QkNorm::none;
 }
 
-/// What is off by default leaves no note: the description is ours, and has no library behind it.
+/// Options that are off by default leave no note: the description is ours, without a library's defaults.
 bool switched_on(ConfigReader& in, std::string_view key) { return in.has(key) && in.flag(key, false); }
 
 void transformer(ConfigReader& in, Transformer& model) {

@@ -1,4 +1,4 @@
-// DeepSeek and its relatives: shared experts behind leading dense layers, and multi-head latent attention.
+// DeepSeek and its relatives: shared experts after leading dense layers, and multi-head latent attention.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ struct LatentDefaults {
   std::int64_t groups = 1, groups_per_token = 1;
   bool router_correction = false;
   std::int64_t index_heads = 0;  ///< of the light attention that picks keys (DeepSeek V3.2)
-  bool whole_values = false;     ///< values have the width that the heads leave them (MiniCPM 3)
+  bool whole_values = false;     ///< the heads determine the width of values (MiniCPM 3)
 };
 
-/// Groups of experts, some of which a token picks first: so many nodes it goes to at most.
+/// Groups of experts: a token first picks some groups, which limits the nodes it is sent to.
 void read_groups(ConfigReader& in, FeedForward& experts, const LatentDefaults& defaults) {
   if (experts.experts == 0) return;
   const std::int64_t groups = std::max<std::int64_t>(1, in.count("n_group", defaults.groups)),
@@ -171,8 +171,8 @@ void glm4_moe_lite(ConfigReader& in, Transformer& model) {
        .router_correction = true});
 }
 
-/// LongCat: layers with two attentions and two dense blocks; experts work beside the first of these and read what it
-/// reads, and some of them hand a token on as it is. Their result is added a block later than here.
+/// LongCat: layers with two attentions and two dense blocks; experts run in parallel with the first block on the same
+/// input, and some of them return a token unchanged. Their result is added one block later than here.
 void longcat_flash(ConfigReader& in, Transformer& model) {
   const LatentDefaults defaults{
       .common = {
@@ -191,7 +191,7 @@ void longcat_flash(ConfigReader& in, Transformer& model) {
   experts.zero_experts = in.count("zero_expert_num", 256);
   experts.router_correction = true;
   experts.router_bias = in.flag("router_bias", false);
-  // Of what a token picks, some are no experts: as many as there are among all.
+  // Some of a token's picks are not experts: the same share as among all choices.
   const std::int64_t picks = in.size({"moe_topk", "num_experts_per_tok"}, 12);
   const std::int64_t all = experts.experts + experts.zero_experts;
   experts.experts_per_token = std::max<std::int64_t>((2 * picks * experts.experts + all) / (2 * all), 1);

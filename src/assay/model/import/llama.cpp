@@ -6,7 +6,7 @@ namespace {
 
 constexpr Norm layer_norm_without_bias{.scale = true, .bias = false, .mean = true};
 
-// Is layer `index` one that slides, when every period-th does not (or, for alternating, every other)?
+// Whether layer `index` slides, when every period-th does not (or, for alternating, every other).
 bool all_but_each(std::int64_t index, std::int64_t period) { return period <= 0 || (index + 1) % period != 0; }
 bool none(std::int64_t, std::int64_t) { return false; }
 bool all(std::int64_t, std::int64_t) { return true; }
@@ -100,7 +100,7 @@ void gemma2(ConfigReader& in, Transformer& model) {
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 2);
 }
 
-/// A Gemma 2 without norms behind its blocks.
+/// A Gemma 2 without norms after its blocks.
 void vaultgemma(ConfigReader& in, Transformer& model) {
   const Common common = read_gemma2(in, model);
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 2);
@@ -154,7 +154,7 @@ void olmo(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// OLMo 2 and 3: norms behind the blocks, and one over all queries and all keys.
+/// OLMo 2 and 3: norms after the blocks, and one over all queries and all keys.
 void olmo2(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 50304});
@@ -171,7 +171,7 @@ void olmo3(ConfigReader& in, Transformer& model) {
   add_windowed(in, model, common, in.count("sliding_window", 4096), &all_but_each, 4);
 }
 
-/// Command R: one LayerNorm without bias feeds attention and feed-forward side by side.
+/// Command R: one LayerNorm without bias feeds attention and feed-forward in parallel.
 Common cohere_common(ConfigReader& in, Transformer& model, std::int64_t kv_heads) {
   Common common = read_common(in, model,
                               {.hidden = 8192,

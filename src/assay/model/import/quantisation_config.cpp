@@ -52,7 +52,7 @@ std::optional<Dtype> elements_of(int bits, bool floating) {
   return std::nullopt;
 }
 
-/// Groups along a row, each with a scale of 16 bits and maybe a zero point; no group: a scale for a row, not counted.
+/// Groups along a row, each with a 16-bit scale and maybe a zero point; no group: one scale per row, not counted.
 NumberFormat grouped(Dtype dtype, int group, bool zero) {
   if (group < 1) return dtype;
   return {dtype, 16 + (zero ? facts(dtype).bits : 0), group};
@@ -104,7 +104,7 @@ std::optional<Quantisation> of_quark(const Json& config) {
   return found;
 }
 
-/// MLX, which names no method: groups with a scale and a bias of 16 bits each, or a micro format; tables and head, too.
+/// MLX, which names no method: groups with a 16-bit scale and bias each, or a micro format; also tables and head.
 std::optional<Quantisation> of_mlx(const Json& config) {
   const int bits = whole_in(config, "bits", 0), size = whole_in(config, "group_size", 64);
   const std::string mode = text_in(config, "mode");
@@ -138,7 +138,7 @@ std::optional<Quantisation> of_modelopt(const Json& outer) {
 std::optional<Quantisation> of_bitsandbytes(const Json& config) {
   if (flag_in(config, "load_in_8bit", false)) return linear_layers(Dtype::int8);
   if (!flag_in(config, "load_in_4bit", false)) return std::nullopt;
-  const bool twice = flag_in(config, "bnb_4bit_use_double_quant", false);  // its scales are quantised, too
+  const bool twice = flag_in(config, "bnb_4bit_use_double_quant", false);  // its scales are quantised too
   return linear_layers({Dtype::fp4, twice ? 8 : 32, 64});
 }
 
@@ -150,7 +150,7 @@ std::optional<Quantisation> of_method(const std::string& method, const Json& con
     found.products = true;
     return found;
   }
-  if (method == "mxfp4") {  // experts alone
+  if (method == "mxfp4") {  // only experts
     Quantisation found{*named("mxfp4"), 0, false};
     found.add(Part::experts);
     return found;
@@ -173,7 +173,7 @@ std::optional<Quantisation> of_method(const std::string& method, const Json& con
   return std::nullopt;
 }
 
-/// The part that a name or pattern of modules leaves out as a whole; nothing where it names single matrices.
+/// The part that a name or pattern of modules excludes as a whole; nothing if it names single matrices.
 std::optional<Part> excluded_part(std::string_view pattern) {
   const auto says = [&](std::string_view word) { return pattern.find(word) != std::string_view::npos; };
   const bool single = says("_proj") && !says("|");

@@ -10,7 +10,7 @@
 
 namespace assay::model {
 
-/// What `entry` says of the model's weights; nothing, and a note why, where it is not understood.
+/// The quantisation that `entry` describes; nothing, with a note, if it is not understood.
 std::optional<Quantisation> read_quantisation(const Json& entry, const Transformer& model,
                                               std::vector<std::string>& notes);
 

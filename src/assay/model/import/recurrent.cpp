@@ -1,5 +1,5 @@
-// Attention among layers with a small state of another kind: short convolutions (LFM2), a gated linear recurrence
-// (RecurrentGemma), the delta rule with a decay for each dimension (Kimi Linear).
+// Attention mixed with layers that have another small state: short convolutions (LFM2), a gated linear recurrence
+// (RecurrentGemma), the delta rule with a decay per dimension (Kimi Linear).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace assay::model {
 namespace {
 
-/// Where LFM2 attends: by types of layers, or by numbers; everywhere where neither is given.
+/// Which LFM2 layers attend: by layer types, or by numbers; all if neither is given.
 std::vector<bool> read_attending(ConfigReader& in, std::int64_t layers) {
   const auto types = in.texts("layer_types");
   const auto numbers = in.sizes("full_attn_idxs");
@@ -89,14 +89,14 @@ void lfm2_moe(ConfigReader& in, Transformer& model) {
   FeedForward experts{.width = in.size("moe_intermediate_size", 1792)};
   experts.experts = in.size("num_experts", 32);
   experts.experts_per_token = in.size("num_experts_per_tok", 4);
-  in.ignore({"use_expert_bias"});  // set to balance the experts, and kept outside of the parameters
+  in.ignore({"use_expert_bias"});  // set to balance the experts, and not a parameter
   check_experts(in, experts, "num_experts_per_tok");
   const std::int64_t dense = in.count("num_dense_layers", 2);
   add_lfm2_layers(in, model, common, [&](std::int64_t i) { return i < dense ? common.feed_forward() : experts; });
 }
 
-/// RecurrentGemma (Griffin): blocks of a gated linear recurrence, and local attention with one head of keys; biases of
-/// all but queries, keys and values. intermediate_size is that of gate and up together.
+/// RecurrentGemma (Griffin): blocks of a gated linear recurrence, and local attention with one key head; biases of
+/// all but queries, keys and values. intermediate_size counts gate and up together.
 void recurrent_gemma(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 2560,
@@ -139,7 +139,7 @@ void recurrent_gemma(ConfigReader& in, Transformer& model) {
   }
 }
 
-/// Which layers are linear, by their numbers from one on, and what they look like.
+/// Which layers are linear, numbered from one, and their shape.
 std::vector<bool> read_kimi_delta(ConfigReader& in, std::int64_t layers, StateSpace& s) {
   std::vector<bool> out(static_cast<std::size_t>(layers));
   const Json* object = in.object("linear_attn_config");

@@ -1,4 +1,4 @@
-// Decoders whose layers are those of other families and whose configurations have names of their own for them.
+// Decoders with the layers of other families but their own names for the configuration keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace assay::model {
 namespace {
 
-/// Qwen 1: intermediate_size is that of gate and up together.
+/// Qwen 1: intermediate_size counts gate and up together.
 void qwen(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = -1, .layers = 32, .heads = 32, .vocabulary = 151936});
@@ -24,7 +24,7 @@ void qwen(ConfigReader& in, Transformer& model) {
 void baichuan(ConfigReader& in, Transformer& model) {
   Common common =
       read_common(in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 125696});
-  common.attention().rotary = in.has("max_position_embeddings");  // the 13 B have ALiBi and no such field
+  common.attention().rotary = in.has("max_position_embeddings");  // the 13 B models have ALiBi and no such field
   add_all(model, common);
 }
 
@@ -45,7 +45,7 @@ void exaone(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// EXAONE 4: norms behind the blocks and of each head; windows as a pattern of L and G, or all but each n-th layer.
+/// EXAONE 4: norms after the blocks and of each head; windows by a pattern of L and G, or in all but each n-th layer.
 void exaone4(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 4096,
@@ -100,7 +100,7 @@ void chatglm(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// OLMo 1 as its own code writes it: the hidden width is that of gate and up together.
+/// OLMo 1 as its own code writes it: the hidden width counts gate and up together.
 void hf_olmo(ConfigReader& in, Transformer& model) {
   Common common;
   model.d_model = in.size("d_model", 768);
@@ -160,7 +160,7 @@ void phi3small(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// What one entry of block_configs makes of a layer.
+/// The effect of one entry of block_configs on a layer.
 Layer searched_layer(ConfigReader& in, const Json& entry, std::size_t index, Attention attention, std::int64_t width) {
   const Json nothing;
   const std::string place = fmt::format("block_configs[{}].", index);
@@ -299,7 +299,7 @@ void ernie4_5_moe(ConfigReader& in, Transformer& model) {
   add_mixed(model, common, experts, [&](std::int64_t i) { return (i + 1) % step == 0 && i >= first && i <= last; });
 }
 
-/// Ling and Ring: shared experts behind leading dense layers; of their second generation with norms of queries and keys
+/// Ling and Ring: shared experts after leading dense layers; the second generation has norms of queries and keys
 /// and a correction of the router.
 void bailing(ConfigReader& in, Transformer& model, bool second) {
   Common common = read_common(in, model,
@@ -381,7 +381,7 @@ void hunyuan_moe(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// Granite 4: Mamba 2 or attention, then experts and a block that all tokens pass, or that block alone.
+/// Granite 4: Mamba 2 or attention, then experts and a block that all tokens use, or only that block.
 void granitemoehybrid(ConfigReader& in, Transformer& model) {
   Common common = read_common(
       in, model, {.hidden = 4096, .intermediate = 11008, .layers = 32, .heads = 32, .vocabulary = 32000, .tied = true});

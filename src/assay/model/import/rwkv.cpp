@@ -11,7 +11,7 @@ namespace {
 
 using Kind = StateSpace::Kind;
 
-/// Layer norms everywhere, one of them behind the embedding.
+/// Layer norms everywhere, including one after the embedding.
 std::int64_t read_outer(ConfigReader& in, Transformer& model, std::int64_t hidden, std::int64_t vocabulary,
                         std::int64_t layers) {
   model.d_model = in.size("hidden_size", hidden);
@@ -23,7 +23,7 @@ std::int64_t read_outer(ConfigReader& in, Transformer& model, std::int64_t hidde
   return read_layers(in, {"num_hidden_layers"}, layers);
 }
 
-/// The block that stands behind each mixer.
+/// The block after each mixer.
 FeedForward read_channel_mix(ConfigReader& in, std::int64_t fallback, std::string_view how, bool receptance) {
   return {.width = in.derived("intermediate_size", std::max<std::int64_t>(fallback, 1), how),
           .gated = false,
@@ -63,7 +63,7 @@ void rwkv5(ConfigReader& in, Transformer& model) {
   StateSpace s;
   s.kind = Kind::rwkv5;
   s.inner = in.derived("attention_hidden_size", model.d_model, "hidden_size");
-  // Called so before it had its name; never how many heads there are.
+  // num_attention_heads is the older name of head_size, never the number of heads.
   s.key_dim = in.size({"head_size", "num_attention_heads"}, 64);
   s.heads = s.key_heads = heads_of(in, "head_size", s.inner, s.key_dim);
   in.ignore({"rescale_every", "head_size_divisor", "num_attention_heads", "model_version"});
@@ -71,7 +71,7 @@ void rwkv5(ConfigReader& in, Transformer& model) {
   add_layers(model, s, read_channel_mix(in, multiple_of_32(wide), "3.5 x hidden_size", true), layers);
 }
 
-/// As its authors' code and as flash-linear-attention write it: the latter has keys of a width of their own.
+/// As written by its authors' code and by flash-linear-attention, which has a separate key width.
 void rwkv6(ConfigReader& in, Transformer& model) {
   const bool fla = in.has("proj_low_rank_dim") || in.has("expand_k") || in.has("hidden_ratio");
   const std::int64_t layers = read_outer(in, model, fla ? 2048 : 768, fla ? 32000 : 65536, 24);
@@ -96,7 +96,7 @@ void rwkv6(ConfigReader& in, Transformer& model) {
     s.inner = in.derived("attention_hidden_size", model.d_model, "hidden_size");
     s.key_dim = in.size("head_size", 64);
     s.heads = s.key_heads = heads_of(in, "head_size", s.inner, s.key_dim);
-    // Its code has other ranks for one width alone.
+    // Its code uses other ranks for only one width.
     const bool large = model.d_model == 4096;
     s.mix_rank = in.size("time_mix_extra_dim", large ? 64 : 32);
     s.decay_rank = in.size("time_decay_extra_dim", large ? 128 : 64);
@@ -106,7 +106,7 @@ void rwkv6(ConfigReader& in, Transformer& model) {
   add_layers(model, s, read_channel_mix(in, wide, fmt::format("{} x hidden_size", ratio), true), layers);
 }
 
-/// The widths of values of all layers: one for all, one for each, or that of the model.
+/// The value widths of all layers: one for all, one for each, or the model's width.
 std::vector<std::int64_t> read_value_widths(ConfigReader& in, std::int64_t hidden, std::int64_t layers) {
   if (!in.is_list("value_dim"))
     return std::vector(static_cast<std::size_t>(layers), in.derived("value_dim", hidden, "hidden_size"));
@@ -119,7 +119,7 @@ std::vector<std::int64_t> read_value_widths(ConfigReader& in, std::int64_t hidde
   return widths;
 }
 
-/// Values of the first layer come into all others, by a gate of their own.
+/// All other layers mix in the first layer's values, each by its own gate.
 void rwkv7(ConfigReader& in, Transformer& model) {
   const std::int64_t layers = read_outer(in, model, 2048, 32000, 24);
   model.embedding_norm = in.flag("norm_first", true);
@@ -130,7 +130,7 @@ void rwkv7(ConfigReader& in, Transformer& model) {
                   ? std::max<std::int64_t>(model.d_model / in.size("num_heads", 1), 1)
                   : in.size({"head_dim", "head_size"}, 64);
   s.heads = s.key_heads = heads_of(in, "head_dim", model.d_model, s.key_dim);
-  // Ranks that are not given grow with the root of the width, and all but the gate's with the heads.
+  // Missing ranks grow with the root of the width, and all but the gate's with the heads.
   const auto rank = [&](std::string_view key, double share, double heads) {
     const double wanted = share * std::sqrt(static_cast<double>(model.d_model)) * heads / 32.0;
     return in.derived(key, std::max<std::int64_t>(32, std::llround(wanted) * 32), "from hidden_size");

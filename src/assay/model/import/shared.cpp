@@ -71,7 +71,7 @@ void zamba(ConfigReader& in, Transformer& model) {
   hybrid.attention->rotary = false;
   const StateSpace s = read_mamba1(in, model.d_model);
   const std::int64_t period = in.size("attn_layer_period", 6), offset = in.count("attn_layer_offset", 4);
-  in.ignore({"n_mamba_heads"});  // they cut the projections of step sizes, B and C in as many blocks, of the same size
+  in.ignore({"n_mamba_heads"});  // they split the projections of step sizes, B and C into blocks; the total size stays
   add_layers(
       model, s, hybrid,
       read_block_types(in, layers, [=](std::int64_t i) { return i == 2 || (i > 2 && (i - 3) % period == offset); }), 1);
@@ -88,7 +88,7 @@ void zamba2(ConfigReader& in, Transformer& model) {
   hybrid.attention->rotary = in.flag("use_mem_rope", false);
   hybrid.feed_forward->up_bias = hybrid.feed_forward->down_bias = bias;
   hybrid.feed_forward->gated = !in.has("gated_linear_unit") || in.flag("gated_linear_unit", true);
-  // The library has those of the feed-forward block whatever use_shared_mlp_adapter says; the authors' code asks.
+  // The library always adapts the feed-forward block, ignoring use_shared_mlp_adapter; the authors' code checks it.
   const std::int64_t rank = in.size({"adapter_rank", "lora_rank"}, 128);
   if (!in.has("use_shared_block_lora") || in.flag("use_shared_block_lora", true))
     hybrid.shared->feed_forward_rank = rank;
@@ -112,7 +112,7 @@ void zamba2(ConfigReader& in, Transformer& model) {
   const auto blocks = static_cast<int>(std::min<std::int64_t>(in.size("num_mem_blocks", 1), layers));
   if (in.has("use_long_context") && in.flag("use_long_context", false)) model.max_context = 16384;
   in.ignore({"use_shared_mlp_adapter", "kv_channels", "num_query_groups", "hybrid_layer_ids", "chunk_size"});
-  // The library's own layers with a block, of which it has as many as of the 2.7B.
+  // The library's default layers with a block, as many as the 2.7B has.
   constexpr std::int64_t usual[] = {6, 12, 18, 24, 30, 36, 42, 47, 51};
   add_layers(model, s, hybrid,
              read_block_types(

@@ -26,7 +26,7 @@ void read_outer(ConfigReader& in, Transformer& model, std::int64_t hidden, std::
   model.tied = in.flag("tie_word_embeddings", tied);
 }
 
-/// A stack of one block alone in each layer.
+/// A stack with a single block in each layer.
 void add_state_spaces(Transformer& model, const StateSpace& s, std::int64_t layers) {
   Layer layer;
   layer.state_space = s;
@@ -66,7 +66,7 @@ void mamba2(ConfigReader& in, Transformer& model) {
   s.convolution = in.size("conv_kernel", 4);
   s.projection_bias = in.flag("use_bias", false);
   s.convolution_bias = in.flag("use_conv_bias", true);
-  // The library writes both and uses neither: its width is expand x hidden_size, and steps of time have no rank.
+  // The library writes both and uses neither: its width is expand x hidden_size, and step sizes have no rank.
   if (in.has("intermediate_size"))
     if (const std::int64_t width = in.size("intermediate_size"); width != s.inner)
       in.fault("intermediate_size", fmt::format("is {}, but expand x hidden_size is {}", width, s.inner),
@@ -210,7 +210,7 @@ void bamba(ConfigReader& in, Transformer& model) {
   }
 }
 
-/// Falcon H1: attention and Mamba 2 side by side in each layer.
+/// Falcon H1: attention and Mamba 2 in parallel in each layer.
 void falcon_h1(ConfigReader& in, Transformer& model) {
   Common common = read_common(in, model,
                               {.hidden = 4096,
@@ -225,7 +225,7 @@ void falcon_h1(ConfigReader& in, Transformer& model) {
   common.feed_forward().up_bias = common.feed_forward().down_bias = mlp_bias;
   StateSpace s = read_mamba2(in, model.d_model, 128, 256);
   s.output_norm = in.flag("mamba_rms_norm", false);
-  // The library's name for the bias behind the block; mamba_proj_bias is that in front of it.
+  // The library's name for the bias after the block; mamba_proj_bias is the one before it.
   if ((in.has("projectors_bias") && in.flag("projectors_bias", false)) != s.projection_bias)
     in.fault("projectors_bias", "the projections before and after a block must both have biases, or neither",
              "set it to the value of mamba_proj_bias");
@@ -235,7 +235,7 @@ void falcon_h1(ConfigReader& in, Transformer& model) {
   add_all(model, common);
 }
 
-/// Nemotron H: each layer is one block alone, as the pattern says: M Mamba 2, * attention, - feed-forward, E experts.
+/// Nemotron H: each layer is a single block, given by the pattern: M Mamba 2, * attention, - feed-forward, E experts.
 void nemotron_h(ConfigReader& in, Transformer& model) {
   read_outer(in, model, 4096, 131072, false);
   std::vector<std::string> blocks = in.texts("layers_block_type");
@@ -260,7 +260,7 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
   check_groups(in, a.heads, a.kv_heads);
   a.head_dim = a.value_dim = in.size({"head_dim", "attention_head_dim"}, 128);
   a.window = in.count("sliding_window", 0);
-  a.rotary = false;  // the state spaces tell the order
+  a.rotary = false;  // the state spaces encode the order
   set_bias(a, attention_bias, attention_bias);
   attention.attention = a;
   dense.feed_forward = FeedForward{

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t rooted_schedule_chunks = 32;
 
-/// When a transfer occupies its link, how many links its data has crossed, and where the data set out.
+/// When a transfer occupies its link, how many links its data has crossed, and where the data originated.
 struct Moment {
   static constexpr std::int64_t unknown = -2, several = -1;
 
@@ -22,14 +22,14 @@ struct Moment {
   int hop = 0;
   std::int64_t origin = unknown;
 
-  /// Inherits from a transfer that it waits for.
+  /// Inherits from a transfer that it depends on.
   void follow(const Moment& before) {
     hop = std::max(hop, before.hop);
     origin = origin == unknown || origin == before.origin ? before.origin : several;
   }
 };
 
-/// Runs transfers by the rules of run_transfers and keeps every moment.
+/// Runs transfers by the rules of run_transfers and records every time.
 class MomentRun {
  public:
   MomentRun(const LinkNetwork& network, const TransferGraph& graph, const std::vector<ScheduledLink>& links)
@@ -164,7 +164,7 @@ std::optional<LinkSchedule> tree_schedule(CollectiveKind kind, Bytes array, cons
   if (tree.stages.empty()) return std::nullopt;
   LinkSchedule schedule;
   schedule.chips = roles ? LinkSchedule::Chips::one_per_role : LinkSchedule::Chips::one_for_all;
-  // Enough chunks that filling the levels is a small part of the time.
+  // Enough chunks that filling the levels takes a small part of the time.
   schedule.chunks = roles || adds ? rooted_schedule_chunks
                                   : std::clamp<std::int64_t>(512 / static_cast<std::int64_t>(group.devices), 4, 32);
   TransferGraph graph;

@@ -12,7 +12,7 @@ struct Arrival {
   std::int32_t link;
 };
 
-/// For std::push_heap, which keeps the largest in front: later is smaller.
+/// For std::push_heap, which keeps the largest in front: later compares as smaller.
 bool later(const Arrival& a, const Arrival& b) { return a.time > b.time || (a.time == b.time && a.link > b.link); }
 
 /// Links are FIFO and their latency is constant, so chunks arrive in the order in which they start. Only the next
@@ -107,7 +107,7 @@ class Run {
   const TransferGraph& graph_;
   std::vector<std::int32_t> waits_for_;
   std::vector<double> arrival_;
-  std::vector<std::int32_t> next_;          ///< behind a transfer on the same link
+  std::vector<std::int32_t> next_;          ///< the next transfer on the same link
   std::vector<std::int32_t> first_, last_;  ///< on each link
   std::vector<double> free_;                ///< when each link has sent all it was given
   std::vector<std::int32_t> start_, successors_;

@@ -7,8 +7,8 @@
 
 namespace assay::network {
 
-/// One-way links. A link carries one chunk after another, first come first served; a chunk that has left it needs
-/// `latency` more to arrive, during which the link already carries the next one.
+/// One-way links. A link carries one chunk at a time, first come first served; a chunk that has left the link arrives
+/// `latency` later, while the link already carries the next one.
 struct LinkNetwork {
   std::vector<double> seconds_per_byte, latency;
   std::vector<std::int32_t> receiver;  ///< the device at the end; -1 for a switch
@@ -18,13 +18,13 @@ struct LinkNetwork {
   std::size_t size() const { return seconds_per_byte.size(); }
 };
 
-/// Chunks on links, each released when all it waits for has arrived. A transfer without a link is a meeting point: it
-/// takes no time, and stands for a reduction that needs all its inputs or for data that several transfers wait for.
+/// Chunks on links, each released when all its dependencies have arrived. A transfer without a link is a join: it
+/// takes no time, and stands for a reduction that needs all its inputs or for data that several transfers depend on.
 class TransferGraph {
  public:
   static constexpr std::int32_t no_link = -1;
 
-  /// `last` marks the hop with which the bytes reach the device they are meant for.
+  /// `last` marks the hop that delivers the bytes to their destination.
   std::int32_t add(std::int32_t link, double bytes, bool last);
   std::int32_t add_meeting() { return add(no_link, 0.0, false); }
   void order(std::int32_t before, std::int32_t after);
@@ -41,11 +41,11 @@ struct NetworkOutcome {
   std::vector<double> link_bytes;  ///< carried, by link
   std::vector<double> link_busy;   ///< seconds, by link
   std::vector<double> delivered;   ///< to each device, by last hops
-  std::vector<double> received;    ///< by each device, in transit or for itself
+  std::vector<double> received;    ///< by each device, whether forwarded or kept
   std::int64_t transfers = 0;
 };
 
-/// Runs all transfers. Among chunks that become ready for a link at the same moment the one that arrived over the lower
+/// Runs all transfers. Among chunks that become ready for a link at the same time, the one that arrived over the lower
 /// link goes first, so equal input gives equal output. Throws InternalError if some transfer is never released.
 NetworkOutcome run_transfers(const LinkNetwork& network, const TransferGraph& graph);
 

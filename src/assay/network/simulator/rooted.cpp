@@ -1,4 +1,4 @@
-// Broadcast and reduce on a torus over trees that share no link.
+// Broadcast and reduce on a torus over edge-disjoint trees.
 //
 // A chip's coordinates that differ from the root's form a set A. In tree j the chip gets the data along axis j if j is
 // not in A, else along the first axis of A after j (cyclically). That is the family of edge-disjoint spanning trees of

@@ -1,4 +1,4 @@
-// Collectives as transfers on links: what is sent where, and what it waits for. One builder for tori, one for trees.
+// Collectives as transfers on links, with their dependencies. One builder for tori, one for trees.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -34,34 +34,34 @@ struct TorusLinks {
   std::int64_t neighbour(std::size_t axis, int direction, std::int64_t position) const;
 };
 
-/// A share of the array that travels along the axes in one order. Mirrored: it takes the other of the two equally long
-/// ways round an even ring.
+/// A share of the array that travels along the axes in one order. Mirrored: it goes the other way round an even ring,
+/// which is equally long.
 struct TravelPart {
   std::vector<std::size_t> order;
   double share = 1;
   bool mirrored = false;
 };
 
-/// Parts and shares that load all ports alike. An order loads its first axis with n1 - 1 shards, the next with
+/// Parts and shares that load all ports equally. An order loads its first axis with n1 - 1 shards, the next with
 /// n1 (n2 - 1), and so on; a ring has two ports, a line counts one. Shares that balance this exist for all sizes: the
 /// loads of all orders span the base polytope of the supermodular function prod(n) - 1.
 std::vector<TravelPart> travel_parts(const TorusLinks& torus, const std::vector<std::size_t>& axes,
                                      const SimulationOptions& options);
 
-/// Adds one collective to the graph; each shard in `chunks`.
+/// Adds one collective to the graph, with each shard in `chunks`.
 void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                           const SimulationOptions& options, std::int64_t chunks);
 
-/// Broadcast and reduce have a root and no symmetry, but their trees share no link, so that the deepest branch of each
-/// tells the time; `whole_trees` simulates all branches.
+/// Broadcast and reduce have a root and no symmetry, but their trees share no link, so the deepest branch of each tree
+/// determines the time; `whole_trees` simulates all branches.
 struct RootedTorus {
   RootedTorus(const CollectiveGroup& group, bool whole_trees);
 
   void add(TransferGraph& graph, CollectiveKind kind, double bytes, std::int64_t chunks);
-  std::int64_t edges() const;  ///< of all trees that are simulated
+  std::int64_t edges() const;  ///< of all simulated trees
 
   struct Edge {
-    std::int32_t parent = -1;  ///< edge, of the same tree; -1 at the root
+    std::int32_t parent = -1;  ///< edge of the same tree; -1 at the root
     std::int32_t outward = 0, inward = 0;
   };
   std::vector<std::vector<Edge>> trees;
@@ -76,7 +76,7 @@ struct RootedTorus {
   std::vector<std::string> names;
 };
 
-/// The ports of each participant of a tree, or of those that stand for the rest.
+/// The ports of each participant of a tree, or of the representative ones.
 struct TreeLinks {
   TreeLinks(const CollectiveGroup& group, std::int64_t simulated);  ///< 0 for all
 
@@ -85,7 +85,7 @@ struct TreeLinks {
     std::int64_t below = 1;  ///< participants below one child
     double bandwidth = 1;    ///< of one participant's share
     bool reduces = false;
-    bool scale_up = false;  ///< chips have other ports for the levels above
+    bool scale_up = false;  ///< chips have separate ports for the levels above
     std::string name;
   };
   std::vector<Stage> stages;
@@ -101,10 +101,10 @@ struct TreeLinks {
 /// All-gather, reduce-scatter, all-reduce, all-to-all.
 void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const SimulatedCollective& collective,
                          const SimulationOptions& options, std::int64_t chunks);
-/// All-reduce where switches add on at least one level. One participant stands for all.
+/// All-reduce with in-network reduction on at least one level. One participant represents all.
 void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks);
-/// Broadcast, reduce, permute and point-to-point: participants have different roles, and the tree simulates one for
-/// each of `tree_roles`. Broadcasts are copied by the switches.
+/// Broadcast, reduce, permute and point-to-point: participants have different roles, and the tree simulates one per
+/// role (`tree_roles`). Switches copy broadcasts.
 inline constexpr std::int64_t tree_roles = 3;
 void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
                      std::int64_t chunks);

@@ -14,7 +14,7 @@ namespace {
 
 bool one_per_role(CollectiveKind kind) { return is_rooted(kind) || is_one_to_one(kind); }
 
-/// A ragged all-to-all is one in which the first device is sent more.
+/// In a ragged all-to-all the first device receives more.
 CollectiveKind schedule_of(CollectiveKind kind) {
   return kind == CollectiveKind::ragged_all_to_all ? CollectiveKind::all_to_all : kind;
 }
@@ -29,14 +29,14 @@ std::int64_t between(double value, std::int64_t low, std::int64_t high) {
   return static_cast<std::int64_t>(std::clamp(std::ceil(value), static_cast<double>(low), static_cast<double>(high)));
 }
 
-/// Hops of all messages of an all-to-all from one chip, about; exact on closed rings.
+/// Approximate hops of all messages from one chip in an all-to-all; exact on closed rings.
 double mean_hops(const CollectiveGroup& group) {
   double hops = 0;
   for (const auto& axis : group.axes) hops += axis.ring ? axis.size / 4.0 : axis.size / 3.0;
   return hops;
 }
 
-/// Transfers for one chunk per shard.
+/// Transfers with one chunk per shard.
 double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
   double positions = 1;
   for (const auto& axis : group.axes)
@@ -59,7 +59,7 @@ bool switches_add(CollectiveKind kind, const CollectiveGroup& group) {
                      [](const auto& level) { return level.reduces && level.groups > 1.0; });
 }
 
-/// Transfers of a tree for one chunk per shard: up and down, at most through all levels.
+/// Transfers of a tree with one chunk per shard: up and down, at most through all levels.
 double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
   const auto hops = 2.0 * static_cast<double>(group.levels.size());
   if (one_per_role(kind) || switches_add(kind, group)) return 4.0 * hops + 4.0 * group.levels.front().groups;
@@ -67,8 +67,8 @@ double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const S
   return positions * group.devices * hops * facts(kind).passes;
 }
 
-/// Cut so fine that filling and draining the pipeline costs less than 1 %. A ring in lockstep needs no chunks at all;
-/// they only hide latency there. A branch of d hops takes d chunks to fill, so 128 d of them cost 1/128.
+/// Enough chunks that filling and draining the pipeline costs less than 1 %. A ring in lockstep needs no chunking;
+/// it only hides latency there. A branch of d hops takes d chunks to fill, so 128 d of them cost 1/128.
 std::int64_t chosen_chunks(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
   if (options.chunks > 0) return options.chunks;
   if (kind == CollectiveKind::point_to_point && group.torus())
@@ -76,7 +76,7 @@ std::int64_t chosen_chunks(CollectiveKind kind, const CollectiveGroup& group, co
   if (group.torus())
     return kind == CollectiveKind::permute ? 1 : between(1e5 / torus_transfers(kind, group, options), 1, 64);
   if (one_per_role(kind) || switches_add(kind, group)) return 1000;
-  // Messages that one chip sends over its narrower port; a few of them fill the way through all levels.
+  // Messages that one chip sends over its narrower port; a few of them fill the path through all levels.
   double local = group.levels.front().groups, upper = group.devices / local;
   return between(1000.0 / ((upper > 1.0 ? upper : local) - 1.0), 1, 1000);
 }

@@ -1,17 +1,17 @@
 // A link-level simulator of collectives: explicit one-way links, chunks, first-come-first-served contention, latency
-// per hop, and data that moves on only after it has arrived. It checks the closed forms of network/collectives.h and
+// per hop, and data that is forwarded only after it arrives. It checks the closed forms of network/collectives.h and
 // shows where they are optimistic.
 //
-// The model. Each direction of a torus link is a link of its own. On a switched network each participant has a port of
-// its own into the lowest level (scale-up), and a share of every link above (its network card, its part of the
-// uplinks), which carries all that crosses that level or one above. A hop's latency is propagation: it delays a chunk
-// and does not occupy the link. A chip adds and forwards at no cost. An axis of two chips is one link each way, closed
-// or not.
+// The model. Each direction of a torus link is a separate link. On a switched network each participant has its own
+// port into the lowest level (scale-up), and a share of every link above (its network card, its part of the
+// uplinks), which carries everything that crosses that level or one above. A hop's latency is propagation: it delays a
+// chunk and does not occupy the link. A chip adds and forwards at no cost. An axis of two chips is one link each way,
+// closed or not.
 //
-// A group is simulated on torus axes or on the levels of a tree, not on both. Where several groups interleave along an
-// axis, each has its share of every link; a test simulates them together on explicit links.
+// A group is simulated on torus axes or on the levels of a tree, not on both. If several groups interleave along an
+// axis, each gets its share of every link; a test simulates them together on explicit links.
 //
-// Symmetry. Where the axes are closed, every chip does the same thing at the same moment, so one chip stands for all
+// Symmetry. If the axes are closed, every chip does the same thing at the same time, so one chip represents all chips
 // of its axis; a test compares this with the simulation of every chip. Lines are simulated chip by chip.
 #pragma once
 #include <cstdint>
@@ -25,20 +25,20 @@
 namespace assay::network {
 
 struct SimulationOptions {
-  bool both_directions = true;  ///< of a closed ring; otherwise all data goes one way round
+  bool both_directions = true;  ///< of a closed ring; otherwise all data goes in one direction
   /// On one even ring, send half of the farthest shard each way: (n - 1) / n of the time of the closed form, which
-  /// sends whole shards. Several axes always do it, as otherwise their links would not be loaded alike.
+  /// sends whole shards. Several axes always do so, because otherwise their links would not be loaded equally.
   bool split_ties = false;
-  /// All-reduce on a torus: gather what is reduced while the rest is still being reduced, instead of one pass after the
-  /// other. Faster where the passes load different links: a line, whose ends are busy in one pass and idle in the
+  /// All-reduce on a torus: gather reduced data while the rest is still being reduced, instead of one pass after the
+  /// other. Faster if the passes load different links: on a line, the ends are busy in one pass and idle in the
   /// other.
   bool overlap_passes = false;
   bool use_symmetry = true;
-  std::int64_t chunks = 0;  ///< that a shard is cut into; 0: enough for an error of pipelining below 1 %
-  double skew = 0;          ///< all-to-all: the first device is sent this share more than the mean, others less
+  std::int64_t chunks = 0;  ///< per shard; 0: enough for a pipelining error below 1 %
+  double skew = 0;          ///< all-to-all: the first device receives this share more than the mean, the others less
 };
 
-/// One collective among those that run at once.
+/// One of several concurrent collectives.
 struct SimulatedCollective {
   CollectiveKind kind = CollectiveKind::all_gather;
   Bytes bytes;  ///< as in collective_cost: the array of one group
@@ -50,21 +50,21 @@ struct Simulation {
   struct Link {
     std::string name;  ///< "axis 0+ from chip 3", "node from 0"
     Bytes bytes;
-    double load = 0;  ///< share of the time in which it carries data
+    double load = 0;  ///< share of the time it carries data
   };
 
   Seconds time;
   Bytes busiest_link;            ///< most bytes over one link, one way
-  double mean_load = 0;          ///< over all links there are
+  double mean_load = 0;          ///< over all existing links
   std::int64_t events = 0;       ///< chunks on links
-  std::int64_t chunks = 1;       ///< that a shard is cut into
-  std::int64_t chips = 1;        ///< simulated one by one; the rest follow by symmetry
+  std::int64_t chunks = 1;       ///< per shard
+  std::int64_t chips = 1;        ///< simulated individually; the rest follow by symmetry
   std::vector<Link> links;       ///< of those chips
-  std::vector<Bytes> delivered;  ///< to each of them: what it is meant to get, not what it passes on
+  std::vector<Bytes> delivered;  ///< to each of them: bytes meant for it, without those it forwards
   std::string algorithm;
 };
 
-/// How many events a simulation would take; the caller decides what is too many (a million take up to a second and 60
+/// How many events a simulation would take; the caller sets the limit (a million take up to a second and 60
 /// MB).
 double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options = {});
 

@@ -33,7 +33,7 @@ std::vector<double> axis_loads(const TorusLinks& torus, const Axes& axes, const 
   return loads;
 }
 
-/// Gauss with pivots; nothing if singular.
+/// Gaussian elimination with pivoting; empty if singular.
 std::optional<std::vector<double>> solved(std::vector<std::vector<double>> rows) {
   const std::size_t n = rows.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -53,7 +53,7 @@ std::optional<std::vector<double>> solved(std::vector<std::vector<double>> rows)
   return x;
 }
 
-/// Shares of the given orders that load every port alike, if none need be negative.
+/// Shares of the given orders that load every port equally, if none has to be negative.
 std::optional<std::vector<double>> balanced_shares(const TorusLinks& torus, const Axes& axes,
                                                    const std::vector<Axes>& orders) {
   const std::size_t k = axes.size();
@@ -85,7 +85,7 @@ std::vector<Axes> rotations(const Axes& axes) {
   return orders;
 }
 
-/// Rotated orders where they can be balanced, else any k orders that can.
+/// Rotated orders if they can be balanced, otherwise any k orders that can.
 std::pair<std::vector<Axes>, std::vector<double>> balanced_orders(const TorusLinks& torus, const Axes& axes) {
   const std::vector<Axes> turned = rotations(axes);
   if (auto shares = balanced_shares(torus, axes, turned)) return {turned, *shares};
@@ -110,7 +110,7 @@ bool has_ties(const TorusLinks& torus, const Axes& axes) {
                      [&](std::size_t axis) { return torus.axes[axis].ring && torus.axes[axis].size % 2 == 0; });
 }
 
-/// Chips that the data of one chip reaches in a direction of an axis.
+/// Chips reached by one chip's data in a direction of an axis.
 std::int64_t reach(const TorusLinks& torus, std::size_t axis, int direction, std::int64_t position, bool mirrored,
                    bool both_directions) {
   const TorusLinks::Place& place = torus.axes[axis];
@@ -123,11 +123,11 @@ std::int64_t reach(const TorusLinks& torus, std::size_t axis, int direction, std
   return direction == (mirrored ? 1 : 0) ? longer : place.size - 1 - longer;
 }
 
-/// How one chip's shard spreads over all others: edges in the order of growth, each from a chip that has it.
+/// How one chip's shard spreads to all others: edges in the order of growth, each from a chip that has the shard.
 struct SpreadTree {
-  std::vector<std::int32_t> parent;   ///< edge by which the sender got it; -1 at the root
+  std::vector<std::int32_t> parent;   ///< edge over which the sender got it; -1 at the root
   std::vector<std::int32_t> outward;  ///< link away from the root
-  std::vector<std::int32_t> inward;   ///< link the other way
+  std::vector<std::int32_t> inward;   ///< link in the opposite direction
   std::vector<std::int32_t> depth;    ///< hops from the root
 };
 
@@ -158,7 +158,7 @@ SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelP
   return tree;
 }
 
-/// Part of a shard on its way, for the shards of all chips that are spelt out.
+/// Part of a shard in transit, for the shards of all explicitly simulated chips.
 struct SpreadPart {
   std::vector<SpreadTree> trees;                                      ///< by position of the root
   double bytes;                                                       ///< of one chunk
@@ -186,7 +186,7 @@ std::vector<SpreadPart> spread_parts(const TorusLinks& torus, const Axes& axes, 
   return parts;
 }
 
-/// One chunk of every shard from all chips towards its own, added up on the way; what has the longest way goes first.
+/// Sends one chunk of every shard from all chips to its owner, reducing on the way; chunks with the longest path first.
 /// `complete` holds the point at which each position has its sum.
 void add_inward(TransferGraph& graph, const SpreadPart& part, const std::vector<std::int32_t>& complete) {
   const std::size_t positions = part.trees.size();
@@ -202,8 +202,8 @@ void add_inward(TransferGraph& graph, const SpreadPart& part, const std::vector<
   }
 }
 
-/// One chunk of every shard to all chips, after `starts` (by position, or none). The chips' transfers over one edge lie
-/// side by side in the graph, so that ties are broken alike at all chips.
+/// Sends one chunk of every shard to all chips, after `starts` (by position, or none). The chips' transfers over one
+/// edge are adjacent in the graph, so that ties are broken the same way at all chips.
 void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector<std::int32_t>& starts) {
   const auto positions = static_cast<std::int32_t>(part.trees.size());
   const std::int32_t base = graph.size();
@@ -250,7 +250,7 @@ struct Message {
   bool to_first = false;  ///< to the device at the origin
 };
 
-/// All messages of one chip, the farthest first: on a line they have the longest way still to go.
+/// All messages of one chip, the farthest first: on a line they have the longest path left.
 std::vector<Message> messages_of(const TorusLinks& torus, const Axes& axes, std::int64_t position, bool mirrored) {
   std::vector<Message> messages{{std::vector<std::int64_t>(axes.size()), 0, true}};
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -259,7 +259,7 @@ std::vector<Message> messages_of(const TorusLinks& torus, const Axes& axes, std:
     std::vector<Message> longer;
     for (const Message& message : messages)
       for (std::int64_t i_th = 0; i_th < place.size; ++i_th) {
-        // By distance upwards on a ring, so that all chips list alike; by place on a line.
+        // By distance upwards on a ring, so that all chips use the same order; by position on a line.
         std::int64_t step = i_th - x, target = i_th;
         if (place.ring) {
           step = i_th;
@@ -352,7 +352,7 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
           ids.push_back(TransferGraph::no_link);
           continue;
         }
-        // Of links that several groups use, this one has its share, and its members lie that many links apart.
+        // This group gets its share of links used by several groups, and its members are `share` links apart.
         const double share = group.axes[axis].share;
         ids.push_back(network.add(group.link.value() / share, group.hop_latency.value() * share,
                                   neighbour(axis, direction, position)));

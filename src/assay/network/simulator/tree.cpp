@@ -1,4 +1,4 @@
-// Collectives on a switched network. Ranks that differ in the lowest digit only exchange over the scale-up ports; all
+// Collectives on a switched network. Ranks that differ only in the lowest digit exchange over the scale-up ports; all
 // others over the ports above, rail by rail: chip i of a node talks to chip i of the other nodes.
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ struct Split {
   std::size_t first;  ///< stage of the upper network
 };
 
-/// A graph in the making, and the tree that its transfers cross.
+/// A graph under construction, and the tree that its transfers cross.
 struct TreeWork {
   TransferGraph& graph;
   const TreeLinks& tree;
@@ -55,7 +55,7 @@ std::int32_t send(const TreeWork& work, std::int64_t from, std::int64_t offset, 
   return previous;
 }
 
-/// Every shard crosses the upper network once per rail; each chip then hands all it has to its node.
+/// Every shard crosses the upper network once per rail; each chip then sends everything it has to its node.
 void add_gather(const TreeWork& work, double size, const std::vector<std::int32_t>& roots) {
   const TreeLinks& tree = work.tree;
   const Split& split = work.split;
@@ -95,7 +95,7 @@ std::vector<std::int32_t> add_scatter(const TreeWork& work, double size) {
   return complete;
 }
 
-/// Transfers one after the other; returns the last.
+/// A chain of transfers; returns the last.
 std::int32_t chain(TransferGraph& graph, std::int32_t before,
                    std::initializer_list<std::pair<std::int32_t, double>> hops) {
   for (const auto& [link, bytes] : hops) {
@@ -106,12 +106,12 @@ std::int32_t chain(TransferGraph& graph, std::int32_t before,
   return before;
 }
 
-/// Chunks that are under way at once. A chip that handed all chunks to its port at once would keep the results of the
-/// first ones waiting behind the last; too few would leave links idle while a hop's latency passes.
+/// Chunks in flight at once. A chip that gave all chunks to its port at once would delay the results of the first ones
+/// behind the last; too few would leave links idle during a hop's latency.
 class Window {
  public:
   Window(const TreeLinks& tree, double chunk_bytes) {
-    double wait = 0;  // chunks that fit into the latency of a way through all levels and back
+    double wait = 0;  // chunks that fit into the round-trip latency through all levels
     for (std::size_t link = 0; link < tree.network.size(); ++link)
       wait = std::max(wait, tree.network.latency[link] / (tree.network.seconds_per_byte[link] * chunk_bytes));
     size_ = 8 + static_cast<std::size_t>(std::min(8.0 * static_cast<double>(tree.stages.size()) * wait, 1e9));
@@ -124,8 +124,8 @@ class Window {
   std::vector<std::int32_t> finished_;
 };
 
-/// Up to the top of the upper network and down again; each switch sends one copy up, spread over the shares of all
-/// below it, whether it adds (all-reduce) or copies (broadcast).
+/// Up to the top of the upper network and down again; each switch sends one copy up, spread over the link shares of
+/// all participants below it, whether it reduces (all-reduce) or copies (broadcast).
 std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes,
                               std::int32_t before) {
   TransferGraph& graph = work.graph;
@@ -141,7 +141,7 @@ std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int6
   return before;
 }
 
-/// Up to the top of the upper network and down again by the shares of one participant.
+/// Up to the top of the upper network and down again over the link shares of one participant.
 std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes, std::int32_t before) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
@@ -164,8 +164,8 @@ struct Ports {
   std::int32_t up, down;
 };
 
-/// Sums of one participant's parts into the first of n: all but the first add up a piece each and send it there.
-/// `other` stands for the n - 1.
+/// Reduces the parts of n participants into the first: each of the others reduces one piece and sends it there.
+/// `other` represents the n - 1.
 std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, const Ports& first, const Ports& other,
                           std::int32_t before) {
   const double piece = bytes / static_cast<double>(n - 1);
@@ -193,7 +193,7 @@ TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t simulated) {
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int direction = 0; direction < 2; ++direction)
       for (std::int64_t p = 0; p < positions; ++p) {
-        // The last hop into a chip costs no latency of its own: a message between neighbours takes one hop.
+        // The last hop into a chip adds no latency: a message between neighbours takes one hop.
         const bool into_chip = direction == 1 && (stage == 0 || (stage == 1 && stages[0].scale_up));
         network.add(stages[stage].bandwidth, into_chip ? 0.0 : latency, into_chip ? p : -1);
         names.push_back(fmt::format("{} {} {}", stages[stage].name, direction == 0 ? "from" : "to", p));
@@ -282,7 +282,7 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
 
 void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
                      std::int64_t chunks) {
-  // Who stands for whom: 0 the root, 1 the rest of its node, 2 the other nodes.
+  // Roles: 0 the root, 1 the rest of its node, 2 the other nodes.
   const TreeWork work{graph, tree};
   const Split& split = work.split;
   const bool node_adds = split.has_local && tree.stages.front().reduces, rails_add = upper_reduces(tree, split);
@@ -301,7 +301,7 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
         break;
       case CollectiveKind::reduce:
         if (split.upper > 1) {
-          if (split.has_local)  // a reduce-scatter in the node; its switch sends one sum down where it adds
+          if (split.has_local)  // a reduce-scatter in the node; a switch that reduces sends one sum down
             sum = chain(graph, sum,
                         {{tree.up(0, 2), node_adds ? chunk_bytes : rest}, {tree.down(0, 2), node_adds ? piece : rest}});
           sum = rails_add ? through_switches(work, 2, peer, piece, sum)

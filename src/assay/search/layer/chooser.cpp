@@ -111,7 +111,7 @@ class Search {
       }
   }
 
-  /// The best way to compute with these shardings in that much memory besides the tensors.
+  /// The best way to compute with these shardings in that much memory in addition to the tensors.
   std::optional<Candidate> best_of(const std::vector<std::size_t>& t, double stored, double slack) {
     Candidate best;
     const ProductOption *first = nullptr, *second = nullptr;
@@ -147,8 +147,8 @@ class Search {
     return shortest;
   }
 
-  /// Keeps the best of each way to divide the work, of equal ones the first. So runners-up are other ideas, not the
-  /// best one with a tensor stored less well.
+  /// Keeps the best choice for each way to divide the work, the first of equal ones, so that runners-up are different
+  /// ideas and not the best one with a tensor stored less well.
   void keep(Candidate candidate) {
     if (best_ && equal(candidate, *best_)) ++search_.equal;
     if (!best_ || better(candidate, *best_)) {
@@ -254,7 +254,7 @@ class Search {
   LayerSearch search_;
 };
 
-/// Puts each unused axis into each dimension, innermost, and goes on from there.
+/// Recursively puts each unused axis into each dimension, innermost.
 void add_shardings(const std::vector<int>& axes, std::size_t rank, const program::Sharding& from,
                    std::vector<program::Sharding>& all) {
   if (std::find(all.begin(), all.end(), from) != all.end()) return;

@@ -19,7 +19,7 @@ namespace assay::search {
 /// Axes longer than one that a search may cover; one more and it takes minutes instead of a tenth of a second.
 inline constexpr int max_chooser_axes = 3;
 
-/// What moves, counts and holds: the hardware as the chooser sees it.
+/// The hardware as the chooser sees it: network prices, arithmetic and memory.
 struct ChooserHardware {
   plan::Prices prices;              ///< in seconds
   FlopsPerSecond peak;              ///< of one device
@@ -29,7 +29,7 @@ struct ChooserHardware {
 
 /// A layer (three tensors, the result is sharded like In) or one product (two tensors, and the result's sharding).
 struct ChooserProblem {
-  std::vector<program::Tensor> tensors;  ///< In, W_in, W_out, or A, B; of the free ones the sharding is ignored
+  std::vector<program::Tensor> tensors;  ///< In, W_in, W_out, or A, B; shardings of free tensors are ignored
   std::vector<bool> fixed;               ///< by tensor: its sharding is given
   program::Tensor intermediate;          ///< of a layer
   program::Tensor result;                ///< of one product: its sharding is given unless `result_free`
@@ -54,7 +54,7 @@ struct LayerChoice {
   std::vector<ProductTimes> products;
   ProductTimes times;    ///< of all products
   Bytes stored;          ///< by the tensors on one device
-  Bytes working;         ///< most that copies, the intermediate and the result take besides at any moment
+  Bytes working;         ///< peak of copies, intermediate and result in addition to that
   Bytes weight_traffic;  ///< what the products read of the weights (of B, where there is one product)
 
   Bytes memory() const { return stored + working; }
@@ -64,8 +64,8 @@ struct LayerSearch {
   std::vector<LayerChoice> choices;  ///< best first, each dividing the work in another way; empty where nothing fits
   LayerChoice smallest;              ///< where nothing fits: what needs least memory
   std::int64_t considered = 0;       ///< combinations of shardings
-  std::int64_t over_memory = 0;      ///< of them, those that do not fit in any way
-  std::int64_t equal = 0;            ///< others with the time and memory of the best: mostly axes that change places
+  std::int64_t over_memory = 0;      ///< of these, combinations that do not fit in any way
+  std::int64_t equal = 0;            ///< others with the same time and memory as the best: mostly permuted axes
 };
 
 /// Searches all shardings. The mesh has at most `max_chooser_axes` axes longer than one.

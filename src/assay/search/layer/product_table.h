@@ -9,7 +9,7 @@
 
 namespace assay::search {
 
-/// Sums of the same terms in another order differ in the last bits; that is no difference between choices.
+/// Sums of the same terms in another order differ in the last bits; such differences do not separate choices.
 inline bool clearly_less(double a, double b) { return a < b * (1.0 - 1e-9); }
 inline bool nearly_equal(double a, double b) { return !clearly_less(a, b) && !clearly_less(b, a); }
 

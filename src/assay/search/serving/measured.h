@@ -13,8 +13,8 @@ struct MeasuredTimes {
   bool any() const { return step || prefill || prefill_mfu; }
 };
 
-/// A measured time replaces the estimate of the point that is taken, all others are off by the same factor, and latency
-/// limits apply to what was measured.
+/// A measured time replaces the estimate of the chosen point, all other estimates are scaled by the same factor, and
+/// latency limits apply to the measured time.
 Result<ServingSearch> search_measured(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                       const ServingChoices& choices, const MeasuredTimes& measured);
 

@@ -36,7 +36,7 @@ class Searcher {
       : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
 
   Result<ServingSearch> run() {
-    // Strategies whose weights alone do not fit are only looked at where no other one fits: the closest is one of them.
+    // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
     all_weights_ = question_.weight_scale *
                    serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weight_bytes;
     serving::ServingMemory runtime;
@@ -173,7 +173,7 @@ class Searcher {
     strategy.scheme.weights = choices_.weights      ? *choices_.weights
                               : strategy.second > 1 ? lower::WeightScheme::two_dimensions
                                                     : lower::WeightScheme::one_dimension;
-    std::deque<serving::PrefillOption> prompts;  // of all schemes so far; they stay where they are
+    std::deque<serving::PrefillOption> prompts;  // of all schemes so far; references stay valid
     for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
       price(strategy, placed, prompts);
@@ -274,7 +274,7 @@ class Searcher {
       return point.decode.estimate;
     });
     if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
-    // The same among those that meet the wishes, beside the points that all questions share.
+    // The same among points that meet the latency limits, in addition to the points that all questions share.
     double best = found_.best ? found_.best->tokens_per_second() : 0.0;
     const auto wanted = [&](double units) {
       const serving::ServingPoint point = at(units);
@@ -283,7 +283,8 @@ class Searcher {
       return point.decode.estimate;
     };
     const double limit = choices_.per_token.value_or(HUGE_VAL);
-    // More sequences never take less time: between the last point that meets the wish and the next, the most that do.
+    // More sequences never take less time: find the largest batch that meets the limits between the last point that
+    // does and the next.
     const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.seconds > limit; });
     if (beyond == tried.begin()) return;
     if (beyond != tried.end()) {
@@ -307,16 +308,16 @@ class Searcher {
     double units = 1, seconds = 0;
   };
 
-  /// The whole number between two others that most powers of two divide: steps grow where a tile of rows begins.
+  /// The whole number between two others with the most factors of two: step times jump where a tile of rows begins.
   static double roundest_between(double low, double high) {
     double power = 1.0;
     while (std::floor((high - 1.0) / (2.0 * power)) * 2.0 * power > low) power *= 2.0;
     return std::floor((high - 1.0) / power) * power;
   }
 
-  /// Tries batches between those tried. More sequences never take less time, so that between two batches there are no
-  /// more tokens per second than the larger one would yield in the time of the smaller: nothing that is better than
-  /// `best` by more than the tolerance is left out.
+  /// Tries batches between those tried. More sequences never take less time, so a batch between two others yields at
+  /// most the tokens of the larger in the time of the smaller: nothing better than `best` by more than the tolerance is
+  /// left out.
   template <class Try>
   static void refine(const std::vector<Tried>& tried, double unit, double limit, const double& best, Try attempt) {
     constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
@@ -369,7 +370,7 @@ class Searcher {
     if (better) found_.best = point;
   }
 
-  /// How far a point misses the wishes: the worse of both, as a ratio.
+  /// How far a point misses the latency limits: the worse of both, as a ratio.
   double miss(const serving::ServingPoint& point) const {
     double worst = 0.0;
     if (choices_.first_token) worst = std::max(worst, point.prefill.estimate / *choices_.first_token);
@@ -395,7 +396,7 @@ class Searcher {
   const ServingChoices& choices_;
   Limits limits_;
   double all_weights_ = 0;  ///< bytes
-  double left_ = 0;         ///< bytes of a chip that its driver leaves
+  double left_ = 0;         ///< bytes of a chip that its driver leaves free
   double most_tokens_ = 0;  ///< per second, of all points that fit
   ServingSearch found_;
 };

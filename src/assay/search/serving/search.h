@@ -29,19 +29,19 @@ struct ServingSearch {
   std::optional<serving::ServingPoint> best;
   std::vector<serving::ServingPoint> front;  ///< no other point has lower latency and more throughput; by latency
   std::optional<serving::ServingPoint>
-      closest;                  ///< where nothing meets the wishes: the fastest, or the one that needs least
+      closest;                  ///< if nothing meets the limits: the nearest miss, or what needs least memory
   bool fits = false;            ///< something fits into memory
   std::int64_t strategies = 0;  ///< shardings, each with its best places on the cluster
   std::int64_t placements = 0;  ///< of them: orders of the mesh axes that differ
   std::int64_t dropped = 0;     ///< placements that another one of the same sharding equals or beats everywhere
   std::int64_t points = 0;      ///< evaluated
   std::optional<serving::ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
-  std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, in the wish
+  std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, within the limit
 };
 
 /// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
 /// experts; caches by heads, batch and sequence; every order of the mesh axes. Weights that are split in two directions
-/// are used where they are in decode steps, and where they are or gathered for prompts.
+/// stay in place for decode steps; for prompts they stay in place or are gathered.
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices);
 

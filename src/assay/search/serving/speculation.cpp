@@ -31,7 +31,7 @@ serving::ServingProfile draft_profile(const serving::ServingQuestion& question, 
   return serving::make_serving_profile(of_draft.setup, strategy, 1, serving::decode_keys(of_draft));
 }
 
-/// Bytes on one chip of what a module has before its layer: the projection of a state and an embedding.
+/// Bytes on one chip of a module's weights before its layer: the projection of a state and an embedding.
 double projection_bytes(const serving::ServingQuestion& question, const Draft& draft,
                         const serving::ServingStrategy& strategy) {
   const auto width = static_cast<double>(draft.model.d_model);

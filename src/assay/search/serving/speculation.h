@@ -1,4 +1,4 @@
-// Speculative decoding: a small model drafts tokens one by one, the large one checks all of them in a single step.
+// Speculative decoding: a small model drafts tokens one at a time, the large one checks all of them in a single step.
 #pragma once
 #include <cstdint>
 #include <vector>

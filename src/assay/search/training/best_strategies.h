@@ -12,7 +12,7 @@ class BestStrategies {
   BestStrategies(std::size_t top, double slowest) : top_(top), too_slow_(slowest) {}
 
   bool empty() const { return best_.empty(); }
-  /// Seconds that are too many: the limit of the search, or once there are enough strategies those of the slowest.
+  /// Seconds that are too many: the limit of the search, or, once there are enough strategies, the time of the slowest.
   const double& too_slow() const { return too_slow_; }
 
   void take(const Candidate& candidate) {

@@ -136,7 +136,7 @@ class TimesUnder {
   training::ScheduleEffects effects_;
 };
 
-/// Results of a microbatch that such a stage hands on at least.
+/// Lower bound on the results of a microbatch that such a stage sends.
 double sends_at_least(const pipeline::StageSplit::Part& part) {
   return part.first != part.last || (part.first && part.passed < 1.0) ? 1.0 : 2.0;
 }

@@ -63,7 +63,8 @@ class TrainingBound {
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
   WeightsTimes weights_times(const training::TrainingProfile& traffic, const training::StageLinks& links) const;
 
-  /// What each kind of stage takes of `m` microbatches under any schedule, in the memory of those before.
+  /// Lower bounds on the time of each kind of stage for `m` microbatches under any schedule; reuses the memory of
+  /// `sums`.
   void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
                   StageSums& sums) const;
   /// The stages of a pipeline under one schedule.
@@ -88,7 +89,7 @@ class TrainingBound {
 
  private:
   double path_through(const Stages& stages, std::size_t through) const;
-  /// A step of parts that are all as short as the shortest: no longer than that of the parts as they are.
+  /// A step in which all parts are as short as the shortest one: no longer than the actual step.
   double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
                         const OrderLayers& layers) const;
   void add_up(LeastTimes& least) const;

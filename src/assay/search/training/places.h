@@ -15,12 +15,12 @@ namespace assay::search {
 
 struct PlacedMesh {
   network::AxisLayout layout;
-  training::PlacedLinks* laid = nullptr;  ///< once they are asked for
+  training::PlacedLinks* laid = nullptr;  ///< once they are requested
 };
 
-/// Layouts that are alike to tensor, context and expert axes.
+/// Layouts that are equivalent for tensor, context and expert axes.
 struct AlikePlaces {
-  /// What weights take at each of them, and what none of them undercuts.
+  /// Times of weight traffic at each of them, and a lower bound over all.
   struct Weights {
     std::vector<WeightsTimes> each;
     WeightsTimes least;
@@ -42,9 +42,9 @@ class TrainingPlaces {
       : space_(space), linker_(linker), is_given_(is_given) {}
 
   std::vector<AlikePlaces> all(const lower::Parallelism& p);
-  /// Placements that differ: how many depends on the sizes alone, not on whose they are.
+  /// Number of distinct placements: it depends only on the sizes, not on which axes have them.
   std::size_t count(const lower::Parallelism& p);
-  /// Knows the links of a placement from then on, of some sets of roles.
+  /// Places the links of some sets of roles, unless they are placed already.
   void lay(const lower::Parallelism& p, PlacedMesh& placed, training::RoleSets sets) {
     if (!placed.laid) placed.laid = &laid_.emplace_back();
     if (sets & ~placed.laid->sets) *placed.laid = *linker_.place_links(p, placed.layout, sets | placed.laid->sets);
@@ -56,7 +56,7 @@ class TrainingPlaces {
   }
   /// Links of tensor, context and expert axes, by number.
   const training::StageLinks& inner(std::size_t number) const { return inner_[number]; }
-  /// The number of the least that such collectives take, wherever the mesh lies.
+  /// The number of a lower bound on such collectives over all placements of the mesh.
   std::size_t least_inner(const lower::Parallelism& p);
 
  private:
@@ -72,7 +72,7 @@ class TrainingPlaces {
     return sets;
   }
 
-  /// The number of links that take the same time for such collectives.
+  /// The number that links share if they take the same time for such collectives.
   std::size_t inner_of(const lower::Parallelism& p, const network::AxisLayout& layout,
                        const training::AxisNumbers& axes);
 

@@ -1,4 +1,4 @@
-// Profiles of a search for training strategies, made when they are asked for: few differ among millions of strategies.
+// Profiles of a search for training strategies, made on demand: few differ among millions of strategies.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -28,7 +28,7 @@ class TrainingProfiles {
   TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
                    std::vector<lower::Recompute> policies);
 
-  /// What a microbatch computes: it does not depend on how weights are shared out. References stay good.
+  /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
   Microbatch& microbatch_of(const training::Strategy& strategy);
   /// The same, to be made by make_listed() with all others.
   Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }

@@ -15,8 +15,8 @@
 namespace assay::search {
 namespace {
 
-/// Best first: work is visited in order of a bound on its time, so the first that is slower than all that are wanted
-/// ends the search.
+/// Best first: work is visited in order of a lower bound on its time, so the first item that is slower than all wanted
+/// strategies ends the search.
 class Searcher {
  public:
   Searcher(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
@@ -143,7 +143,7 @@ class Searcher {
     for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
       if (settled_[work.group] >> i & 1u) continue;
       s.parallelism.zero = mesh.sharings[i].zero;
-      // What is too slow with the least work is so with more, and what fits needs no more.
+      // Too slow with the least work is too slow with more, and what fits needs no more.
       work.policy = 0;
       s.recompute = policies_[0];
       const WeightsTimes& least = way_of(s, work, i).least;
@@ -172,7 +172,7 @@ class Searcher {
     }
   }
 
-  /// Whether there is a policy under which something is left to price that may be fast enough, wherever the mesh lies.
+  /// Whether some policy leaves anything to price that may be fast enough, by a bound over all placements of the mesh.
   bool has_open(training::Strategy s, Work work, std::size_t i, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
@@ -188,7 +188,7 @@ class Searcher {
     return false;
   }
 
-  /// Prices placements that are alike; true where policies that recompute more may be worth a look.
+  /// Prices equivalent placements; true if policies that recompute more may be worth pricing.
   bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
     const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
@@ -232,7 +232,7 @@ class Searcher {
     return fitting_orders(work, i, training::Offload::none) != mesh.every_order();
   }
 
-  /// What the passes in steady_ are of.
+  /// What the passes in steady_ belong to.
   struct PassesOf {
     const training::StageLinks& links;
     const training::TrainingProfile& profile;
@@ -265,7 +265,7 @@ class Searcher {
     }
   }
 
-  /// Events are played for what bounds leave, the most promising first.
+  /// Simulates events for what bounds leave, the most promising first.
   template <class F>
   void take_orders(training::Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
     while (orders != 0) {
@@ -304,10 +304,9 @@ class Searcher {
     return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= best_.too_slow();
   }
 
-  /// Orders of stages worth pricing where weights are shared out in the `i`-th way: those that fit, where nothing fits
-  /// that does a part of the same. Copies and recomputation only add time, with one exception: recomputation saves
-  /// copies of activations, so that a policy says nothing about those that recompute more once activations go to the
-  /// host.
+  /// Orders of stages worth pricing with the `i`-th sharding of weights: those that fit, unless a subset of the same
+  /// work fits. Copies and recomputation only add time, with one exception: recomputation saves copies of activations,
+  /// so once activations go to the host, a policy says nothing about those that recompute more.
   const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
     std::optional<Orders>& left = left_[work.policy];
     if (!left) left = made_orders_left(work, i, is_simple);
@@ -317,7 +316,7 @@ class Searcher {
     using enum training::Offload;
     Orders left{};
     for (const training::Offload offload : choices_.offloads)
-      // The simplest is priced first, and not once more with the rest.
+      // The simplest is priced first, and skipped with the rest.
       if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
           is_simple ? is_first : !prune_ || !is_first)
         orders_with(left, offload) = meshes_[work.mesh].every_order();
@@ -370,8 +369,8 @@ class Searcher {
     return bits;
   }
 
-  /// A step takes no less than its arithmetic, its memory traffic, the collectives that wait for each other and what
-  /// stages wait. How weights travel comes on top, and the way from stage to stage.
+  /// A step takes at least its arithmetic, its memory traffic, the collectives that wait for each other and the waiting
+  /// of stages. Weight traffic and hops between stages come on top.
   double floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
@@ -428,8 +427,8 @@ class Searcher {
     std::uint64_t orders;  ///< a bit each
     const double& enough;  ///< seconds of a step that need no closer look; may fall meanwhile
   };
-  /// Calls `visit` with orders and the seconds that no step under them undercuts, until it returns false. Orders whose
-  /// slowest stage alone takes `enough` come together.
+  /// Calls `visit` with orders and a lower bound in seconds on any step under them, until it returns false. Orders
+  /// whose slowest stage alone takes `enough` are passed together.
   template <class F>
   void each_order(const OrdersToBound& of, F&& visit) {
     const double m = training::microbatches(question_, of.strategy);
@@ -475,14 +474,14 @@ class Searcher {
   std::vector<Work> works_;
   training::MicrobatchCost steady_;
   training::StepEvents events_;
-  std::array<double, most_orders> floors_{};  ///< seconds that no step of the passes in steady_ undercuts, by order
+  std::array<double, most_orders> floors_{};  ///< lower bounds in seconds on a step of the passes in steady_, by order
   LeastTimes least_;
   StageSums sums_;
   training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
-  // By policy, of one way to share out weights:
+  // By policy, for one sharding of weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
   std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
-  std::vector<std::uint8_t> settled_;  ///< by work: ways to share out weights that need no more than the least work
+  std::vector<std::uint8_t> settled_;  ///< by work: shardings of weights that need no more than the least work
 };
 
 }  // namespace

@@ -126,7 +126,7 @@ std::int64_t largest_microbatch(std::int64_t sequence) {
 
 std::vector<int> TrainingSpace::zeros(const lower::Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
-  // Sharing out weights as well is fsdp, which takes context-parallel devices along; without it they are left.
+  // Sharding weights too is fsdp, which also covers context-parallel devices; without it they remain to shard over.
   if (p.data == 1) return p.fsdp == 1 && p.context > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
   return {0, 1, 2};
 }
@@ -166,12 +166,12 @@ std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const
     if (*choices_.schedule != interleaved)
       out.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
     else if (choices_.interleave == 1)
-      out.push_back({one_f_one_b, 1});  // one chunk is that
+      out.push_back({one_f_one_b, 1});  // the same as interleaving with one chunk
   } else if (choices_.interleave.value_or(1) == 1) {
     out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
   }
   if (choices_.schedule.value_or(interleaved) != interleaved) return out;
-  // Many chunks that leave the largest of most stages as it is cost hops and memory and gain next to nothing.
+  // Many chunks that do not shrink the largest one of most stages cost hops and memory and gain next to nothing.
   constexpr std::int64_t few = 12;
   const std::int64_t layers = pipeline::layers_of(model_), longer = layers % p.pipeline;
   const std::int64_t usual = layers / p.pipeline + (2 * longer >= p.pipeline ? 1 : 0);

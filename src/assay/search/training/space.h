@@ -1,5 +1,5 @@
-// The space of training strategies: which values each choice may take for a model on a cluster, what the user fixed
-// left out.
+// The space of training strategies: which values each choice may take for a model on a cluster, given what the user
+// fixed.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// Orders of a pipeline's stages as a search sees them: a bit each, and together where stages hold the same layers.
+// Orders of a pipeline's stages as a search sees them: a bit each, grouped where stages hold the same layers.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -81,11 +81,11 @@ ChainTimes solve_chain(const ChainServer& server) {
   for (double s : server.prompts) prompt += s / static_cast<double>(server.prompts.size());
   const double full_rate = server.leave(server.most), used = server.rate * (prompt + 1.0 / full_rate);
 
-  // What crosses from n up is what crosses from n + 1 down. All relative to an empty server; rescaled where large.
+  // The flow up from n equals the flow down from n + 1. All relative to an empty server; rescaled where large.
   std::vector<double> at{1.0};
   double largest = 1.0;
-  // Beyond a full batch levels fall by about the utilisation each: so many make them e^-40 of the first, and close to
-  // saturation there is an end to it.
+  // Beyond a full batch, each level is lower by about the utilisation: this many reach e^-40 of the first, with a cap
+  // close to saturation.
   constexpr double falls = 40.0, least_room = 1e-3;
   const auto longest = most + static_cast<std::size_t>(std::ceil(falls / std::max(least_room, 1.0 - used))) + 50;
   std::vector<double> up;  // up[n]: crosses from n and below to above n

@@ -104,7 +104,7 @@ class Simulation {
   bool has_room(const Arrival& a) const {
     if (static_cast<double>(active_.size()) >= server_.most) return false;
     if (server_.cache_tokens == 0.0 || server_.lengths.page == 0) return true;
-    // A sequence alone always goes: it would never run otherwise.
+    // A sequence alone always runs: it would never start otherwise.
     return active_.empty() || static_cast<double>((pages_ + pages(a)) * server_.lengths.page) <= server_.cache_tokens;
   }
 
@@ -121,7 +121,7 @@ class Simulation {
     if (waiting_.empty() || !has_room(requests_[waiting_.front()])) return false;
     const std::size_t id = waiting_.front();
     waiting_.pop_front();
-    // What a sequence had when it was thrown out is worked on again.
+    // An evicted sequence recomputes the tokens that it had.
     const bool here = server_.policy == BatchingPolicy::interleaved || requests_[id].made > 0;
     if (here) {
       const double time = server_.prefill(static_cast<double>(requests_[id].prompt + requests_[id].made));
@@ -167,7 +167,7 @@ class Simulation {
   void pass(double time) {
     now_ += time;
     decoding_ += time * static_cast<double>(active_.size());
-    // Those who could be in the batch if their prompts were done wait for prompts, not for a place.
+    // Requests that could be in the batch if their prompts were done wait for prompts, not for a place.
     if (!waiting_.empty() && !has_room(requests_[waiting_.front()]))
       queued_ += time * static_cast<double>(waiting_.size());
     else
@@ -194,7 +194,7 @@ class Simulation {
       pages_ -= pages(a);
     }
     active_.resize(kept);
-    // Out of memory: the last to come goes back to the head of the queue.
+    // Out of memory: the last to join goes back to the head of the queue.
     while (server_.cache_tokens > 0.0 && server_.lengths.page > 0 && active_.size() > 1 &&
            static_cast<double>(pages_ * page) > server_.cache_tokens) {
       const std::size_t id = active_.back();

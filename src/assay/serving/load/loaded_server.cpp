@@ -7,7 +7,7 @@
 namespace assay::serving {
 namespace {
 
-/// Straight between points, and on beyond the last two.
+/// Linear between points, extrapolated from the last two.
 class Polyline {
  public:
   void add(double x, double y) { points_.push_back({x, y}); }
@@ -78,7 +78,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   Polyline steps;
   for (double n : grid(1.0, server.most, 1.1))
     steps.add(n, choices.step_scale * serving_time(setup, strategy, profiles.decode, links, n * data).estimate);
-  // What a token more of context costs each sequence.
+  // Cost of one more token of context per sequence.
   const std::int64_t later = further_context(question);
   const ServingProfile further = make_serving_profile(setup, strategy, 1, decode_keys(question, later));
   const double slope = choices.step_scale *

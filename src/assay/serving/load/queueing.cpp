@@ -57,7 +57,7 @@ double dispersion(const PromptWork& work, double rate) {
   return (used + rate * rate * variance) / (left * left) + 1.0 / left;
 }
 
-/// How long two sequences that start together stay together, over how long one stays; 1/2 where they end at random.
+/// How long two sequences that start together stay together, relative to how long one stays; 1/2 if they end at random.
 double together(const Lengths& output) {
   const auto table = output.table();  // sorted: the i-th is the shorter one of n - i pairs
   double sum = 0.0;
@@ -119,7 +119,7 @@ double all_busy(double servers, double load) {
   return share > 0.0 ? (1.0 - share) * whole(low) + share * whole(low + 1.0) : whole(low);
 }
 
-/// Time that is zero but with a probability, and then exponential.
+/// A time that is zero except with some probability, and then exponential.
 struct Wait {
   double probability = 0, mean = 0;  ///< mean over all requests
   double scale() const { return probability > 0.0 ? mean / probability : 0.0; }
@@ -205,7 +205,7 @@ struct TokenMean {
   }
 };
 
-/// How much of a variance is left in the mean over `x` times as long as the value stays alike.
+/// Share of a variance that is left in the mean over `x` correlation times.
 double left_in_mean(double x) { return x > 1e-6 ? 2.0 / (x * x) * (x - 1.0 + std::exp(-x)) : 1.0; }
 
 /// Seconds per token: the mean, and how much one more sequence in the batch adds.
@@ -219,11 +219,11 @@ Spread per_token(const LoadedServer& server, const Sharing& sharing, const Promp
                  const TokenPace& pace, const Wait& place) {
   const double mean = pace.mean;
   const Lengths output = server.lengths.output.thinned(server.lengths.output.is_fixed() ? 1 : 64);
-  // How many steps the number of sequences stays alike: the mean rest of an output.
+  // Correlation time of the number of sequences, in steps: the mean rest of an output.
   const double memory = 0.5 * output.mean() * (1.0 + output.squared_variation());
   const double sequences = std::max(1.0, sharing.sequences), context = server.lengths.context;
-  // Prompts that go first interrupt a step for a whole busy period of theirs, and those start at random: a compound
-  // Poisson process. A full batch lets in one at a time.
+  // Prompts that go first interrupt a step for a whole busy period, and busy periods start at random: a compound
+  // Poisson process. A full batch admits one prompt at a time.
   const double used = std::min(0.999, rate * work.taken), left = 1.0 - (1.0 - sharing.full) * used;
   const double squared = work.taken_squared / (left * left * left);
   const double cubed =
@@ -318,12 +318,12 @@ double saturation_of(const LoadedServer& server) {
   return saturation;
 }
 
-/// What a request takes of the full server.
+/// Time that a request takes of the full server.
 struct FullServer {
   double prompt = 0, decoding = 0;  ///< seconds, means
   double prompt_variance = 0;
   double seconds() const { return prompt + decoding; }
-  /// Squared variation of the seconds, given that of outputs.
+  /// Squared variation of these seconds, given the squared variation of outputs.
   double variation(double of_output) const {
     return (prompt_variance + decoding * decoding * of_output) / (seconds() * seconds());
   }
@@ -348,9 +348,9 @@ double stretched_step(const LoadedServer& server, const PromptWork& work, double
   return server.step(n, server.lengths.context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
 }
 
-/// Prompts go first: the requests at the server are a Markov chain. It lets sequences end at random. Where they end
-/// more alike, clumps last longer: as if there were fewer and larger sequences (Hayward's approximation); and a full
-/// batch frees its places more regularly.
+/// Prompts go first: the requests at the server are a Markov chain, which assumes that sequences end at random. Where
+/// their lengths vary less, clumps last longer, as if there were fewer and larger sequences (Hayward's approximation),
+/// and a full batch frees its places more regularly.
 void share_interleaved(const LoadedServer& server, double rate, double clumps, double peaked, const FullServer& full,
                        LoadState& state) {
   const double steps = server.lengths.output.mean(), context = server.lengths.context;
@@ -365,8 +365,7 @@ void share_interleaved(const LoadedServer& server, double rate, double clumps, d
   state.wait_scale /= 0.5 * (1.0 + full.variation(1.0));
 }
 
-/// Chunks of prompts join decode steps: places are held by prompts and by decoding, and the sequences are those of the
-/// latter.
+/// Chunks of prompts join decode steps: both prompts and decoding hold places, and only decoding counts as sequences.
 void share_chunked(const LoadedServer& server, double rate, double peaked, const FullServer& full, LoadState& state) {
   const double steps = server.lengths.output.mean(), context = server.lengths.context;
   Sharing& sharing = state.sharing;
@@ -392,7 +391,7 @@ void share_chunked(const LoadedServer& server, double rate, double peaked, const
   state.own_place = std::min(1.0 / server.most, sharing.full / (rate * (crowd.prompt + steps * crowd.token)));
 }
 
-/// What a prompt takes from decoding depends on the sequences in the batch, and those on what prompts take.
+/// The time a prompt takes from decoding depends on the sequences in the batch, and their number on that time.
 LoadState load_state(const LoadedServer& server, double rate) {
   const Lengths& output = server.lengths.output;
   const FullServer full = full_server(server);

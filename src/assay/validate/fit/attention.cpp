@@ -25,7 +25,7 @@ bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow
                      [&](const KernelRow& row) { return row.fitted && take(row); });
 }
 
-/// The fixed times of a harness, kind by kind: each is one number, so that none hides behind another.
+/// The fixed times of a harness, one number per kind, so that none hides behind another.
 void fit_launches(FitProblem& problem, const std::string& source, const std::function<bool(const KernelRow&)>& take) {
   for (std::size_t kind = 0; kind < kernel_kinds; ++kind) {
     const auto mine = [&](const KernelRow& row) {
@@ -40,7 +40,7 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
 
 void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::AttentionKernelCalibration& kernel) {
-  // Where a kernel was measured by itself, tables that time more than it say nothing of it.
+  // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
     return is_attention(row) && row.attention == choice && belongs(problem, row, id) && row.source != "aiconfigurator";
   });
@@ -54,7 +54,7 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
     return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind; });
   };
   std::vector<FitParameter> parameters;
-  if (!alone) {  // tables that time more than the kernel tell one number of it
+  if (!alone) {  // tables that time more than the kernel determine only one number
     if (has(KernelKind::attention_forward)) parameters.push_back(fit(kernel.forward.share, ranges.table_share));
     if (has(KernelKind::attention_backward)) parameters.push_back(fit(kernel.backward.share, ranges.table_share));
     if (parameters.empty()) return;
@@ -75,7 +75,7 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
     add_pass(kernel.backward, ranges.backward, wide(KernelKind::attention_backward), parameters);
   minimise(
       parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
-  // A backward pass that nobody measured is no better than the forward pass.
+  // An unmeasured backward pass is no better than the forward pass.
   if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
     kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
 }
@@ -85,7 +85,7 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   const auto decodes = [&](const KernelRow& row) {
     return row.kind == KernelKind::decode && row.attention == choice && belongs(problem, row, id);
   };
-  // Inference tables time rotation and writes to the cache, too: where a kernel was measured by itself, they are left.
+  // Inference tables also time rotary embedding and cache writes: ignore them where the kernel was measured alone.
   const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });
   const auto mine = [&](const KernelRow& row) { return decodes(row) && (!alone || is_own(row.source)); };
   if (!any_row(problem, mine)) return;

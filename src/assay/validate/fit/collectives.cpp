@@ -85,7 +85,7 @@ void fit_collectives(FitProblem& problem) {
     const auto one = [](network::CollectiveKind kind) {
       return [kind](network::CollectiveKind other) { return other == kind; };
     };
-    // Gathering is scattering backwards: the same bytes over the same ring.
+    // An all-gather is a reduce-scatter in reverse: the same bytes over the same ring.
     const auto rings = [](network::CollectiveKind kind) {
       return kind == network::CollectiveKind::all_gather || kind == network::CollectiveKind::reduce_scatter;
     };

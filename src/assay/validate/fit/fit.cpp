@@ -10,7 +10,7 @@
 namespace assay::validate {
 namespace {
 
-constexpr std::string_view fit_date = "2026-11-16";  // of the measurements' last study; a result holds no clock
+constexpr std::string_view fit_date = "2026-11-16";            // of the last study; results contain no clock time
 constexpr std::string_view serving_tables = "aiconfigurator";  // tables of many shapes, in short bursts from a graph
 constexpr std::string_view fit_command = "assay validate --fit catalogue --data DIR";
 
@@ -51,7 +51,7 @@ hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
   return {curve, curve, curve, curve, in_network, across, across, across};
 }
 
-/// Start values and structure of a family's calibration: what is not fitted stays as it is here.
+/// Start values and structure of a family's calibration; numbers that are not fitted keep these values.
 void start_family(FitProblem& problem, const estimate::Family& family) {
   const estimate::FamilyKernels& kernels = *family.kernels;
   const KernelRanges& ranges = problem.ranges;
@@ -72,14 +72,14 @@ void start_family(FitProblem& problem, const estimate::Family& family) {
 
 Harness& add_harness(FitProblem& problem, std::string_view name, const HarnessStart& start) {
   Harness& h = problem.harnesses[std::string(name)];
-  for (std::size_t i = 0; i + 1 < kernel_kinds; ++i) h.launch[i] = start.launch;  // those without rows go at the end
+  for (std::size_t i = 0; i + 1 < kernel_kinds; ++i) h.launch[i] = start.launch;  // kinds without rows are reset later
   h.gap = start.gap;
   h.ramp = start.ramp;
   h.split_k = !start.whole_k;
   return h;
 }
 
-/// Casts that belong to a measurement, on the architectures that have the format.
+/// Casts included in a measurement, on the architectures that have the format.
 void add_quantising(FitProblem& problem, Harness& harness) {
   const QuantiseRanges& ranges = problem.ranges.quantise;
   for (const estimate::Family& family : problem.families)
@@ -129,7 +129,7 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
   for (auto& [field, values] : logs) *field = spread_of(std::move(values));
 }
 
-/// Rows and error of what was fitted into a file.
+/// Row count and error of the numbers fitted into a file.
 void describe_fit(FitProblem& problem, hardware::Calibration& c) {
   std::size_t kernels = 0, collectives = 0;
   for (const KernelRow& row : problem.kernels)
@@ -208,8 +208,8 @@ Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue
 
 namespace {
 
-/// The bound of trees is no fit: NCCL's own model (src/graph/tuning.cc) has it, 110 GB/s of a ring's bandwidth on
-/// A100, half of it of the array. It stays as the files have it.
+/// The tree bound is not fitted: it comes from NCCL's own model (src/graph/tuning.cc), 110 GB/s of ring bandwidth on
+/// A100, so half of that for the array. It keeps the value in the files.
 Result<void> keep_trees(const hardware::Catalogue& catalogue, FitProblem& problem) {
   for (const auto& [path, text] : catalogue.files("calibration/")) {
     ASSAY_TRY(known, hardware::read_calibration(text, path));
@@ -227,7 +227,7 @@ void take_kernels(KernelRows rows, const FitInput& input, FitProblem& problem) {
   }
 }
 
-/// All rows of kernels and collectives, and the chips that they were measured on.
+/// All kernel and collective rows, and the chips they were measured on.
 Result<void> read_rows(const FitInput& input, FitProblem& problem) {
   for (const OwnTable& table : own_tables) {
     if (!table.fitted) continue;
@@ -251,7 +251,7 @@ Result<void> read_rows(const FitInput& input, FitProblem& problem) {
   };
   for (const KernelRow& row : problem.kernels) ASSAY_CHECK(know(row.chip));
   for (const CollectiveRow& row : problem.collectives) ASSAY_CHECK(know(row.chip));
-  // Chips of no family cannot be fitted.
+  // Chips without a family cannot be fitted.
   std::erase_if(problem.kernels,
                 [&](const KernelRow& row) { return calibration_id(problem, row.chip, row.kind).empty(); });
   std::erase_if(problem.collectives, [&](const CollectiveRow& row) {
@@ -260,11 +260,11 @@ Result<void> read_rows(const FitInput& input, FitProblem& problem) {
   return {};
 }
 
-/// Regimes of a calibration as the tables have them, and sections that are taken over from other families.
+/// The regimes of a calibration from the tables, and sections copied from other families.
 void complete(const FitProblem& problem, const std::map<std::string, hardware::Calibration>& fitted,
               hardware::Calibration& c) {
   const Harness& tables = problem.harnesses.at(std::string(serving_tables));
-  const Harness& own = problem.harnesses.at("h200-random");  // as assay measure does it
+  const Harness& own = problem.harnesses.at("h200-random");  // the harness of assay measure
   const estimate::Family& family = family_of_calibration(problem, c.id);
   if (family.compiled_whole) {
     c.burst = c.sustained = hardware::Regime{};
@@ -277,7 +277,7 @@ void complete(const FitProblem& problem, const std::map<std::string, hardware::C
   if (c.origin("collective") == "(assumed)") c.collective = fitted.at(family.kernels->collective_from).collective;
 }
 
-/// Launches of kinds that a table has no rows of are unknown; tables that took no part are measured as our others are.
+/// Launch times are unknown for kinds without rows in a table; tables left out of the fit use our standard harness.
 void complete_harnesses(FitProblem& problem) {
   for (auto& [source, h] : problem.harnesses)
     for (std::size_t kind = 0; kind + 1 < kernel_kinds; ++kind)

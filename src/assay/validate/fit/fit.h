@@ -1,5 +1,5 @@
-// The fit of calibrations to measured kernels and collectives: `assay validate --fit`. Numbers of a family of chips and
-// numbers of a way of measuring are fitted in turn, so that what belongs to the harness does not end up in the chip.
+// The fit of calibrations to measured kernels and collectives: `assay validate --fit`. Chip-family numbers and harness
+// numbers are fitted alternately, so that measuring overhead is not attributed to the chip.
 #pragma once
 #include <cmath>
 #include <map>
@@ -19,26 +19,27 @@ namespace assay::validate {
 
 inline constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 
-/// What is fitted, and what it is fitted to.
+/// The fitted numbers and the rows they are fitted to.
 struct FitProblem {
   std::string rows = {};        ///< in words, for the sources
-  estimate::Families families;  ///< those with kernels are fitted
+  estimate::Families families;  ///< only families with kernels are fitted
   KernelRanges ranges;
-  std::vector<KernelRow> kernels;  ///< all rows; only fitted ones are looked at
+  std::vector<KernelRow> kernels;  ///< all rows; fits use only the fitted ones
   std::vector<CollectiveRow> collectives;
   std::map<std::string, hardware::Chip> chips;                ///< by id
   std::map<std::string, hardware::Calibration> calibrations;  ///< by id
   Harnesses harnesses;
 };
-/// Which file a row's section is fitted in: that of the chip's family, or the chip's own where the family says so of
-/// products. Empty where the chip has no family whose kernels are fitted.
+/// The file in which a row's section is fitted: the chip family's, or for products the chip's own if the family says
+/// so. Empty if the chip has no family whose kernels are fitted.
 std::string calibration_id(const estimate::Families& families, const hardware::Chip& chip, KernelKind kind);
-/// The same of a row's chip.
+/// The same for a row's chip.
 std::string calibration_id(const FitProblem& problem, const std::string& chip, KernelKind kind);
 /// The family that a calibration belongs to, by its id.
 const estimate::Family& family_of_calibration(const FitProblem& problem, std::string_view id);
 
-/// Sums of |log(predicted / measured)| and counts by group as one number: groups have equal weight, small ones less.
+/// Combines sums of |log(predicted / measured)| and counts by group into one number: groups weigh the same, small ones
+/// less.
 inline double mean_of_groups(const std::map<std::string, std::pair<double, double>>& groups) {
   double sum = 0, weights = 0;
   for (const auto& [group, sums] : groups) {
@@ -49,10 +50,10 @@ inline double mean_of_groups(const std::map<std::string, std::pair<double, doubl
   return weights > 0.0 ? sum / weights : 0.0;
 }
 
-/// The factor that four of five fitted rows lie within, from their |log(predicted / measured)|, widened for rows that
+/// The factor that contains four of five fitted rows, from their |log(predicted / measured)|, widened for rows that
 /// were not fitted.
 double spread_of(std::vector<double> logs);
-/// How much wider, in the logarithm.
+/// The amount of widening, in the logarithm.
 inline constexpr double unseen_margin = 1.25;
 
 /// The misfit of the fitted rows that `take` selects.
@@ -65,7 +66,7 @@ double kernel_misfit(const FitProblem& problem, Take take) {
     const auto predicted = predict(row, chip, problem.calibrations.at(calibration_id(problem.families, chip, row.kind)),
                                    problem.harnesses.at(row.source));
     if (!predicted) continue;
-    // Each table of products was measured at its own clock, so that each is a group.
+    // Each table of products was measured at its own clock, so each table is a group.
     auto& [sum, count] = groups[row.kind == KernelKind::matmul ? row.source + row.group : row.group];
     sum += std::abs(std::log(*predicted / row.measured));
     count += 1.0;
@@ -73,11 +74,11 @@ double kernel_misfit(const FitProblem& problem, Take take) {
   return mean_of_groups(groups);
 }
 
-/// Start values and structure of all calibrations and harnesses: what is not fitted below stays as it is here.
+/// Start values and structure of all calibrations and harnesses; numbers that are not fitted keep these values.
 Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue);
 void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
-/// Of a GPU all of whose rows are replayed from a graph: attention is launched as products are.
+/// For a GPU whose rows are all replayed from a graph: attention has the same launch time as products.
 void launch_alike(Harness& harness);
 /// Adds the numbers of one pass of attention. `wide`: it has rows with heads above wide_head.
 void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide,
@@ -85,7 +86,7 @@ void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 
-/// The whole fit: files by path below the catalogue.
+/// The whole fit. Files by path below the catalogue.
 Result<std::vector<std::pair<std::string, std::string>>> fit_calibrations(const FitInput& input);
 
 }  // namespace assay::validate

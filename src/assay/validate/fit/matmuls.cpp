@@ -1,4 +1,4 @@
-// Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; what they share.
+// Fits products: shares, droop and memory of each family; launch, gap and ramp of each harness; and shared numbers.
 #include <algorithm>
 #include <cmath>
 
@@ -10,15 +10,15 @@ namespace {
 
 std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
-/// One product of any shape on a chip at its nominal power. The B200 of simumax's tables runs a quarter below all
-/// others, large products more than small ones: a limit of that host, not of the chip. stas00-mamf has the best shapes
-/// of a sweep.
+/// Products of any shape on a chip at nominal power. The B200 in simumax's tables is a quarter slower than all others,
+/// more so for large products: a limit of that host, not of the chip. stas00-mamf has only the best shapes of a
+/// sweep.
 bool is_matmul(const KernelRow& row) {
   return row.kind == KernelKind::matmul && row.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
          !(row.source == "simumax" && row.chip == "b200");
 }
 
-/// Numbers of one die that have rows to be fitted to. Chips that differ only in their memory share them.
+/// The numbers of one die that have rows to fit. Chips that differ only in memory share them.
 void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
@@ -34,7 +34,7 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
     }
   };
   std::vector<FitParameter> parameters{fit(m.memory_share, problem.ranges.matmul.memory_share)};
-  bool sustained = false, burst = false;  // the droop shows where both are measured
+  bool sustained = false, burst = false;  // the droop shows only if both are measured
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
     bool measured = false;
     for (const KernelRow& row : problem.kernels) {
@@ -82,7 +82,7 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
 }
 
-/// A graph starts kernels alike in all of our own tables.
+/// All our own tables have the same graph launch time.
 void fit_own_launch(FitProblem& problem) {
   Seconds launch = problem.harnesses.at(std::string(own_tables[0].source)).launch[matmul];
   const auto spread = [&] {
@@ -95,7 +95,7 @@ void fit_own_launch(FitProblem& problem) {
   spread();
 }
 
-/// Tiles cost the same on chips whose cores multiply in the same way: families say with which others.
+/// Tiles cost the same on chips whose cores multiply in the same way; the family files list them.
 void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   hardware::MatmulCalibration shared = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -125,8 +125,8 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   spread();
 }
 
-/// Products of experts, by our own table of them: its harness is that of our other kernels but for what starts one. The
-/// kernels are alike on all GPUs.
+/// Grouped products over experts, from our own table. Its harness matches our other kernels except for the launch time.
+/// The kernels are the same on all GPUs.
 void fit_grouped(FitProblem& problem) {
   const std::string source = "h200-experts";
   Harness& h = problem.harnesses.at(source);
@@ -138,7 +138,7 @@ void fit_grouped(FitProblem& problem) {
     if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->grouped = grouped;
 }
 
-/// Calibrations that share a die: a family's and those of its chips.
+/// Calibrations that share a die: the family's and its chips'.
 std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
   std::vector<std::vector<std::string>> dies;
   for (const estimate::Family& family : problem.families) {
@@ -149,7 +149,7 @@ std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
   return dies;
 }
 
-/// Calibrations whose tiles cost the same: those that share a die, of families that are named together.
+/// Calibrations with the same tile costs: those that share a die, in families listed together.
 std::vector<std::vector<std::string>> shared_tiles(const FitProblem& problem) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const std::vector<std::string>& ids : shared_dies(problem)) {

@@ -43,7 +43,7 @@ std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow
   return found;
 }
 
-/// What one fit works on.
+/// The data of one fit.
 struct Problem {
   const hardware::Chip& chip;
   std::vector<KernelRow> kernels;
@@ -75,7 +75,7 @@ struct Problem {
 
 bool is_product(const KernelRow& row) { return row.kind == KernelKind::matmul; }
 
-/// Shares of the formats that have rows to be fitted to.
+/// Shares of the formats that have rows to fit.
 void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
   hardware::MatmulCalibration& m = *p.calibration.matmul;
   for (std::size_t format = 0; format < m.share.size(); ++format) {
@@ -97,7 +97,7 @@ void fit_cpu_products(Problem& p) {
   m.fill = 8;
   m.fork = 10_us;
   hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{2_us, Seconds(0), 0.1_us});
-  const auto parameters = [&] {  // from where they are now
+  const auto parameters = [&] {  // start from the current values
     std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
                                   fit(*m.fork, 0.05_us, 2000_us), fit(burst.launch, 0.01_us, 200_us),
                                   fit(burst.ramp, 0.001_us, 100_us)};
@@ -162,7 +162,7 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
     if (!p.has(kind)) continue;
     const bool forward = kind == KernelKind::attention_forward;
     PassRanges pass = forward ? ranges.forward : ranges.backward;
-    pass.share.high = ranges.forward.share.high;  // a new chip may do better than those known
+    pass.share.high = ranges.forward.share.high;  // a new chip may do better than the known ones
     std::vector<FitParameter> parameters;
     add_pass(forward ? kernel.forward : kernel.backward, pass, false, parameters);
     minimise(
@@ -175,10 +175,10 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
       [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
 }
 
-/// Streaming kernels are launched as products are.
+/// Streaming kernels have the same launch time as products.
 Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
-/// Copies show the stream rate; kernels without rows get the same.
+/// Copies determine the stream rate; kernels without rows get the same rate.
 void fit_streams(Problem& p) {
   hardware::PointwiseCalibration& s =
       p.calibration.pointwise.emplace(hardware::PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
@@ -203,7 +203,7 @@ void fit_ranks(Problem& p) {
     *curve = {1_us, Seconds(0), 0.8, 0.0, 1_us};
     std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
                                          fit(curve->chunk, 0.001_us, 1000_us)};
-    if (groups.size() > 1) {  // one number of ranks does not show how the time grows with it
+    if (groups.size() > 1) {  // a single rank count does not show how the time grows with ranks
       curve->member = 0.5_us;
       curve->pair = 0.2;
       parameters.push_back(fit(curve->member, 0.001_us, 2000_us));
@@ -241,7 +241,7 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   return cases;
 }
 
-/// Errors of the rows of a class: of fitted ones, and of all.
+/// Errors of a class of rows: the fitted ones, and all.
 struct Errors {
   std::vector<double> fitted, all;
 
@@ -249,7 +249,7 @@ struct Errors {
     all.push_back(std::abs(std::log(predicted_over_measured)));
     if (was_fitted) fitted.push_back(all.back());
   }
-  /// With few rows, a quantile says nothing: the largest error, with the same margin.
+  /// With few rows a quantile is meaningless: use the largest error, with the same margin.
   double spread() const {
     if (const double many = spread_of(fitted); many > 0.0 || all.empty()) return many;
     return std::expm1(unseen_margin * *std::max_element(all.begin(), all.end()));

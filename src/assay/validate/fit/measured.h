@@ -1,4 +1,4 @@
-// Fits one chip's calibration to a table that `assay measure` made of it.
+// Fits one chip's calibration to a table written by `assay measure`.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,12 +23,12 @@ struct MeasuredFit {
   std::vector<UnansweredCase> unanswered;  ///< measured, but without a model
 };
 
-/// Half of the rows are fitted, by the hash of their shape. `start` is where a GPU's numbers begin (its own or its
+/// Half of the rows are fitted, chosen by the hash of their shape. `start` has a GPU's start values (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
                          const AttentionRanges& attention, const hardware::CalibrationSource& source);
 
-/// The same rows against an existing calibration; none counts as fitted.
+/// Compares the same rows with an existing calibration; no row counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
                                            const hardware::Calibration& calibration);
 

@@ -175,7 +175,7 @@ void read_serving_file(estimate::TableReader& reader, ServingRanges& out) {
   });
 }
 
-/// A file of catalogue/fits, whose tables `read` reads.
+/// A file of catalogue/fits; `read` reads its tables.
 template <class Ranges>
 Result<Ranges> ranges_of(const hardware::Catalogue& catalogue, const std::string& path,
                          void (*read)(estimate::TableReader&, Ranges&)) {

@@ -1,5 +1,5 @@
-// Where fitted numbers start and the bounds that they stay within: files of catalogue/fits. What differs between
-// families of chips is in catalogue/families.
+// Start values and bounds of fitted numbers: files of catalogue/fits. Values that differ between chip families are in
+// catalogue/families.
 #pragma once
 #include <array>
 #include <string>
@@ -22,11 +22,11 @@ struct PassRanges {
   hardware::AttentionPass start() const { return {share.start, wide.start, softmax.start, passes.start}; }
 };
 struct AttentionRanges {
-  FitRange<double> table_share;  ///< of tables that time more than the kernel
+  FitRange<double> table_share;  ///< for tables that time more than the kernel
   PassRanges forward, backward;
   FitRange<double> decode_share, crowded, decode_wide;
   FitRange<Seconds> item;
-  /// Where the numbers of a kernel start.
+  /// Start values of a kernel's numbers.
   hardware::AttentionKernelCalibration start() const {
     return {forward.start(), backward.start(), {decode_share.start, crowded.start, decode_wide.start, item.start}};
   }
@@ -51,13 +51,13 @@ struct QuantiseRanges {
   FitRange<Seconds> fixed, fixed_fp4, element;
   FitRange<double> passes;
 };
-/// What belongs to the way of measuring.
+/// Numbers of the harness.
 struct HarnessRanges {
   FitRange<Seconds> product_launch, kernel_launch, collective_launch, gap, burst_gap, ramp;
   FitRange<Bytes> dirty;
   FitRange<double> evicts, attention_passes;
 };
-/// Where the times of one table start.
+/// Start times of one table.
 struct HarnessStart {
   std::string name;
   Seconds launch, gap, ramp;
@@ -77,7 +77,7 @@ struct KernelRanges {
 };
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 
-/// catalogue/fits/training.toml. `xla`: of programs that are compiled as a whole.
+/// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
 struct TrainingRanges {
   FitRange<double> expert_product, expert_product_xla, fused_expert_product;
   FitRange<double> plain_attention, first_flash, unaligned;
@@ -103,7 +103,7 @@ struct ServingRanges {
 };
 Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
 
-/// A number within the bounds of its range, from where it is now.
+/// A number within the bounds of its range, starting from its current value.
 template <class Q>
 FitParameter fit(Q& number, const FitRange<Q>& range) {
   return fit(number, range.low, range.high);

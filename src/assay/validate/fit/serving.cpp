@@ -15,9 +15,9 @@
 namespace assay::validate {
 namespace {
 
-/// Rows of a group say much the same: at most this many are taken, evenly over the table.
+/// The rows of a group are similar: at most this many are used, spread evenly over the table.
 constexpr std::size_t serving_rows_of_group = 12;
-/// Errors are capped: rows that are far off are wrong in some other way.
+/// Errors are capped: rows that are far off are wrong for some other reason.
 constexpr double most_serving_misfit = 0.5;
 
 std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
@@ -65,7 +65,7 @@ std::array<Q, n> starts_of(const std::array<FitRange<Q>, n>& ranges) {
   return out;
 }
 
-/// Where the fit starts: what is counted in software or measured by itself stays there.
+/// Start values; numbers counted in software or measured separately stay there.
 estimate::ServingCalibration start_values(const ServingRanges& ranges, const estimate::Families& families) {
   estimate::ServingCalibration s(families);
   s.kernels = ranges.kernels;
@@ -93,7 +93,7 @@ estimate::ServingCalibration start_values(const ServingRanges& ranges, const est
   return s;
 }
 
-/// A weak pull to where the fit starts, for what the rows do not tell: a factor of 1.5 is worth 0.03 % of error.
+/// A weak pull to the start values, for numbers that the rows do not determine: a factor of 1.5 costs 0.03 % of error.
 class WeakPull {
  public:
   void add(double now, double start) {
@@ -101,7 +101,7 @@ class WeakPull {
     sum_ += 0.0003 * off * off;
   }
   void add(Seconds now, Seconds start) {
-    if (start > Seconds(0)) add(now.value(), start.value());  // else it is not fitted
+    if (start > Seconds(0)) add(now.value(), start.value());  // otherwise it is not fitted
   }
   template <class Numbers>
   void add_all(const Numbers& now, const Numbers& start) {
@@ -152,7 +152,7 @@ std::vector<FitParameters> software_blocks(const ServingRanges& r, estimate::Ser
   return blocks;
 }
 
-/// Attention on vector units, with the decode kernels of the families whose rows show it.
+/// Attention on vector units, together with the decode kernels of the families whose rows show it.
 FitParameters vector_block(const ServingRanges& ranges, estimate::ServingCalibration& s) {
   FitParameters block{fit(s.vector, ranges.vector)};
   for (std::size_t f = 0; f < s.families.size(); ++f)
@@ -187,7 +187,7 @@ void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ran
           40 + 30 * static_cast<int>(block.size()));
 }
 
-/// The rows that a fit sees: those whose sequences fit, since engines differ in what they do with the others.
+/// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently.
 Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, const ServingRanges& ranges,
                                               InferencePredictor& predict) {
   ASSAY_TRY(all, all_rows(input));

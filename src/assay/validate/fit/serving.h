@@ -1,4 +1,4 @@
-// The fit of what whole prefill and decode steps cost beyond their kernels: `assay validate --fit`.
+// The fit of the cost of whole prefill and decode steps beyond their kernels: `assay validate --fit`.
 #pragma once
 #include <optional>
 #include <span>
@@ -13,7 +13,7 @@ namespace assay::validate {
 /// Mean of |log(predicted / measured)|; groups have equal weight.
 double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
 
-/// The text of steps/serving.toml by the fold that it was fitted without, see FoldFits.
+/// The text of steps/serving.toml by the fold left out of the fit, see FoldFits.
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data);
 

@@ -1,4 +1,4 @@
-// The fit of the numbers of memory in catalogue/steps/training.toml.
+// The fit of the memory numbers in catalogue/steps/training.toml.
 #include "assay/validate/fit/steps.h"
 
 namespace assay::validate {
@@ -11,7 +11,7 @@ void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges&
   s.reserved.fill(ranges.reserved.start);
   s.context.fill(ranges.context.start);
   s.context[xla] = Bytes(0);
-  // All GPUs have one allocator and one driver; XLA lays out memory ahead, and no table tells what its runtime takes.
+  // All GPUs share one allocator and one driver; XLA plans memory ahead, and no table shows what its runtime uses.
   const FitParameter allocator{ranges.reserved.start, ranges.reserved.low, ranges.reserved.high, [&](double x) {
                                  for (std::size_t w = 0; w < xla; ++w) s.reserved[w] = x;
                                }};

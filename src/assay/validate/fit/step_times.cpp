@@ -1,4 +1,4 @@
-// The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows that it touches.
+// The fit of the times in catalogue/steps/training.toml: blocks of numbers in turn, each to the rows it affects.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@ Ways ways_from(const FitRange<double>& launched, const FitRange<double>& whole) 
   return {launched.start, launched.start, launched.start, whole.start};
 }
 
-/// Numbers by family at their starts, for families whose steps were measured.
+/// Start values by family, for families with measured steps.
 void start_families(estimate::StepCalibration& s) {
   s.measured.assign(s.families.size(), 0);
   s.product = s.attention = s.stream = s.tensor_overlapped = std::vector<double>(s.families.size(), 1.0);
@@ -30,7 +30,7 @@ void start_families(estimate::StepCalibration& s) {
   }
 }
 
-/// Where the fit of times starts; numbers of memory stay as they are.
+/// Start values of the times; memory numbers keep their values.
 void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   start_families(s);
   s.pointwise = ways_from(ranges.pointwise, ranges.pointwise_xla);
@@ -55,11 +55,11 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   s.fixed = ranges.fixed.start;
 }
 
-/// A number that is fitted, and a pull to its start for what the rows do not tell.
+/// A fitted number, with a pull towards its start value for when the rows do not determine it.
 struct Tuned {
   FitParameter parameter;
   std::function<double()> value;
-  double stiffness = 0.00002;  ///< what a factor of 1.5 is worth in error
+  double stiffness = 0.00002;  ///< error cost of a factor of 1.5
 
   double strangeness() const {
     const double off = std::log(value() / parameter.start) / std::log(1.5);
@@ -75,7 +75,7 @@ Tuned tuned(Seconds& number, const FitRange<Seconds>& range) {
   return {fit(number, range), [&number] { return number.value(); }};
 }
 
-/// One number for all software that launches kernels: those for experts are the same.
+/// One number for all software that launches kernels, since the expert kernels are the same.
 Tuned of_launched(Ways& numbers, const FitRange<double>& range) {
   double& first = numbers[fused];
   return {
@@ -90,7 +90,7 @@ struct FitBlock {
 
 using Touches = std::function<bool(const TrainingRow&)>;
 
-/// Rows of the families at these places.
+/// Rows of the families at these indices.
 Touches rows_of(TrainingPredictor& predict, std::vector<std::size_t> families) {
   return [&predict, families = std::move(families)](const TrainingRow& row) {
     const estimate::Family* family = predict.family(row);
@@ -107,7 +107,7 @@ Touches rows_run(std::size_t way) {
   };
 }
 
-/// Kernels of each family that was measured.
+/// Kernels of each measured family.
 void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std::vector<FitBlock>& blocks) {
   estimate::StepCalibration& s = predict.steps;
   for (std::size_t f = 0; f < s.families.size(); ++f) {
@@ -121,7 +121,7 @@ void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std:
   }
 }
 
-/// Tensor-parallel collectives that software overlaps: one number for families that are fitted together.
+/// Tensor-parallel collectives that the software overlaps: one number for families that are fitted together.
 void add_tensor_overlaps(TrainingPredictor& predict, std::vector<FitBlock>& blocks) {
   estimate::StepCalibration& s = predict.steps;
   for (std::size_t f = 0; f < s.families.size(); ++f) {
@@ -202,8 +202,8 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   return blocks;
 }
 
-/// Starts from the best of a few values over the whole range, one number after the other: the simplex does not find the
-/// way where a number has no effect yet (a floor that nothing touches).
+/// Starts from the best of a few values over the whole range, one number at a time: the simplex cannot find its way
+/// while a number has no effect (a floor that never applies).
 void scan(const std::vector<Tuned>& numbers, std::vector<FitParameter>& parameters,
           const std::function<double()>& objective) {
   constexpr int steps = 6;

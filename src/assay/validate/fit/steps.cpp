@@ -1,4 +1,4 @@
-// The fit of catalogue/steps/training.toml to measured steps: which rows it sees, and the file that it writes.
+// The fit of catalogue/steps/training.toml to measured steps: which rows it uses, and the file it writes.
 #include "assay/validate/fit/steps.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t training_rows_of_group = 10;
 
-/// At most so many rows of each group, evenly over the table.
+/// At most this many rows of each group, spread evenly over the table.
 std::vector<TrainingRow> thinned(const std::map<std::string, std::vector<const TrainingRow*>>& groups) {
   std::vector<TrainingRow> out;
   for (const auto& [group, members] : groups) {

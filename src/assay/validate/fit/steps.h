@@ -1,5 +1,5 @@
-// The fit of what whole steps cost beyond their kernels: `assay validate training --fit`. Kernels and collectives are
-// those of the catalogue's calibrations.
+// The fit of the cost of whole steps beyond their kernels: `assay validate training --fit`. Kernels and collectives use
+// the catalogue's calibrations.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace assay::validate {
 
-/// |log(predicted / measured)| of a row's time. It is capped: rows that are far off are wrong in some other way.
+/// |log(predicted / measured)| of a row's time. It is capped: rows that are far off are wrong for some other reason.
 double misfit(const training::TrainingCost& cost, const TrainingRow& row);
 
-/// The mean of groups, each the mean of its rows.
+/// The mean over groups of each group's mean.
 class GroupMean {
  public:
   void add(const std::string& group, double value) {
@@ -33,22 +33,22 @@ class GroupMean {
   std::map<std::string, std::pair<double, double>> groups_;
 };
 
-/// All rows of steps that the fit sees: our own, published and third-party ones.
+/// All step rows used by the fit: our own, published and third-party ones.
 Result<std::vector<TrainingRow>> step_rows(const FitInput& input);
-/// Those that times are fitted to: a sample of each group, whose rows say much the same.
+/// The rows that times are fitted to: a sample of each group, because its rows are similar.
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all);
-/// Those that memory is fitted to.
+/// The rows that memory is fitted to.
 std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all);
 
 /// Mean of |log(predicted / measured)| of times and of peaks; groups have equal weight.
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
-/// Fits the numbers of predict.steps, from where the ranges start.
+/// Fits the numbers of predict.steps, starting from the ranges' start values.
 void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
 void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
 
-/// The text of steps/training.toml by the fold that it was fitted without, see FoldFits.
+/// The text of steps/training.toml by the fold left out of the fit, see FoldFits.
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data);
 

@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
     {"all_reduce", network::CollectiveKind::all_reduce},
     {"alltoall", network::CollectiveKind::all_to_all}};
 
-/// "NVLink4 + 32x100G EFA": the interfaces of a node, one way.
+/// "NVLink4 + 32x100G EFA": one-way bandwidth of a node's interfaces.
 std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
   const std::size_t plus = interconnect.find("+ ");
   if (plus == std::string_view::npos) return std::nullopt;
@@ -59,7 +59,7 @@ class CollectiveTableRow {
     if (text("algorithm").starts_with("Ring")) out.algorithm = estimate::CollectiveAlgorithm::ring;
     if (auto why = read_links(out)) return why;
     const double n = number("n_ranks");
-    // The tables count one device's buffer in an exchange.
+    // The tables give one device's buffer for an exchange.
     out.bytes = Bytes(number("bytes") * (out.kind == network::CollectiveKind::all_to_all ? n : 1.0));
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
     out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), network::name(out.kind), text("n_ranks"),
@@ -87,7 +87,7 @@ class CollectiveTableRow {
     const auto egress = hardware::scale_up_egress(*chip);
     if (!egress) return "the chip has no links of its own";
     const double ranks = number("n_ranks"), nodes = std::max(1.0, number("nodes", 1));
-    // Trays of one NVLink domain are one node to a collective.
+    // A collective treats the trays of one NVLink domain as one node.
     const bool one_domain =
         chip->network.scale_up->domain && ranks <= static_cast<double>(chip->network.scale_up->domain->value);
     out.across = nodes > 1.0 && !(one_domain && interconnect.find("same domain") != std::string_view::npos);

@@ -21,7 +21,7 @@ struct CollectiveRow {
   Bytes bytes;          ///< of the array, as collective_cost counts them
   Seconds measured;
   std::size_t fold = held_out;
-  bool fitted = false;  ///< the current fit sees it
+  bool fitted = false;  ///< used by the current fit
 };
 
 struct CollectiveRows {

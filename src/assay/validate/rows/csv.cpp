@@ -11,7 +11,7 @@
 namespace assay::validate {
 namespace {
 
-/// One record from `at` on, which moves behind its end of line. Quotes group; two of them in a row are one.
+/// Reads one record from `at` on and moves `at` past its end of line. Quotes group; a doubled quote is one quote.
 std::vector<std::string> read_record(std::string_view text, std::size_t& at, int& line) {
   std::vector<std::string> fields(1);
   bool quoted = false;

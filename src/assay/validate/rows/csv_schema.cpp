@@ -21,7 +21,7 @@ bool is_one_of(std::string_view text, std::string_view words) {
 }
 
 bool is_number(std::string_view text, Field::Kind kind) {
-  constexpr double most = 9e15;  // a double holds every whole number up to there
+  constexpr double most = 9e15;  // a double holds every whole number up to this
   const auto value = parse_number(text);
   if (!value || *value > most) return false;
   if (kind == Field::Kind::amount) return *value > 0.0;

@@ -1,4 +1,4 @@
-// What columns of tables may hold. A field that cannot be read makes its row unanswered; nothing is guessed.
+// What columns of tables may contain. A field that cannot be read makes its row unanswered; nothing is guessed.
 #pragma once
 #include <optional>
 #include <span>
@@ -9,16 +9,16 @@
 
 namespace assay::validate {
 
-/// Why a row cannot be predicted; nothing where it can.
+/// Why a row cannot be predicted; empty if it can.
 using Why = std::optional<std::string>;
 
-/// A column and what its fields may hold: a number, or one of a few words.
+/// A column and its valid fields: a number, or one of a few words.
 struct Field {
   enum class Kind {
     count,   ///< a whole number from 1 up
-    whole,   ///< or 0
+    whole,   ///< the same, or 0
     amount,  ///< any number above 0
-    level,   ///< or 0
+    level,   ///< the same, or 0
     words
   };
   std::string_view column;

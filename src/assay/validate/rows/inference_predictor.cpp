@@ -1,4 +1,4 @@
-// What `assay serve` predicts for a measured row.
+// The prediction of `assay serve` for a measured row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace {
 
 /// Share of the memory for weights and caches: the default of vLLM and TensorRT-LLM.
 constexpr double memory_used = 0.9;
-/// Most sequences of a server: the default of TensorRT-LLM.
+/// Maximum sequences of a server: the default of TensorRT-LLM.
 constexpr double largest_batch = 2048;
-/// Most prompt tokens of one step: the default of vLLM, SGLang and TensorRT-LLM.
+/// Maximum prompt tokens of one step: the default of vLLM, SGLang and TensorRT-LLM.
 constexpr double largest_step = 8192;
-/// Below this share of the lower bound, the row cannot be right.
+/// A row below this share of the lower bound cannot be right.
 constexpr double faster_than_possible = 0.98;
 
-/// Sequences over all replicas whose caches fit in memory with the weights.
+/// Sequences over all replicas whose caches fit in memory next to the weights.
 double fitting_batch(const serving::ServingProfile& profile, Bytes capacity) {
   const double left = memory_used * capacity.value() - profile.weight_bytes;
   const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
@@ -114,14 +114,14 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
     case InferenceFigure::step:
       return Seconds(step(row.batch));
     case InferenceFigure::static_token: {
-      // Sequences that do not fit wait for others to end.
+      // Sequences that do not fit wait for others to finish.
       const double together = row.cache > 0 ? row.batch : std::min(row.batch, ready->fitting);
       return Seconds((prefill(row.batch) + row.batch / together * (output - 1.0) * step(together)) / output);
     }
     case InferenceFigure::loaded_token: {
-      // While a sequence yields its tokens, the prompts of all others of its replica come in: those that came during a
-      // step together, as far as the server takes that many tokens. Such a step yields tokens, too, so that what a
-      // step costs with a single token (reading weights, starting kernels) is paid once.
+      // While a sequence generates its tokens, the prompts of all other sequences of its replica arrive. Prompts that
+      // arrive during one step are batched, up to the server's token limit. Such a step also generates tokens, so the
+      // cost of a step with a single token (reading weights, launching kernels) is paid once.
       const double arriving = std::max(0.0, row.batch / data - 1.0) / output;
       const double together =
           std::max(1.0, std::min(arriving, std::floor(largest_step / static_cast<double>(row.prompt))));

@@ -35,7 +35,7 @@ std::string describe(const InferenceRow& row) {
                      estimate::fusion_names[static_cast<std::size_t>(row.software.fusion)]);
 }
 
-/// The first column that is stated and not understood.
+/// The first column that is stated but not understood.
 Why unread_inference(const TableLine& in) {
   using enum Field::Kind;
   static constexpr Field fields[] = {
@@ -61,7 +61,7 @@ Why unread_inference(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-/// A format as the tables write it: weights, what products are made in, cache.
+/// A format as the tables write it: weights, compute format, cache.
 Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& row) {
   const std::string_view weights = in.text("weight_precision"), cache = in.text("kv_precision"),
                          engine = in.text("engine");
@@ -76,7 +76,7 @@ Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& 
   } else if (contains(weights, "fp4")) {
     f.weights = Dtype::fp4;
     f.outer = Dtype::bf16;
-    f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // else weights are widened inside of the product
+    f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // otherwise weights are converted inside the product
     if (tensorrt) f.kv_cache = Dtype::fp8;
   } else if (contains(weights, "int8")) {
     f.weights = Dtype::int8;  // weights only
@@ -87,7 +87,7 @@ Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& 
   return std::nullopt;
 }
 
-/// What the name of an engine says of how it works.
+/// What the engine's name implies about how it works.
 Why read_software(const TableLine& in, InferenceRow& row) {
   const std::string_view engine = in.text("engine");
   if (engine == "llama.cpp" || engine == "sambaflow" || engine == "Megatron" || contains(engine, "Neuron"))
@@ -97,13 +97,13 @@ Why read_software(const TableLine& in, InferenceRow& row) {
   const double year = in.number("year", 2025);
   const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
   const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
-  // vLLM and SGLang work a step ahead of the chips since the versions of 2025.
+  // vLLM and SGLang schedule a step ahead of the chips since their 2025 versions.
   s.scheduler =
       python ? (year < 2025 || contains(engine, "Deepspeed") ? estimate::Scheduler::python : estimate::Scheduler::ahead)
       : loops ? estimate::Scheduler::loop
               : estimate::Scheduler::native;
-  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host is slow for each token
-  // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others for groups of eight heads alone.
+  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host is slow for every token
+  // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others only for groups of eight heads.
   const model::Layer& layer = row.model.decoder.kinds.front();
   const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
   const bool old = contains(engine, "TensorRT") && (version.starts_with("0.") || version < "2024-06") && year < 2025;
@@ -133,16 +133,16 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   s.tensor = in.count("tp", 1);
   s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
   s.data = std::max<std::int64_t>(1, in.count("dp_attention", 1));
-  // Batches are those of one data-parallel group of attention: where that is not stated, a tensor group whose devices
-  // have a batch each tells.
+  // The batch is per data-parallel attention group. If that group is not stated, attention is data-parallel when each
+  // device of the tensor group has its own batch.
   const double batch = in.number("batch"), all = in.number("concurrency");
   if (in.text("dp_attention").empty() && s.tensor > 1 && batch > 0.0 && all == batch * static_cast<double>(s.tensor))
     s.data = s.tensor;
-  // Attention may be data-parallel inside of what is called the tensor group.
+  // Attention may be data-parallel within the stated tensor group.
   const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
   if (inside) s.tensor /= s.data;
   if (s.tensor * s.pipeline * s.data != chips) return "tp x pp x dp must equal the number of chips";
-  // Experts lie on all devices of the group, whole or, where fewer hold different ones, in slices.
+  // All devices of the group hold experts: whole ones, or slices if fewer devices hold different experts.
   const std::int64_t experts = in.count("ep", 1);
   if (estimate::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
   if (estimate::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
@@ -159,7 +159,7 @@ void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Secon
   out.rows.push_back(std::move(row));
 }
 
-/// The figures of a row, each as a row of its own.
+/// The figures of a row, one row each.
 Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out) {
   const double first = in.number("ttft_ms"), next = in.number("tpot_ms"), whole = in.number("e2e_latency_ms"),
                rate = in.number("output_tokens_per_s");
@@ -198,7 +198,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
       why = "the row contradicts itself: throughput does not follow from latency";
     const std::optional<std::string> chip = chips.find(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
-    // GPT-2's vocabulary as it is padded for tensor parallelism.
+    // GPT-2's vocabulary, padded for tensor parallelism.
     if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
     if (!why) why = read_software(in, row);
     if (!why) why = read_strategy(in, row);
@@ -212,7 +212,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
       row.strategy.pipeline = 1;
       row.cluster = fmt::format("{}:1", *chip);
     }
-    // Short prompts and outputs of 200 tokens are what a decode benchmark without lengths runs.
+    // A decode benchmark without stated lengths runs short prompts and outputs of 200 tokens.
     const bool decode_only = in.text("phase") == "decode";
     row.prompt = in.count("input_len", decode_only ? 16 : 0);
     row.output = in.count("output_len", decode_only ? 200 : 0);
@@ -228,7 +228,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
 
 namespace {
 
-/// Whether the numbers of a row of our tables can be read; says so if not.
+/// Whether the numbers of a row of our tables can be read; reports it if not.
 bool readable(const TableLine& in, InferenceRows& out) {
   using enum Field::Kind;
   static constexpr Field fields[] = {{"batch", count}, {"context", count}, {"step_s", amount}};
@@ -239,7 +239,7 @@ bool readable(const TableLine& in, InferenceRows& out) {
   return !why;
 }
 
-/// What the columns of both our tables say; `kind` names the one that tells a row's kind.
+/// Reads the columns that both our tables share; `kind` names the column with a row's kind.
 Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const hardware::Catalogue& catalogue) {
   InferenceRow row;
   ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));

@@ -13,13 +13,13 @@
 
 namespace assay::validate {
 
-/// What a row measured. Times are those of one step or of one output token of a sequence.
+/// What a row measured. Times are per step or per output token of a sequence.
 enum class InferenceFigure : std::uint8_t {
   first_token,   ///< a batch of prompts on an idle server
   step,          ///< one decode step of a batch at a context
   static_token,  ///< a batch from its prompts to its last token, per output token
   loaded_token,  ///< between two tokens of a sequence under continuous batching
-  server_token   ///< of the whole server at the largest load: the inverse of its throughput
+  server_token   ///< over the whole server at the largest load: the inverse of its throughput
 };
 
 struct InferenceRow {
@@ -36,7 +36,7 @@ struct InferenceRow {
   std::int64_t cache = 0;  ///< tokens of a static cache, which is read whole; 0: the cache grows
   Seconds measured;
   std::size_t fold = held_out;
-  bool typical = true;  ///< false: approximate, left out of fits
+  bool typical = true;  ///< false: approximate, excluded from fits
 };
 
 struct InferenceRows {
@@ -49,20 +49,20 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
 /// Tables of published and third-party figures; a row may yield a time to the first token and a time per output token.
 Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-/// Predicts rows. What does not depend on software effects is cached per row, so that fits are cheap.
+/// Predicts rows. Results that do not depend on software effects are cached per row, so that fits are cheap.
 class InferencePredictor {
  public:
   static Result<InferencePredictor> make(const hardware::Catalogue& catalogue);
   Result<Seconds> operator()(const InferenceRow& row);
 
-  /// Where a row ran.
+  /// The cluster on which a row ran.
   Result<const hardware::Cluster*> cluster(const InferenceRow& row);
   /// Whether the caches of the whole batch fit.
   bool fits(const InferenceRow& row);
   /// The spread of the row's class; 0: none.
   double spread(const InferenceRow& row);
 
-  estimate::ServingCalibration steps;  ///< those of the catalogue; a fit changes them
+  estimate::ServingCalibration steps;  ///< the catalogue's; a fit changes them
 
  private:
   explicit InferencePredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}

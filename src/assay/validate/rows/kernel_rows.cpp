@@ -47,9 +47,9 @@ constexpr DtypeName dtype_names[] = {{"bf16", Dtype::bf16, 2},
                                      {"bfloat16", Dtype::bf16, 2},
                                      {"fp16", Dtype::bf16, 2},
                                      {"fp8", Dtype::fp8, 1},
-                                     {"nvfp4", Dtype::fp4, 0.5625}};  // with a scale of 8 bits for 16 elements
+                                     {"nvfp4", Dtype::fp4, 0.5625}};  // with an 8-bit scale per 16 elements
 
-/// One row of the third-party table, or why it cannot be asked for.
+/// One row of the third-party table, or why it cannot be predicted.
 class KernelTableRow {
  public:
   KernelTableRow(const CsvTable& table, std::size_t row, KnownChips& chips) : table_(table), row_(row), chips_(chips) {}
@@ -119,7 +119,7 @@ class KernelTableRow {
     // An accumulating gradient reads and writes fp32.
     const bool accumulates = text("notes").find("accumulate=True") != std::string_view::npos;
     out.matmul.bytes = matmul_bytes(out.matmul, element_, accumulates ? 8.0 : 2.0);
-    // Tables of GPUs have many N x K; those of chips that run whole programs one or two, and vary M.
+    // GPU tables have many N x K. Tables of chips that run whole programs have one or two, and vary M.
     out.shape = fmt::format("{}x{}", text("n"), text("k"));
     if (chips_.compiled_whole(out.chip)) out.shape = fmt::format("{}x{}", text("m"), out.shape);
     return std::nullopt;
@@ -144,7 +144,7 @@ class KernelTableRow {
       out.work.shape.window = static_cast<std::int64_t>(window);
       out.shape += fmt::format(" w{}", window);
     }
-    if (out.source == "simumax") {  // rates only, and these count all scores, masked ones too
+    if (out.source == "simumax") {  // rates only, and they count all scores, including masked ones
       const double products = out.kind == KernelKind::attention_backward ? 2.5 : 1.0;
       const double flops = 4.0 * out.work.heads * queries * keys * out.work.head_dim * products;
       out.measured = Flops(flops) / (number("tflops") * 1_TFLOP_per_s);
@@ -166,7 +166,7 @@ class KernelTableRow {
     return std::nullopt;
   }
 
-  /// `tensors` are read and written, of m x n elements each.
+  /// Reads and writes `tensors` of m x n elements each.
   Why read_stream(KernelRow& out, KernelKind kind, double tensors) {
     out.kind = kind;
     const double m = number("m"), n = number("n");
@@ -191,7 +191,7 @@ bool is_own(std::string_view source) {
 
 namespace {
 
-/// An operation of our tables: how many sizes it has, a, b and so on.
+/// An operation of our tables: how many sizes (a, b and so on) it has.
 struct MeasuredOp {
   std::string_view name;
   std::size_t sizes;
@@ -269,7 +269,7 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
       row.group = fmt::format("{} {}{}", op == "gemm" ? "matmul" : "batched matmul", table.text(i, "dtype"),
                               row.sustained ? ", sustained" : "");
     } else if (op == "grouped_gemm" || op == "grouped_wgrad") {
-      // Experts without rows are no part of it; the others have more each.
+      // Experts without rows do no work; the others get more rows each.
       const bool gradient = op == "grouped_wgrad";
       const double rows_of_all = gradient ? c : a, touched = d * lower::touched_share(rows_of_all, 1.0, d);
       row.matmul = gradient ? estimate::MatmulShape{touched, a, b, c / touched, {}, true}

@@ -18,7 +18,7 @@
 namespace assay::validate {
 
 struct KernelRow {
-  std::string id, group, shape;  ///< shape: what its fold is hashed from
+  std::string id, group, shape;  ///< shape: hashed to choose the fold
   std::string source, chip;      ///< names of the harness and of the chip in the catalogue
   KernelKind kind = KernelKind::matmul;
   Dtype compute = Dtype::bf16;
@@ -28,39 +28,39 @@ struct KernelRow {
   double items = 0;  ///< decode: sequences x key-value heads
   Bytes bytes;       ///< of a stream
   Seconds measured;
-  bool sustained = false;  ///< one of many in a row: the sustained regime, not the harness's
+  bool sustained = false;  ///< one of many back to back: the sustained regime, not the harness's
   std::size_t fold = held_out;
-  bool fitted = false;  ///< the current fit sees it
+  bool fitted = false;  ///< used by the current fit
 };
 
 struct KernelRows {
   std::vector<KernelRow> rows;
   std::vector<UnansweredCase> unanswered;
 };
-/// Tables that we measured on one H200: their harness, which is also the name of their set, and their file.
+/// Tables we measured on one H200: their harness, which is also the name of their set, and their file.
 struct OwnTable {
   std::string_view source, file;
-  bool fitted = true;  ///< takes part in fits; else its rows are held out
+  bool fitted = true;  ///< used in fits; otherwise its rows are held out
 };
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},
                                           {"h200-measure", "validation/h200_measure.csv", false},
                                           {"h200-experts", "validation/h200_experts.csv"},
                                           {"h200-products", "validation/h200_products.csv"}};
-/// The source is one of these tables.
+/// Whether the source is one of these tables.
 bool is_own(std::string_view source);
-/// Why a row of a table in the form that `assay measure` writes cannot be read; nothing where it can.
+/// Why a row of a table written by `assay measure` cannot be read; empty if it can.
 Why unread_measurement(const CsvTable& table, std::size_t row);
-/// A table in the form that `assay measure` writes, of kernels on `chip`.
+/// A table in the format of `assay measure`, with kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
 /// The third-party table of kernels.
 Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-/// Nothing where the calibration lacks the section or the chip the format.
+/// Empty if the calibration lacks the section or the chip lacks the format.
 std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
                                const hardware::Calibration& calibration, const Harness& harness);
 
-/// The class of a kind among the spreads of a calibration.
+/// The spread class of a kernel kind.
 double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind);
 
 }  // namespace assay::validate

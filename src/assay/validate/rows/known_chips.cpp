@@ -8,7 +8,7 @@
 namespace assay::validate {
 namespace {
 
-/// Letters and digits of a name, and whether a word of it ends before each of them.
+/// The letters and digits of a name, and whether a word ends before each of them.
 struct Letters {
   std::string text;
   std::vector<char> ends;
@@ -26,7 +26,7 @@ struct Letters {
     }
     ends.push_back(1);
   }
-  /// All words of `other`, and no part of another one but for the unit of a size: "a100-sxm-80", "A100-SXM-80GB".
+  /// Starts with the whole words of `other`; only the unit of a size may follow directly: "A100-SXM-80GB".
   bool begins_with(const Letters& other) const {
     if (!text.starts_with(other.text)) return false;
     const std::size_t n = other.text.size();

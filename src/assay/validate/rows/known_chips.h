@@ -1,4 +1,4 @@
-// Hardware as tables of measurements name it: catalogue/validation/accelerators.toml and the ids of chips.
+// Hardware names in tables of measurements: catalogue/validation/accelerators.toml and chip ids.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,42 +14,42 @@
 
 namespace assay::validate {
 
-/// An accelerator that does not have the catalogue's name, or differs from the catalogue's chip.
+/// An accelerator whose name or properties differ from the catalogue's chip.
 struct NamedAccelerator {
   std::string name, chip;
   std::optional<Watts> power;  ///< limit of each chip
   std::vector<hardware::Override> changes;
 };
-/// A network that is not the one of the catalogue's chip.
+/// A network that differs from the catalogue chip's.
 struct NamedNetwork {
-  std::string text;          ///< part of what a row says of its network
+  std::string text;          ///< part of the row's description of its network
   BytesPerSecond bandwidth;  ///< of one chip's share of the interfaces; 0: not stated
   bool omni_path = false;
 };
-/// The slice of a torus that sweeps of collectives ran on.
+/// The torus slice on which sweeps of collectives ran.
 struct MeasuredSlice {
   std::string chip, cluster, axis;
 };
 
-/// Chips by the names that tables give them; each is read once.
+/// Chips by the names used in tables; each is read once.
 class KnownChips {
  public:
   static Result<KnownChips> make(const hardware::Catalogue& catalogue);
 
-  /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72. Nothing where there is none.
+  /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72. Empty if there is none.
   std::optional<std::string> find(std::string_view accelerator) const;
-  /// How an accelerator differs from its chip; nullptr where it does not.
+  /// How an accelerator differs from its chip; nullptr if it does not.
   const NamedAccelerator* named(std::string_view accelerator) const;
-  /// What a row says of its network, where that is not the one of the catalogue's chip.
+  /// The network named by a row, if it differs from the catalogue chip's.
   NamedNetwork network(std::string_view text) const;
-  /// Nullptr where the chip's sweeps ran on none.
+  /// Nullptr if the chip's sweeps did not run on a torus slice.
   const MeasuredSlice* slice(std::string_view chip) const;
   /// Whether sweeps of collectives ran over the chip's own links.
   bool has_sweeps(std::string_view chip) const;
 
-  /// Nullptr where the catalogue has no such chip, or its file has a fault.
+  /// Nullptr if the catalogue has no such chip, or its file has a fault.
   const hardware::Chip* chip(const std::string& id);
-  /// Whether a step is one program of a compiler on this chip.
+  /// Whether a compiler turns a whole step into one program on this chip.
   bool compiled_whole(const std::string& id);
 
  private:

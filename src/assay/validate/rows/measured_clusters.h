@@ -1,4 +1,4 @@
-// Where measured steps ran: clusters with the calibrations of their chips, each read once.
+// The clusters that measured steps ran on, with the calibrations of their chips, each read once.
 #pragma once
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@ struct Place {
 class Places {
  public:
   explicit Places(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
-  /// `network`: what a chip has between nodes, where that is less than the cluster's; 0: the cluster's.
+  /// `network`: a chip's bandwidth between nodes if it is less than the cluster's; 0: the cluster's.
   Result<const Place*> find(const std::string& cluster, const std::vector<hardware::Override>& changes,
                             std::string_view where, BytesPerSecond network = {});
 

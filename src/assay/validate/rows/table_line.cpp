@@ -27,7 +27,7 @@ const model::Transformer* KnownModels::find(std::string_view name) {
 
 namespace {
 
-/// How a model groups its experts is taken from another of as many.
+/// Copies the expert grouping from a model with the same number of experts.
 void take_groups(const model::Transformer& from, model::Transformer& to) {
   for (const model::Layer& known : from.decoder.kinds) {
     if (!known.feed_forward || known.feed_forward->experts == 0) continue;
@@ -39,7 +39,7 @@ void take_groups(const model::Transformer& from, model::Transformer& to) {
   }
 }
 
-/// Whether a size that the columns state is not the model's.
+/// Whether the columns state a size that differs from the model's.
 bool contradicted(const TableLine& in, const model::Transformer& model) {
   std::int64_t heads = 0;
   for (const model::Layer& layer : model.decoder.kinds)

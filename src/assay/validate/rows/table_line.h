@@ -1,4 +1,4 @@
-// Columns that tables of training and inference have in common: a row's model.
+// Columns shared by tables of training and inference: a row's model.
 #pragma once
 #include <cmath>
 #include <map>
@@ -26,10 +26,10 @@ struct TableLine {
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// "MLA q_lora=1536 kv_lora=512 ...": the number after a name; 0 where it is absent.
+/// "MLA q_lora=1536 kv_lora=512 ...": the number after a name; 0 if it is absent.
 std::int64_t noted(std::string_view notes, std::string_view name);
 
-/// The catalogue's models by the names that tables give them, each read once.
+/// The catalogue's models by the names used in tables, each read once.
 class KnownModels {
  public:
   explicit KnownModels(const hardware::Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
@@ -41,10 +41,10 @@ class KnownModels {
   std::map<std::string, std::optional<model::Transformer>, std::less<>> read_;
 };
 
-/// The first column of a model that is stated and not understood.
+/// The first model column that is stated but not understood.
 Why unread_model(const TableLine& in);
-/// The model that the columns describe, where `vocabulary` stands in if they do not state it; else the catalogue's of
-/// that name. How experts are grouped no column states: that is the catalogue's.
+/// The model described by the columns, with `vocabulary` as the default if they do not state it; otherwise the
+/// catalogue's model of that name. No column states how experts are grouped: the catalogue does.
 Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model);
 
 }  // namespace assay::validate

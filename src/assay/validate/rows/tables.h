@@ -1,4 +1,4 @@
-// Where the tables of measurements lie: in the catalogue, or in the directory of --data.
+// Where tables of measurements come from: the catalogue, or the directory given by --data.
 #pragma once
 #include <set>
 #include <string>
@@ -12,12 +12,12 @@
 namespace assay::validate {
 
 Result<CsvTable> catalogue_table(const hardware::Catalogue& catalogue, std::string_view path);
-/// `file` below `directory`, which --data named.
+/// `file` below `directory`, which --data gave.
 Result<CsvTable> data_table(const std::string& directory, std::string_view file);
 bool has_data(const ValidationInput& input, std::string_view file);
 
-/// The rows of one of our tables, and those of the table of --data that ours does not have: they took no part in any
-/// fit. `key` tells two rows apart.
+/// The rows of one of our tables, plus rows of the --data table that ours does not have: no fit uses those.
+/// `key` identifies a row.
 template <class Read, class Key>
 auto measured_rows(const ValidationInput& input, std::string_view ours, std::string_view given, Read read, Key key)
     -> decltype(read(std::declval<CsvTable>())) {

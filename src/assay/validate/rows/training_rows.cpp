@@ -78,7 +78,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   return std::nullopt;
 }
 
-/// How weights and optimizer states are sharded, from the text of the column.
+/// How weights and optimizer states are sharded, from the column's text.
 Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
   const std::string_view text = in.text("fsdp_zero");
@@ -101,7 +101,7 @@ Why read_sharing(const TableLine& in, std::int64_t groups, TrainingRow& row) {
     if (ways <= 0 || groups % ways != 0) ways = groups;
     p.fsdp = ways;
     p.data = groups / ways;
-    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context's devices
+    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context-parallel devices
   }
   return std::nullopt;
 }
@@ -121,7 +121,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
     return "the row contradicts itself: dp x tp x pp x cp must be n_chips";
   if (auto why = read_sharing(in, groups, row)) return why;
   p.expert = in.count("ep", 1);
-  // Where data-parallel devices are too few, experts are also spread over tensor- and context-parallel ones.
+  // If there are too few data-parallel devices, experts are also spread over tensor- and context-parallel ones.
   if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
   if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
     return "ep does not divide the devices of a stage";
@@ -146,7 +146,7 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   if (p.pipeline > layers) return "the row contradicts itself: more stages than layers";
   if (p.pipeline > 1) {
     row.strategy.interleave = std::max<std::int64_t>(1, in.count("vpp", 1));
-    // Newer Megatron interleaves unless told otherwise: two layers to a chunk where nothing is stated.
+    // Newer Megatron interleaves unless told otherwise: two layers per chunk if nothing is stated.
     if (in.text("vpp").empty() && is_new_megatron(framework) && layers % (2 * p.pipeline) == 0)
       row.strategy.interleave = layers / (2 * p.pipeline);
     if (contains(in.text("vpp"), "max")) row.strategy.interleave = layers / p.pipeline;
@@ -164,11 +164,11 @@ Why read_strategy(const TableLine& in, TrainingRow& row) {
   return std::nullopt;
 }
 
-/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is saved
+/// "custom save[decoder_layer_input+context+query_proj]", "minimal", "full", "selective(op)". Lists name what is kept
 /// on the chip or offloaded. Empty means no recomputation, except for torchtitan, which checkpoints by operator.
 lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   if (text == "selective(op)" || (text.empty() && torchtitan)) return lower::Recompute::operators();
-  if (text == "selective" && !flash) return lower::Recompute::selective();  // flash attention has nothing inside
+  if (text == "selective" && !flash) return lower::Recompute::selective();  // flash attention has nothing to recompute
   if (text == "minimal") return lower::Recompute::all_but_products();
   if (contains(text, "query_proj") || contains(text, "qkv_proj"))
     return contains(text, "context") ? lower::Recompute::feed_forward() : lower::Recompute::all_but_projections();
@@ -176,7 +176,7 @@ lower::Recompute policy_of(std::string_view text, bool flash, bool torchtitan) {
   return contains(text, "custom") ? lower::Recompute::full() : lower::Recompute::none();
 }
 
-/// What the row says about its software. Where recomputation is not stated, there is none, which fits most such rows.
+/// What the row says about its software. Unstated recomputation means none, which fits most such rows.
 Why read_software(const TableLine& in, TrainingRow& row) {
   const std::string_view framework = in.text("framework"), notes = in.text("notes"), recompute = in.text("recompute"),
                          precision = in.text("precision");
@@ -194,13 +194,13 @@ Why read_software(const TableLine& in, TrainingRow& row) {
     row.model.adapters = model::Adapters{rank > 0 ? rank : usual, true, false};
   }
 
-  // Megatron's arguments have dropout of 0.1 by default; models since Llama are trained without.
+  // Megatron's default dropout is 0.1; models since Llama are trained without.
   row.dropout = contains(framework, "Megatron") && year < 2024;
   if (contains(framework, "torchtitan")) row.view = MemoryView::reserved;  // what it logs
   if (contains(notes, "nvidia-smi")) row.view = MemoryView::driver;
   const bool torch = contains(framework, "Composer") || contains(framework, "torchtitan");
   const bool new_megatron = is_new_megatron(framework);
-  // llm.c is a C program: no interpreter starts its kernels.
+  // llm.c is a C program: it launches kernels without an interpreter.
   row.software.captured = contains(framework, "NVIDIA Release") || contains(framework, "Megatron-Bridge") ||
                           (contains(framework, "NeMo") && year >= 2025) || contains(framework, "llm.c");
   row.trusted = in.text("trust") != "C";
@@ -212,21 +212,21 @@ Why read_software(const TableLine& in, TrainingRow& row) {
   row.cast_when_gathered = torch || whole;
   row.software.first_flash = contains(framework, "Composer");  // its benchmarks ran attn_impl triton
   row.software.fixed_capacity = notes.starts_with("(tokendrop)");
-  // Release notes of Megatron-Bridge 0.5: experts with gates in MXFP8 are fused, in graphs of the whole step.
+  // Release notes of Megatron-Bridge 0.5: gated experts in MXFP8 are fused, in graphs of the whole step.
   const std::size_t release = framework.find("Megatron-Bridge ");
   row.software.fused_experts = release != std::string_view::npos && framework.substr(release + 16) >= "26.06" &&
                                precision == "mxfp8" && estimate::has_gated_experts(row.model);
   const bool compiled = torch && contains(notes, "compile");
-  // XLA compiles steps as a whole: its runtime starts kernels without an interpreter.
+  // XLA compiles whole steps: its runtime launches kernels without an interpreter.
   const bool jax = contains(framework, "MaxText") || contains(framework, "maxtext") || contains(framework, "PaxML");
   if (jax && !whole) {
     row.software.fusion = estimate::Fusion::xla;
     row.software.captured = true;
   }
   if (torch) row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
-  // torchtitan compiles its layers; since 2025 the loss, too, which then casts no logits.
+  // torchtitan compiles its layers, and since 2025 also the loss, which then does not cast logits.
   if (compiled) row.software.loss = year >= 2025 ? estimate::Fusion::fused : estimate::Fusion::eager;
-  // Since 2022 Megatron-LM reduces input gradients concurrently with the product of weight gradients; its forks
+  // Since 2022 Megatron-LM overlaps the reduction of input gradients with the weight-gradient product; its forks
   // followed, and InternEvo has the same products. Only newer software overlaps the others in pieces.
   const bool all =
       whole || new_megatron || (contains(framework, "Megatron-LM") && year >= 2024 && !contains(framework, "TE 2.11"));
@@ -301,7 +301,7 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_training(in);
-    // GPT-2's vocabulary as Megatron pads it, which its papers do not repeat.
+    // GPT-2's vocabulary as Megatron pads it; its papers do not state it.
     if (!why) why = read_model(in, contains(in.text("framework"), "Megatron-LM") ? 51200 : 0, known, row.model);
     if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, row);
@@ -339,7 +339,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
     if (again) row.strategy.recompute = lower::Recompute::full();
     row.software.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
-    row.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention takes for these shapes
+    row.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention uses for these shapes
     row.small_states = true;
     row.measured = Seconds(in.number("step_s"));
     row.peak = Bytes(in.number("peak_bytes"));
@@ -396,7 +396,7 @@ Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& 
 
 Result<training::TrainingCost> TrainingPredictor::recomputing(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
-  // What ran did fit; the margin is for what a row does not state (8-bit activations, offload).
+  // A measured run did fit in memory; the margin covers what a row does not state (8-bit activations, offload).
   constexpr double margin = 1.3;
   ASSAY_TRY(known, place(row));
   const double room = margin * known->cluster.chip.hbm().capacity.value.value();
@@ -428,7 +428,7 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   ASSAY_TRY(rates, estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.attention}));
   setup.rates = rates;
   setup.effects = steps.effects(known->cluster.chip, row.software);
-  setup.effects.product /= std::sqrt(row.power);  // the clock follows about the root of the power
+  setup.effects.product /= std::sqrt(row.power);  // the clock scales roughly with the square root of the power
   question.sequences = row.sequences;
   question.overlap = row.overlap;
   question.chips = static_cast<double>(known->cluster.chips());

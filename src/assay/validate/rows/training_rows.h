@@ -12,10 +12,10 @@
 
 namespace assay::validate {
 
-/// What a peak of memory counts.
+/// What a memory peak includes.
 enum class MemoryView : std::uint8_t {
   allocated,  ///< tensors, as the framework counts them
-  reserved,   ///< what its allocator holds
+  reserved,   ///< memory held by its allocator
   driver      ///< all of the chip's memory in use, as nvidia-smi shows it
 };
 double peak_bytes(const training::MemoryParts& memory, MemoryView view);
@@ -24,9 +24,9 @@ struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
   std::string cluster;                      ///< in the CLUSTER grammar
-  bool compiled_whole = false;              ///< a step is one program of a compiler on its chips
-  std::vector<hardware::Override> changes;  ///< where the measured part differs from the catalogue's chip
-  BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: as the catalogue has it
+  bool compiled_whole = false;              ///< a compiler turns a whole step into one program on its chips
+  std::vector<hardware::Override> changes;  ///< differences between the measured part and the catalogue's chip
+  BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: the catalogue's value
   bool omni_path = false;
   training::Strategy strategy;
   double sequences = 1;
@@ -38,15 +38,15 @@ struct TrainingRow {
   MemoryView view = MemoryView::allocated;
   bool flash = true;
   bool overlap = true;           ///< gradient reduction overlaps with compute
-  bool states_recompute = true;  ///< false: nothing is recomputed where that fits, else as little as fits
+  bool states_recompute = true;  ///< false: nothing is recomputed if that fits in memory, otherwise as little as fits
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   estimate::StepSoftware software;
-  double power = 1;     ///< of the chip's power limit over that of the catalogue's part
+  double power = 1;     ///< the chip's power limit over the limit of the catalogue's part
   bool trusted = true;  ///< false: approximate
-  bool typical = true;  ///< false: approximate, or the clock is known to be limited; left out of fits of time
+  bool typical = true;  ///< false: approximate, or the clock is known to be limited; excluded from fits of time
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
-  std::optional<Bytes> reserved;  ///< where stated besides the allocated peak
+  std::optional<Bytes> reserved;  ///< if stated in addition to the allocated peak
   std::size_t fold = held_out;
 };
 
@@ -64,20 +64,20 @@ class TrainingPredictor {
  public:
   static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
   Result<training::TrainingCost> operator()(const TrainingRow& row);
-  /// Of the row's chips; nullptr where they have none.
+  /// The family of the row's chips; nullptr if they have none.
   const estimate::Family* family(const TrainingRow& row);
   /// The intervals of a row's time and peak memory; nullptr: none.
   const estimate::IntervalClass* time_interval(const TrainingRow& row);
   const estimate::IntervalClass* memory_interval(const TrainingRow& row);
-  /// Its cluster; nullptr where the row's does not exist.
+  /// Its cluster; nullptr if the row's does not exist.
   const hardware::Cluster* cluster(const TrainingRow& row);
 
-  estimate::StepCalibration steps;  ///< those of the catalogue; a fit changes them
+  estimate::StepCalibration steps;  ///< the catalogue's; a fit changes them
 
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
-  /// With the row's policy, or recomputing as little as fits where it states none.
+  /// With the row's policy, or recomputing as little as fits if it states none.
   Result<training::TrainingCost> recomputing(const TrainingRow& row);
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 

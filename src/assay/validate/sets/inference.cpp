@@ -11,7 +11,7 @@ namespace {
 
 using Take = bool (*)(const InferenceRow&);
 
-/// The same for one measurement in two tables.
+/// Equal for the same measurement in two tables.
 std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
 
 void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,

@@ -33,7 +33,7 @@ class Chips {
   std::map<std::string, Entry> entries_;
 };
 
-/// What kernels and collectives are predicted with.
+/// The calibrations and harnesses that predict kernels and collectives.
 struct Numbers {
   Chips chips;
   Harnesses harnesses;
@@ -78,7 +78,7 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
   return result;
 }
 
-/// The same for two measurements of one kernel.
+/// Equal for two measurements of the same kernel.
 std::string kernel_row_key(const KernelRow& row) {
   return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.matmul.batch, row.matmul.m);
 }

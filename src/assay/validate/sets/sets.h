@@ -1,4 +1,4 @@
-// The sets of validation; each lives in a file of its own.
+// The validation sets, each in its own file.
 #pragma once
 #include "assay/validate/validation.h"
 

@@ -1,4 +1,4 @@
-// The sets of whole training steps: our own H200 steps and published ones, time and peak memory apart.
+// The sets of whole training steps: our own H200 steps and published ones, with time and peak memory separate.
 #include <fmt/format.h>
 
 #include "assay/validate/rows/tables.h"
@@ -10,7 +10,7 @@ namespace {
 
 enum class Figure { time, memory };
 
-/// The same for one measurement in two tables.
+/// Equal for the same measurement in two tables.
 std::string training_row_key(const TrainingRow& row) {
   return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
 }

@@ -27,7 +27,7 @@ Result<Bytes> read_bytes(const Request& request) {
   return bytes;
 }
 
-/// The axes over which the array is sharded besides those of the collective.
+/// The axes that shard the array in addition to the axes of the collective.
 Result<program::Mesh> read_inner(const Request& request) {
   const auto text = request.value("sharded-by");
   if (!text) return program::Mesh{};
@@ -39,7 +39,7 @@ struct Query {
   network::CollectiveKind kind = network::CollectiveKind::all_gather;
   hardware::Cluster cluster;
   Bytes bytes;                    ///< of the whole array
-  program::Mesh sharded_by;       ///< axes that shard the array besides those of the collective
+  program::Mesh sharded_by;       ///< axes that shard the array in addition to the axes of the collective
   std::vector<std::string> axes;  ///< as --axes has them; empty for all
   network::CollectiveGroup group;
 
@@ -48,7 +48,7 @@ struct Query {
   Bytes array() const { return group.axes.empty() ? bytes : bytes / inner(); }
 };
 
-/// Adds what the link-level simulator says. Groups without symmetry (lines) can be too large for it.
+/// Adds the result of the link-level simulator. Groups without symmetry (lines) can be too large for it.
 Result<void> add_simulation(const Query& query, report::Members& out) {
   constexpr double most_events = 5e6;  // some seconds
   if (query.group.mixed())
@@ -69,7 +69,7 @@ Result<void> add_simulation(const Query& query, report::Members& out) {
   return {};
 }
 
-/// What the busiest device receives over the mean; 1 to the number of devices.
+/// Bytes that the busiest device receives, relative to the mean; 1 to the number of devices.
 Result<double> read_imbalance(const Request& request, network::CollectiveKind kind, double devices) {
   const auto text = request.value("imbalance");
   if (kind != network::CollectiveKind::ragged_all_to_all) {

@@ -50,8 +50,8 @@ void note_chips(draw::Timeline& timeline, const network::LinkSchedule& schedule,
                     schedule.chips == Chips::one_per_role ? "one chip is shown for each role" : same));
 }
 
-/// A lane for each link in use and a bar for each transfer. Bars of a torus are classed by hop, those of a tree by
-/// direction.
+/// A lane for each link in use and a bar for each transfer. Bars are classed by hop on a torus and by direction on a
+/// tree.
 void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedule, network::CollectiveKind kind,
                   bool torus, const std::vector<std::string>& places) {
   std::vector<bool> used(schedule.links.size());

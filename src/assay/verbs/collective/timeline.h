@@ -9,13 +9,13 @@
 namespace assay::verbs::collective {
 
 /// network::link_schedule with one lane per link where there are few enough transfers to see; otherwise the closed form
-/// hop by hop, one lane per axis or level. `axis_names` are those of the group's torus axes, `level_names` those of the
-/// cluster's levels.
+/// hop by hop, one lane per axis or level. `axis_names` names the group's torus axes, `level_names` the cluster's
+/// levels.
 draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, const network::CollectiveGroup& group,
                                    const std::vector<std::string>& axis_names,
                                    const std::vector<std::string>& level_names);
 
-/// The names of the torus axes in `axes`, as --axes writes them; those of the whole slice if it is empty.
+/// The names of the torus axes in `axes`, as --axes writes them; all axes of the slice if it is empty.
 std::vector<std::string> torus_axis_names(const hardware::Cluster& cluster, const std::vector<std::string>& axes);
 
 }  // namespace assay::verbs::collective

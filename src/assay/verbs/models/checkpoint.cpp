@@ -31,7 +31,7 @@ bool behind_last_layer(const std::string& name, std::int64_t layers) {
   return false;
 }
 
-/// A matrix of machine words, each of which holds several weights: AWQ, GPTQ, MLX and MXFP4 pack them so.
+/// A matrix of machine words that hold several weights each, as AWQ, GPTQ, MLX and MXFP4 pack them.
 bool holds_packed_weights(const model::CheckpointTensor& tensor) {
   return tensor.shape.size() > 1 && (tensor.dtype == "I32" || tensor.dtype == "U32" || tensor.dtype == "U8");
 }

@@ -139,7 +139,7 @@ report::Members flops_of(const model::TokenFlops<Plain>& flops, const model::Tra
   return out;
 }
 
-/// The first attention that a model has, which its sizes are told by.
+/// The first attention of a model, whose sizes stand for all.
 const model::Attention* main_attention(const model::Transformer& model) {
   for (const model::Layer& layer : model.decoder.kinds)
     if (layer.attention) return &*layer.attention;

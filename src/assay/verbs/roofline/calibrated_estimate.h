@@ -14,7 +14,7 @@ namespace assay::verbs::roofline {
 Result<std::optional<estimate::OperationEstimate>> calibrated_estimate(const Request& request, const Context& context,
                                                                        const RooflineQuery& query);
 
-/// The range of a time with this estimate, and the interval in which four of five measurements lie.
+/// The range of a time with this estimate, and the interval that contains four of five measurements.
 report::Members estimate_range(const estimate::OperationEstimate& estimate, const assay::roofline::Bound<Plain>& bound,
                                const assay::roofline::Operation& operation);
 /// The calibration and the parts of the time.

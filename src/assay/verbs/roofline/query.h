@@ -30,7 +30,7 @@ struct RooflineQuery {
   std::optional<Sweep> sweep;
   std::optional<std::string> letter;  ///< the size left free
   bool pad = false;
-  std::vector<hardware::MemoryRoof> shown_roofs;  ///< of the picture, besides the level in question
+  std::vector<hardware::MemoryRoof> shown_roofs;  ///< in the picture, in addition to the level in question
   std::vector<std::string> notes;
 };
 

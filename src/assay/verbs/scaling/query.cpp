@@ -106,7 +106,7 @@ Result<void> read_sizes(std::string_view text, ScalingQuery& query) {
   return {};
 }
 
-/// The layer that a model has most of stands for all of them.
+/// The most frequent kind of layer stands for all of them.
 Result<void> read_layer(const Request& request, const Context& context, ScalingQuery& query) {
   const auto sizes = request.value("sizes");
   const bool named = !request.arguments().empty();
@@ -117,7 +117,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
     ASSAY_CHECK(read_sizes(*sizes, query));
     query.shape.matrices = request.has("gated") ? 3.0 : 2.0;
     query.model = "an MLP of " + *sizes;
-    // Attention beside it as in the first transformers: as many key heads as query heads, d_model wide.
+    // Assume the attention of the first transformers: as many key heads as query heads, d_model wide.
     query.attention_params = 4.0 * query.shape.d_model * query.shape.d_model;
     query.attention_per_key = 4.0 * query.shape.d_model;
     return {};

@@ -120,7 +120,7 @@ Result<Query> with_chips(const Query& query, double chips, const Request& reques
   return other;
 }
 
-/// Weak scaling: the tokens per chip stay those of the first cluster of the sweep, so the batch grows with the chips.
+/// Weak scaling: tokens per chip stay as on the first cluster of the sweep, so the batch grows with the chips.
 Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, report::Members& row) {
   Query grown = at;
   grown.batch = *query.batch * (at.chips() / query.sweep->values.front());

@@ -41,7 +41,7 @@ void each_slice(const ServeQuery& query, const Request& request, const Context& 
   }
 }
 
-/// What was asked for, without the sharding: that is another one on another slice.
+/// The request without its sharding, since another slice needs another one.
 search::ServingChoices any_sharding(const ServeQuery& query) {
   search::ServingChoices choices = query.choices;
   choices.tensor.reset();
@@ -127,7 +127,7 @@ std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& 
 
 namespace {
 
-/// A cluster and formats that the question is asked of, and what the search found or why there is none.
+/// A cluster and formats to answer the question for, and what the search found or why it found nothing.
 struct Alternative {
   ServeQuery query;
   Result<search::ServingSearch> found;

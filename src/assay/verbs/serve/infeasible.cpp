@@ -10,7 +10,7 @@ namespace assay::verbs::serve {
 
 namespace {
 
-/// The widest of the narrower formats in which weights fit where they were asked to.
+/// The widest of the narrower formats in which the weights fit on the requested cluster.
 void say_narrower(const ServeQuery& query, report::Response& response) {
   for (int bits : {8, 4}) {
     const Dtype narrow = narrow_format(query.cluster.chip, bits);
@@ -80,7 +80,7 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
                          query.prefill_time ? fmt::format("--prefill-time {}", human(Seconds(given)))
                                             : fmt::format("{} at --mfu {}", human(Seconds(given)), *query.mfu),
                          human(Seconds(*query.choices.first_token)));
-  if (!missed.empty()) {  // what was measured is no question of the sharding
+  if (!missed.empty()) {  // measured times do not depend on the sharding
     response.headline = missed;
     return;
   }

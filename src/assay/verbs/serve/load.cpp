@@ -26,7 +26,7 @@ std::string_view policy_text(serving::BatchingPolicy policy) {
                                                         : "disaggregated prefill";
 }
 
-/// Chips of all servers, those for prompts among them.
+/// Chips of all servers, including prefill servers.
 double chips_in_all(const ServeQuery& query, const serving::ServingPoint& point) {
   const auto extra = static_cast<double>(query.prefill_servers.value_or(0));
   return query.chips() * (1.0 + extra / static_cast<double>(point.strategy.data));
@@ -83,7 +83,7 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
 Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const search::ServingSearch& found,
                                               const serving::ServingPoint& otherwise) {
   if (query.choices.batch || found.front.empty()) return otherwise;
-  // The largest batch of each sharding on the front: it serves the most, and decodes fewer where fewer come.
+  // The largest batch of each sharding on the front: it serves the most, and decodes fewer if fewer requests arrive.
   std::vector<const serving::ServingPoint*> candidates;
   for (const serving::ServingPoint& point : found.front) {
     const auto same = std::find_if(candidates.begin(), candidates.end(),

@@ -11,8 +11,8 @@
 namespace assay::verbs::serve {
 namespace {
 
-/// A share of the prompt ("0.5", "50%"), or a number of its tokens ("512"). At least the last token is worked on: that
-/// yields the next one.
+/// A share of the prompt ("0.5", "50%"), or a number of its tokens ("512"). At least the last token is computed, since
+/// it yields the next one.
 Result<void> read_prefix(const Request& request, ServeQuery& query) {
   const auto text = request.value("prefix-hit");
   if (!text) return {};
@@ -44,7 +44,7 @@ Result<void> read_prefix(const Request& request, ServeQuery& query) {
   return {};
 }
 
-/// Lengths of prompts or outputs; their mean becomes the one of the question.
+/// Lengths of prompts or outputs; their mean becomes the length in the question.
 Result<serving::Lengths> read_lengths(const Request& request, std::string_view option, std::string_view of,
                                       bool mean_given, std::int64_t& mean) {
   const auto text = request.value(option);

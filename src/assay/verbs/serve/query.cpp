@@ -45,15 +45,14 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
           : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml, which has no calibration",
                         chip.id));
   ASSAY_CHECK(read_serving_software(request, context, query));
-  // Launches, hosts and meetings are those of other chips; how kernels fare among others belongs to kernels that were
-  // measured.
+  // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to measured
+  // kernels.
   if (!calibration) setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
   return {};
 }
 
-/// What products are made in unless told: the format of weights that are published with quantised activations where
-/// the chip multiplies in it, else bf16 or, on older chips, fp16, or fp32 on processors that multiply in nothing
-/// narrower.
+/// The default format of products: the format of weights that are published with quantised activations if the chip
+/// multiplies in it, else bf16 or, on older chips, fp16, or fp32 on processors that multiply in nothing narrower.
 Dtype usual_compute(const hardware::Chip& chip, const lower::Formats& formats) {
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
   if (formats.quantised && formats.quantised->products && has(formats.quantised->format.dtype))
@@ -62,7 +61,7 @@ Dtype usual_compute(const hardware::Chip& chip, const lower::Formats& formats) {
   return has(Dtype::fp32) && !has(Dtype::fp16) ? Dtype::fp32 : Dtype::fp16;
 }
 
-/// Where a chip has no narrower products, all that they read is kept in their format, unless told.
+/// If a chip has no narrower products, everything they read is kept in their format, unless told otherwise.
 void widen_formats(const Request& request, Dtype usual, lower::Formats& formats) {
   if (facts(usual).bits <= 16) return;
   formats.activations = usual;
@@ -220,7 +219,7 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   return {};
 }
 
-/// A draft writes the tokens of the model, behind the same tokens.
+/// Checks that a draft uses the tokens of the model and accepts the same context.
 Result<void> check_draft(const model::Transformer& draft, const ServeQuery& query, bool stretch) {
   const model::Transformer& model = query.model();
   constexpr double padding = 0.01;  // tables are filled up to round sizes
@@ -326,7 +325,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_sweep(request, query));
   for (std::size_t i = 0; i < query.sizes.size(); ++i) {
     if (i == size) continue;
-    // Of sizes that were counted up, those that a chip does not come in are left out.
+    // Sizes of a range that a chip does not come in are left out.
     const auto other = hardware::parse_cluster(query.sizes[i], context.catalogue, "--on", overrides);
     if (!other && (!range.counted[i] || other.error().kind == Error::Kind::missing))
       return tl::unexpected<Error>(other.error());

@@ -32,8 +32,8 @@ struct ServeQuery {
   std::optional<search::Draft> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;
-  std::vector<std::string> compared;  ///< further clusters
-  std::vector<std::string> sizes;     ///< those of --on, if several: the answer is for the first that meets the request
+  std::vector<std::string> compared;    ///< further clusters
+  std::vector<std::string> sizes;       ///< of --on, if several: the answer is for the first that meets the request
   std::vector<Dtype> compared_formats;  ///< further weight formats
   std::vector<std::string> notes;
   std::optional<estimate::ServingCalibration> steps;  ///< calibration of whole steps; none if efficiencies are given

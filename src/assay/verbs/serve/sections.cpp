@@ -94,7 +94,7 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
 
 namespace {
 
-/// Servers that only decode, and others that only work on prompts in the way that yields most.
+/// Servers that only decode, and others that only run prefill in the way that yields most.
 report::Members disaggregated_members(const ServeQuery& query, const search::PrefillPoint& prompts,
                                       double decode_requests) {
   const double ratio = decode_requests / prompts.prompts_per_second();

@@ -98,7 +98,7 @@ Result<void> read_choices(const Request& request, search::TrainingChoices& choic
   return {};
 }
 
-/// No expert gets a token twice, so that all tokens are the most that one gets.
+/// No expert gets a token twice, so one expert gets at most all tokens.
 Result<void> check_load(const model::Transformer& model, double load, std::string_view option) {
   if (load > 1.0 && !estimate::has_experts(model))
     return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");

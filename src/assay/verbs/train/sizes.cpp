@@ -120,7 +120,7 @@ report::Members size_members(const SizedTraining& size, bool of_run) {
   return row;
 }
 
-/// Tokens a second and chip, over those of the smallest cluster of the same chip that fits.
+/// Tokens per second and chip, relative to the smallest cluster of the same chip that fits.
 double scaling_efficiency(const TrainSizes& sizes, const SizedTraining& size) {
   const auto per_chip = [](const SizedTraining& s) {
     return s.query.batch_tokens / s.found.best.front().cost.estimate / s.query.question.chips;
@@ -161,7 +161,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
     else
       sizes.notes.push_back(fmt::format("{} left out: {}", text, cluster.error().what));
   }
-  // The fewest chips are looked for from below; of many sizes those that miss the deadline are not told apart.
+  // The fewest chips are searched from below; with many sizes, those that miss the deadline are not told apart.
   constexpr std::size_t many = 16;
   sizes.quick = sizes.objective == TrainObjective::chips && clusters.size() > many;
   if (sizes.quick)

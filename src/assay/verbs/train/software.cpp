@@ -35,7 +35,7 @@ hardware::AttentionKernel kernel_of(Attends attends) {
                                          : hardware::AttentionKernel::flash2;
 }
 
-/// Of products on a chip that may draw less than it could.
+/// Slowdown of products on a chip whose power is limited.
 Result<double> slowdown_of_power(const Request& request, const Context& context, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   const auto text = request.value("power");

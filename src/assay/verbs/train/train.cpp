@@ -30,7 +30,7 @@ Flops model_flops_per_chip(const TrainQuery& query) {
   return query.question.sequences / query.question.chips * sequence;
 }
 
-/// The format whose peak utilisations are shares of: that of products, unless the rest runs in a faster one.
+/// The format whose peak defines utilisation: the format of products, unless the rest runs in a faster one.
 Dtype measure_of(const TrainQuery& query) {
   const auto products = hardware::peak_rate(query.cluster.chip, query.compute, "--compute");
   const Dtype rest = query.question.setup.formats.activations;
@@ -90,7 +90,7 @@ report::Members memory_members(const TrainQuery& query, const training::Training
   return out;
 }
 
-/// Every stage when it is fullest.
+/// Every stage at its peak.
 Result<report::Items> stage_rows(const TrainQuery& query, const training::Strategy& strategy) {
   const pipeline::StageSplit split = training::stage_split(query.imported.model, strategy);
   ASSAY_TRY(microbatch, training::price_stages(query.question, query.sequence, query.cluster, strategy, split));
@@ -153,7 +153,7 @@ std::string nearest_fit(const TrainQuery& query, const training::Strategy& strat
     const auto cost = training::price_strategy(query.question, query.sequence, query.cluster, changed);
     if (!cost) continue;
     const double on_chip = cost->memory.total(), on_host = cost->host_memory - query.question.host.capacity;
-    // Of those that fit the one that leaves the most room, of the others the one that lacks the least.
+    // Of the changes that fit, the one that leaves the most room; of the others, the one that lacks the least.
     const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
     if (lacks >= least) continue;
     least = lacks;
@@ -188,7 +188,7 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
     work = work ? *work + term : term;
     sum += one.time.value();
   }
-  // Stages are waited for by the slowest of them.
+  // All stages wait for the slowest one.
   const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
   const auto compute = num.named(
       "compute",
