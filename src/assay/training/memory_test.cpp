@@ -32,7 +32,7 @@ double kept_per_token(const Case& c, const Strategy& strategy, std::int64_t sequ
 
 // Korthikanti et al. 2022, equations 2 and 5: a layer of width h with a heads, s tokens and t-way tensor parallelism
 // keeps s b h (10 + 24 / t + 5 a s / (h t)) bytes with dropout, and 34 s b h / t with sequence parallelism when the
-// inside of attention is made again.
+// inside of attention is recomputed.
 TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
   Case c("gpt-3-175b", "a100-sxm-80:8");
   c.question.setup.flash = false, c.question.setup.dropout = true;
@@ -61,7 +61,7 @@ TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
 
 // By operator, a Llama layer keeps its input, the first, third and fifth of its products (queries, values, one of the
 // two up; the seventh, down, is needed by nobody) and the result of attention with one number per head; keys, output
-// and gate are made again.
+// and gate are recomputed.
 TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
   const Case c("llama-3-8b", "h100-sxm:8");
   constexpr double d = 4096, queries = 32 * 128, values = 8 * 128, up = 14336;
@@ -87,7 +87,7 @@ TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
     EXPECT_GT(layer.kept.value(), kept) << lower::name(policy);
     kept = layer.kept.value();
     if (policy == lower::Recompute::all_but_products())
-      continue;  // attention is made again, the feed-forward block is not
+      continue;  // attention is recomputed, the feed-forward block is not
     EXPECT_LT(layer.backward.recomputed_flops.value(), recomputed) << lower::name(policy);
     recomputed = layer.backward.recomputed_flops.value();
   }

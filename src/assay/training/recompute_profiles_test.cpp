@@ -33,7 +33,7 @@ Lowered lowered(const program::Program& program, int kind) {
   return sum;
 }
 
-// One program, lowered with nothing made again, gives every other: dense, with experts, with low-rank keys, with a
+// One program, lowered with nothing recomputed, gives every other: dense, with experts, with low-rank keys, with a
 // state space, with an encoder; products in bf16 and in fp8; policies and lists.
 TEST(PolicyProfiles, AreThoseOfProgramsLoweredWithThePolicy) {
   const auto chip = *hardware::Catalogue::builtin().chip("h100-sxm", "test");

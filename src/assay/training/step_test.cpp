@@ -128,7 +128,7 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 
 // A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
 // collectives as large as each other, the two scattered sums of gradients and the two that are gathered again have
-// gradients of weights beside them. Replicated, with all but its last product made again, it is two sums of five.
+// weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five.
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
   Case c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
