@@ -10,7 +10,7 @@
 namespace assay::hardware {
 namespace {
 
-const char small_chip[] = R"(id = "small"
+const char small_chip_file[] = R"(id = "small"
 name = "A small chip"
 vendor = "Nobody"
 family = "tpu"
@@ -65,7 +65,7 @@ kind = "spot"
 
 /// The small chip with one piece of its text replaced.
 std::string with(std::string_view from, std::string_view to) {
-  std::string text = small_chip;
+  std::string text = small_chip_file;
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
@@ -85,7 +85,7 @@ Faults faults(std::string_view text, const std::vector<Override>& overrides = {}
 std::string first_hint(std::string_view text) { return read_chip(text, "small.toml").error().hint; }
 
 TEST(ChipReader, ASoundFileIsReadWithItsSources) {
-  const auto chip = read_chip(small_chip, "small.toml");
+  const auto chip = read_chip(small_chip_file, "small.toml");
   ASSERT_TRUE(chip) << chip.error().where << chip.error().what;
   EXPECT_EQ(chip->hbm().bandwidth->value, 1_TB_per_s);
   EXPECT_EQ(chip->hbm().bandwidth->source, "small.toml:30 (datasheet)");
@@ -149,8 +149,9 @@ TEST(ChipReader, ASourceIsATitleAPlaceAndADate) {
             (Faults{"small.toml:9:1: source.datasheet.accessed | expected a date, got text"}));
   EXPECT_EQ(faults(with("title = \"Datasheet\"", "title = \"Datasheet\"\npage = 3")),
             (Faults{"small.toml:8:1: source.datasheet | unknown key \"page\""}));
-  EXPECT_EQ(faults(std::string(small_chip) + "[source.assumed]\ntitle = \"x\"\nurl = \"x\"\naccessed = 2026-11-01\n"),
-            (Faults{"small.toml:52:1: source.assumed | the source \"assumed\" is reserved"}));
+  EXPECT_EQ(
+      faults(std::string(small_chip_file) + "[source.assumed]\ntitle = \"x\"\nurl = \"x\"\naccessed = 2026-11-01\n"),
+      (Faults{"small.toml:52:1: source.assumed | the source \"assumed\" is reserved"}));
   EXPECT_EQ(faults(with("[source.datasheet]", "source = \"book\"\n[other]")).front(),
             "small.toml:6:1: source | expected the tables of the sources");
 }
@@ -213,13 +214,13 @@ TEST(ChipReader, WhatIsNoChipFileIsRefused) {
   EXPECT_EQ(faults("{\"id\": \"small\"}").size(), 1u);
   EXPECT_EQ(faults(with("Datasheet", "\xff")), (Faults{"small.toml:7:10 | the text is not UTF-8"}));
   EXPECT_EQ(faults(with("Datasheet", "\x07")), (Faults{"small.toml:7:10 | control byte 0x07"}));
-  EXPECT_EQ(faults(small_chip + std::string(1 << 20, '#')).size(), 1u);
+  EXPECT_EQ(faults(small_chip_file + std::string(1 << 20, '#')).size(), 1u);
   EXPECT_EQ(faults(with("count = 2", "count = 2\ncount = 2")).front().substr(0, 14), "small.toml:17:");
   EXPECT_EQ(faults(with("count = 2", "count = " + std::string(100'000, '['))).front().substr(0, 14), "small.toml:16:");
 }
 
 TEST(ChipReader, AnOverrideReplacesOneNumberAndIsItsSource) {
-  const auto chip = read_chip(small_chip, "small.toml",
+  const auto chip = read_chip(small_chip_file, "small.toml",
                               {{"memory.hbm.bandwidth", "2 TB/s"}, {"cores.count", "4"}, {"peak.int8", "1 TFLOP/s"}});
   ASSERT_TRUE(chip) << chip.error().where << chip.error().what;
   EXPECT_EQ(chip->hbm().bandwidth->value, 2_TB_per_s);
@@ -285,29 +286,29 @@ TEST(ChipReader, NoMoreEntersALevelThanItsChipsSend) {
 }
 
 TEST(ChipReader, AnOverrideIsFaultyAtTheFlag) {
-  EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwidth", "2"}}),
+  EXPECT_EQ(faults(small_chip_file, {{"memory.hbm.bandwidth", "2"}}),
             (Faults{"--set memory.hbm.bandwidth | this number has no unit; expected B/s"}));
-  EXPECT_EQ(faults(small_chip, {{"memory.hbm.bandwith", "2 TB/s"}}),
+  EXPECT_EQ(faults(small_chip_file, {{"memory.hbm.bandwith", "2 TB/s"}}),
             (Faults{"--set memory.hbm.bandwith | unknown key \"bandwith\""}));
-  EXPECT_EQ(faults(small_chip, {{"memroy.hbm.bandwidth", "2 TB/s"}}),
+  EXPECT_EQ(faults(small_chip_file, {{"memroy.hbm.bandwidth", "2 TB/s"}}),
             (Faults{"--set memroy.hbm.bandwidth | \"memroy.hbm.bandwidth\" is not a number of the chip"}));
-  EXPECT_EQ(faults(small_chip, {{"memory", "2 TB/s"}}),
+  EXPECT_EQ(faults(small_chip_file, {{"memory", "2 TB/s"}}),
             (Faults{"--set memory | \"memory\" is not a number of the chip"}));
-  EXPECT_EQ(faults(small_chip, {{"cores.kind", "3"}}),
+  EXPECT_EQ(faults(small_chip_file, {{"cores.kind", "3"}}),
             (Faults{"--set cores.kind | expected text, got a whole number"}));
   for (const char* path : {"", ".", "cores.", "cores.count.value.value", "price.value", "network.scale_up.pod"})
-    EXPECT_EQ(faults(small_chip, {{path, "3 s"}}).size(), 1u) << path;
-  EXPECT_EQ(read_chip(small_chip, "small.toml", {{"memroy.hbm", "1"}}).error().hint, "did you mean memory?");
+    EXPECT_EQ(faults(small_chip_file, {{path, "3 s"}}).size(), 1u) << path;
+  EXPECT_EQ(read_chip(small_chip_file, "small.toml", {{"memroy.hbm", "1"}}).error().hint, "did you mean memory?");
 }
 
 RC_GTEST_PROP(ChipReader, ATruncatedFileIsNeverAChip, ()) {
-  const std::string text = small_chip;
+  const std::string text = small_chip_file;
   const auto length = *rc::gen::inRange<std::size_t>(0, text.find("[[price]]") - 60);
   RC_ASSERT(!faults(text.substr(0, length)).empty());
 }
 
 RC_GTEST_PROP(ChipReader, ADamagedFileIsReadOrRefusedWithItsPlace, ()) {
-  std::string text = small_chip;
+  std::string text = small_chip_file;
   for (int i = *rc::gen::inRange(1, 4); i > 0; --i)
     text[*rc::gen::inRange<std::size_t>(0, text.size())] = *rc::gen::inRange('\t', '\x7f');
   for (const std::string& fault : faults(text)) RC_ASSERT(fault.starts_with("small.toml:"));

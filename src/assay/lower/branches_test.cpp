@@ -16,7 +16,7 @@ TrainingPlan plan_of(const RecomputePolicy& policy) {
   return plan;
 }
 
-const program::Block& block(const program::Program& program, program::Phase phase, int kind) {
+const program::Block& block_of_kind(const program::Program& program, program::Phase phase, int kind) {
   for (const program::Block& each : program.blocks)
     if (each.phase == phase && each.kind == kind) return each;
   throw std::out_of_range("no such block");
@@ -62,9 +62,9 @@ TEST_P(CopiedBranches, AreWhatALayerHasThatIsAlone) {
       const program::Program alone = lower_training(only(model, kind), mesh, rules, plan);
       const int number = static_cast<int>(kind);
       for (program::Phase phase : {program::Phase::forward, program::Phase::backward, program::Phase::update})
-        expect_same(all, block(all, phase, number), alone, block(alone, phase, 0));
-      EXPECT_EQ(kept_bytes(all, block(all, program::Phase::forward, number)),
-                kept_bytes(alone, block(alone, program::Phase::forward, 0)));
+        expect_same(all, block_of_kind(all, phase, number), alone, block_of_kind(alone, phase, 0));
+      EXPECT_EQ(kept_bytes(all, block_of_kind(all, program::Phase::forward, number)),
+                kept_bytes(alone, block_of_kind(alone, program::Phase::forward, 0)));
     }
   }
 }

@@ -6,14 +6,12 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/model/quantisation.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using testing::catalogue;
 
 Transformer model(std::string_view id) {
   auto found = catalogue_model(id, catalogue(), "test");

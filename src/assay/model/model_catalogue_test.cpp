@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "assay/base/text.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using testing::catalogue;
 
 TEST(ModelCatalogue, HoldsManyModels) { EXPECT_GE(model_ids(catalogue()).size(), 60U); }
 

@@ -6,14 +6,12 @@
 
 #include "assay/base/toml.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue all = hardware::Catalogue::builtin();
-  return all;
-}
+using testing::catalogue;
 
 TEST(ModelNames, KnowsIdsAliasesAndRepositories) {
   const ModelNames names(catalogue());

@@ -7,13 +7,12 @@
 #include <string>
 
 #include "assay/network/placement.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::network {
 namespace {
 
-hardware::Cluster cluster(const char* text) {
-  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
-}
+using testing::cluster;
 
 /// Mesh axes of these sizes, called by their numbers, in the order of a layout.
 program::Mesh mesh_of(const std::vector<std::int64_t>& sizes, const AxisLayout& layout) {

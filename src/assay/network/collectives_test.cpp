@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstdint>
 
+#include "assay/testing/catalogue.h"
+
 namespace assay::network {
 namespace {
 
-hardware::Cluster cluster(const char* text) {
-  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
-}
+using testing::cluster;
 
 CollectiveCost<Plain> cost(CollectiveKind kind, Bytes bytes, const char* where,
                            const std::vector<std::string>& axes = {}, double inner = 1) {

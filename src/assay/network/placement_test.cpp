@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "assay/network/simulator/links.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::network {
 namespace {
 
-hardware::Cluster cluster(const char* text) {
-  return *hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
-}
+using testing::cluster;
+
 Placement placed(const char* mesh, const char* on) {
   const auto placement = Placement::make(*program::parse_mesh(mesh, "test"), cluster(on), "test");
   EXPECT_TRUE(placement) << (placement ? "" : placement.error().what);

@@ -29,7 +29,7 @@ PipelineInput uniform(const PipelineShape& shape, const StageTimes& whole, Secon
           .pair_saving = saving};
 }
 
-PipelineResult run(const PipelineInput& input) {
+PipelineResult quick_run(const PipelineInput& input) {
   Result<PipelineResult> result = simulate_pipeline(input, false);
   if (!result) throw std::runtime_error(result.error().what);
   return *std::move(result);
@@ -47,7 +47,7 @@ void for_all_shapes(Visit visit) {
 
 TEST(PipelineForms, PeaksAreThoseOfTheOrders) {
   for_all_shapes([](const PipelineShape& shape) {
-    const PipelineResult result = run(uniform(shape, {1_s, 1_s, 1_s}));
+    const PipelineResult result = quick_run(uniform(shape, {1_s, 1_s, 1_s}));
     for (std::int64_t stage = 0; stage < shape.stages; ++stage)
       EXPECT_DOUBLE_EQ(peak_microbatches(shape, stage), result.peak_microbatches[static_cast<std::size_t>(stage)])
           << schedule_name(shape.schedule) << " p " << shape.stages << " m " << shape.microbatches << " v "
@@ -86,7 +86,7 @@ TEST(PipelineForms, EqualTheSimulationWithAndWithoutHops) {
                                     {1_s, 0.5_s, 3_s}})
       for (const Seconds hop : {0_s, Seconds(0.0625), Seconds(0.375), 2_s}) {
         const PipelineForm form = pipeline_form(shape, whole, hop);
-        const PipelineResult result = run(uniform(shape, whole, hop));
+        const PipelineResult result = quick_run(uniform(shape, whole, hop));
         const auto about = [&] {
           return ::testing::Message() << schedule_name(shape.schedule) << " p " << shape.stages << " m "
                                       << shape.microbatches << " v " << shape.chunks << " hop " << hop.value()
@@ -121,7 +121,7 @@ TEST(PipelineForms, NoIntervalIsBelowTheBoundOfAStage) {
       if (i >= 4) input.times.back().forward = input.times.back().backward_input = Seconds(any(0, 8));
       for (std::int64_t stage = 0; stage < shape.stages; ++stage) input.at_end.emplace_back(any(0, 3));
       input.transfer = Seconds(i % 3 == 0 ? 0.0 : any(0, 0.5)), input.transfer_blocks = true;
-      const double interval = run(input).interval.value();
+      const double interval = quick_run(input).interval.value();
       EXPECT_LE(least_interval(input), interval * (1 + 1e-12));
       for (std::int64_t stage = 0; stage < shape.stages; ++stage)
         EXPECT_LE(least_interval(shape, stage_among(input, stage)), interval * (1 + 1e-12))
@@ -145,7 +145,7 @@ TEST(PipelineForms, TheBoundOfASlowLastStageIsTheInterval) {
           input.times.push_back({times * usual.forward, times * usual.backward_input, times * usual.backward_weight});
         }
         input.at_end.assign(static_cast<std::size_t>(p), 1_s);
-        const double interval = run(input).interval.value();
+        const double interval = quick_run(input).interval.value();
         EXPECT_NEAR(least_interval(shape, stage_among(input, p - 1)), interval, 1e-12 * interval)
             << schedule_name(schedule) << " p " << p << " longer " << longer;
       }
@@ -200,7 +200,7 @@ RC_GTEST_PROP(PipelineFormLaws, ExactFormsEqualTheSimulationAndOthersBoundIt, ()
   const Seconds saving(shape.schedule == Schedule::dualpipe ? static_cast<double>(*rc::gen::inRange(0, 30)) / 8.0
                                                             : 0.0);
   const PipelineForm form = pipeline_form(shape, whole, hop, saving);
-  const PipelineResult result = run(uniform(shape, whole, hop, saving));
+  const PipelineResult result = quick_run(uniform(shape, whole, hop, saving));
   RC_LOG() << schedule_name(shape.schedule) << " p " << shape.stages << " m " << shape.microbatches << " v "
            << shape.chunks << " F " << whole.forward.value() << " B " << whole.backward_input.value() << " W "
            << whole.backward_weight.value() << " hop " << hop.value() << " saving " << saving.value() << ": form "
@@ -272,14 +272,14 @@ RC_GTEST_PROP(PipelineFormLaws, UnevenStagesLieBetweenTheBoundAndTheSlowestStage
   const std::int64_t parts = model_parts(input.shape);
   for (std::int64_t i = 0; i < parts; ++i) input.times.push_back(any_times());
   input.transfer = Seconds(static_cast<double>(*rc::gen::inRange(0, 16)) / 16.0);
-  const Seconds simulated = run(input).makespan;
+  const Seconds simulated = quick_run(input).makespan;
   RC_ASSERT(lower_bound_of(input).value() <= simulated.value() * (1 + 1e-12));
   const PipelineForm slowest = pipeline_form(input.shape, slowest_stage(input), input.transfer);
   if (slowest.exact) RC_ASSERT(simulated.value() <= slowest.makespan.value() * (1 + 1e-12));
   input.at_end.assign(static_cast<std::size_t>(input.shape.stages), Seconds(3));
   input.transfer_blocks = *rc::gen::arbitrary<bool>();
   input.pair_saving = Seconds(static_cast<double>(*rc::gen::inRange(0, 30)) / 8.0);
-  RC_ASSERT(lower_bound_of(input).value() <= run(input).makespan.value() * (1 + 1e-12));
+  RC_ASSERT(lower_bound_of(input).value() <= quick_run(input).makespan.value() * (1 + 1e-12));
 }
 
 TEST(PipelineForms, TheBoundIsExactForPlainSchedulesWithStagesAlike) {
@@ -287,7 +287,7 @@ TEST(PipelineForms, TheBoundIsExactForPlainSchedulesWithStagesAlike) {
     for (std::int64_t p = 1; p <= 6; ++p)
       for (std::int64_t m = 1; m <= 12; ++m) {
         const PipelineInput input = uniform({schedule, p, m, 1}, {1_s, 1.25_s, 0.5_s});
-        EXPECT_TRUE(equal(lower_bound_of(input), run(input).makespan)) << p << " " << m;
+        EXPECT_TRUE(equal(lower_bound_of(input), quick_run(input).makespan)) << p << " " << m;
       }
 }
 

@@ -7,7 +7,7 @@
 namespace assay::report {
 namespace {
 
-const Value& sample() {
+const Value& sample_value() {
   static const Value root(Members{
       {"chips", 16},
       {"share", 0.5},
@@ -26,7 +26,7 @@ const Value& sample() {
 }
 
 std::optional<double> number(std::string_view path) {
-  const auto value = find_path(sample(), path);
+  const auto value = find_path(sample_value(), path);
   return value ? numeric(*value) : std::nullopt;
 }
 
@@ -36,23 +36,23 @@ TEST(Document, APathLeadsThroughObjectsAndLists) {
   EXPECT_EQ(number("memory.hbm.bandwidth"), 820e9);
   EXPECT_EQ(number("levels[1].degree"), 32);
   EXPECT_EQ(number("grid[1][0]"), 3);
-  EXPECT_EQ(find_path(sample(), "levels")->items()->size(), 2U);
+  EXPECT_EQ(find_path(sample_value(), "levels")->items()->size(), 2U);
 }
 
 TEST(Document, WhatOtherSourcesSayIsFoundByNameOrPlace) {
   EXPECT_EQ(number("memory.hbm.bandwidth.also[gcloud]"), 819e9);
   EXPECT_EQ(number("memory.hbm.bandwidth.also[book-2025]"), 810e9);
   EXPECT_EQ(number("memory.hbm.bandwidth.also[1]"), 810e9);
-  EXPECT_FALSE(find_path(sample(), "memory.hbm.bandwidth.also[2]"));
-  EXPECT_FALSE(find_path(sample(), "memory.hbm.bandwidth.also[nobody]"));
-  EXPECT_FALSE(find_path(sample(), "chips.also[0]"));
+  EXPECT_FALSE(find_path(sample_value(), "memory.hbm.bandwidth.also[2]"));
+  EXPECT_FALSE(find_path(sample_value(), "memory.hbm.bandwidth.also[nobody]"));
+  EXPECT_FALSE(find_path(sample_value(), "chips.also[0]"));
 }
 
 TEST(Document, APathToNothingFindsNothing) {
   for (const char* path : {"", ".", "chip", "chips.x", "levels[2]", "levels[-1]", "levels[0.5]", "levels[1e0]",
                            "levels[]", "levels[0", "levels[0]x", "levels[0].", "levels[99999999999999999999999]",
                            "levels.degree", "name[0]", "[0]", "memory..hbm"})
-    EXPECT_FALSE(find_path(sample(), path)) << path;
+    EXPECT_FALSE(find_path(sample_value(), path)) << path;
 }
 
 TEST(Document, OnlyNumbersAreNumeric) {
@@ -81,7 +81,7 @@ TEST(Document, ARangeHasThreeMembers) {
 }
 
 TEST(Document, ASourcedNumberKeepsItsSourceAndItsRivals) {
-  const std::optional<Value> value = find_path(sample(), "memory.hbm.bandwidth");
+  const std::optional<Value> value = find_path(sample_value(), "memory.hbm.bandwidth");
   const auto& quantity = std::get<QuantityValue>(value->data());
   EXPECT_EQ(quantity.source, "book");
   EXPECT_EQ(quantity.note, "a note");

@@ -12,7 +12,7 @@
 namespace assay::roofline {
 namespace {
 
-Operation parsed(std::string_view text) {
+Operation operation_of(std::string_view text) {
   const Result<Operation> operation = parse_operation(text, "OP");
   if (!operation) throw std::runtime_error(operation.error().where + ": " + operation.error().what);
   return *operation;
@@ -32,7 +32,7 @@ void expect_sizes(const Matmul& got, double batch, double m, double k, double n)
 }
 
 TEST(Operation, AProductTakesItsShapeFromPositions) {
-  const Operation product = parsed("bf16[240,8192] @ int8[8192,4Ki]");
+  const Operation product = operation_of("bf16[240,8192] @ int8[8192,4Ki]");
   EXPECT_TRUE(product.is_matmul());
   EXPECT_EQ(product.text(), "bf16[240,8192] @ int8[8192,4096] -> bf16[240,4096]");
   expect_sizes(product.matmul(), 1, 240, 8192, 4096);
@@ -41,19 +41,19 @@ TEST(Operation, AProductTakesItsShapeFromPositions) {
 }
 
 TEST(Operation, LeadingSizesOfBothOperandsAreABatch) {
-  expect_sizes(parsed("bf16[16,128,64] @ bf16[16,64,128]").matmul(), 16, 128, 64, 128);
-  expect_sizes(parsed("bf16[8,16,128,64] @ bf16[16,64,32]").matmul(), 16, 8 * 128, 64, 32);
-  expect_sizes(parsed("bf16[128,64] @ bf16[16,64,32]").matmul(), 1, 128, 64, 16 * 32);
+  expect_sizes(operation_of("bf16[16,128,64] @ bf16[16,64,128]").matmul(), 16, 128, 64, 128);
+  expect_sizes(operation_of("bf16[8,16,128,64] @ bf16[16,64,32]").matmul(), 16, 8 * 128, 64, 32);
+  expect_sizes(operation_of("bf16[128,64] @ bf16[16,64,32]").matmul(), 1, 128, 64, 16 * 32);
 }
 
 // numpy: (3,7) @ (5,7,2) has shape (5,3,2).
 TEST(Operation, ABatchOfTheSecondOperandAloneComesFirstInTheResult) {
-  EXPECT_EQ(parsed("bf16[3,7] @ bf16[5,7,2]").text(), "bf16[3,7] @ bf16[5,7,2] -> bf16[5,3,2]");
+  EXPECT_EQ(operation_of("bf16[3,7] @ bf16[5,7,2]").text(), "bf16[3,7] @ bf16[5,7,2] -> bf16[5,3,2]");
   EXPECT_TRUE(parse_operation("bf16[3,7] @ bf16[5,7,2] -> fp32[5,3,2]", "OP"));
 }
 
 TEST(Operation, LettersEverywhereMakeAnEinsum) {
-  const Operation scores = parsed("bf16[B=2,N=4,T=3,H=5] @ bf16[B,S=7,N,H] -> fp32[B,N,T,S]");
+  const Operation scores = operation_of("bf16[B=2,N=4,T=3,H=5] @ bf16[B,S=7,N,H] -> fp32[B,N,T,S]");
   expect_sizes(scores.matmul(), 2 * 4, 3, 5, 7);
   EXPECT_EQ(scores.matmul().out, Dtype::fp32);
   EXPECT_EQ(scores.group_name('b'), "B*N");
@@ -62,21 +62,21 @@ TEST(Operation, LettersEverywhereMakeAnEinsum) {
 
 // As an einsum, [D,D] @ [D,F] -> [D,F] would keep every D; with a letter twice in one tensor, positions decide.
 TEST(Operation, ASquareMatrixMayUseOneLetterTwice) {
-  expect_sizes(parsed("bf16[D=8,D] @ bf16[D,F=3] -> bf16[D,F]").matmul(), 1, 8, 8, 3);
+  expect_sizes(operation_of("bf16[D=8,D] @ bf16[D,F=3] -> bf16[D,F]").matmul(), 1, 8, 8, 3);
 }
 
 TEST(Operation, ALetterLearnsItsNumberWhereverItStands) {
-  expect_sizes(parsed("bf16[B,D] @ bf16[8192,F] -> bf16[240,F=16]").matmul(), 1, 240, 8192, 16);
-  EXPECT_TRUE(parsed("bf16[B,D] @ bf16[8192,F] -> bf16[240,F=16]").free_sizes().empty());
-  EXPECT_EQ(parsed("bf16[B,D] @ bf16[D=4,F]").free_sizes(), (std::vector<std::string>{"B", "F"}));
-  EXPECT_EQ(parsed("add(bf16[N]) -> fp32[512]").pointwise().elements, 512);
+  expect_sizes(operation_of("bf16[B,D] @ bf16[8192,F] -> bf16[240,F=16]").matmul(), 1, 240, 8192, 16);
+  EXPECT_TRUE(operation_of("bf16[B,D] @ bf16[8192,F] -> bf16[240,F=16]").free_sizes().empty());
+  EXPECT_EQ(operation_of("bf16[B,D] @ bf16[D=4,F]").free_sizes(), (std::vector<std::string>{"B", "F"}));
+  EXPECT_EQ(operation_of("add(bf16[N]) -> fp32[512]").pointwise().elements, 512);
 }
 
 TEST(Operation, AVectorProductGivesOneValue) {
-  EXPECT_EQ(parsed("bf16[64] @ bf16[64]").text(), "bf16[64] @ bf16[64] -> bf16[]");
-  EXPECT_EQ(parsed("dot(fp32[1Ki])").text(), "dot(fp32[1024]) -> fp32[]");
-  EXPECT_EQ(parsed("sum(bf16[4,8]) -> fp32[4]").pointwise().results, 4);
-  EXPECT_EQ(parsed("sum(bf16[8]) -> fp32[1]").pointwise().results, 1);
+  EXPECT_EQ(operation_of("bf16[64] @ bf16[64]").text(), "bf16[64] @ bf16[64] -> bf16[]");
+  EXPECT_EQ(operation_of("dot(fp32[1Ki])").text(), "dot(fp32[1024]) -> fp32[]");
+  EXPECT_EQ(operation_of("sum(bf16[4,8]) -> fp32[4]").pointwise().results, 4);
+  EXPECT_EQ(operation_of("sum(bf16[8]) -> fp32[1]").pointwise().results, 1);
 }
 
 TEST(Operation, AFunctionOverABareCountTakesTheDefaultDtype) {
@@ -84,7 +84,7 @@ TEST(Operation, AFunctionOverABareCountTakesTheDefaultDtype) {
 }
 
 TEST(Operation, SettingALetterLeavesTheOthersFree) {
-  const Operation product = parsed("bf16[B,D] @ bf16[D,F]").with("D", 64);
+  const Operation product = operation_of("bf16[B,D] @ bf16[D,F]").with("D", 64);
   EXPECT_EQ(product.text(), "bf16[B,D=64] @ bf16[D=64,F] -> bf16[B,F]");
   EXPECT_EQ(product.free_sizes(), (std::vector<std::string>{"B", "F"}));
 }
@@ -149,7 +149,7 @@ TEST(Operation, WhatIsNotAnOperationIsRefused) {
 // Every function of the list parses, and what it reads is operands x elements.
 TEST(Operation, EveryFunctionParses) {
   for (const PointwiseFunction& function : pointwise_functions()) {
-    const Operation operation = parsed(std::string(function.name) + "(bf16[4,8])");
+    const Operation operation = operation_of(std::string(function.name) + "(bf16[4,8])");
     EXPECT_EQ(operation.operands().size(), static_cast<std::size_t>(function.operands));
     EXPECT_EQ(operation.pointwise().results, function.reduces ? 4 : 32) << function.name;
   }
@@ -200,8 +200,8 @@ std::string any_call() {
 }
 
 RC_GTEST_PROP(OperationLaws, TheNormalisedTextReadsBackAsTheSameOperation, ()) {
-  const Operation first = parsed(*rc::gen::arbitrary<bool>() ? any_product() : any_call());
-  const Operation second = parsed(first.text());
+  const Operation first = operation_of(*rc::gen::arbitrary<bool>() ? any_product() : any_call());
+  const Operation second = operation_of(first.text());
   RC_ASSERT(second.text() == first.text());
   RC_ASSERT(second.free_sizes() == first.free_sizes());
   if (!first.is_matmul()) return;
@@ -214,7 +214,7 @@ RC_GTEST_PROP(OperationLaws, TheNormalisedTextReadsBackAsTheSameOperation, ()) {
 
 // The parts of a product are the elements of its tensors: batch m k, batch k n, batch m n.
 RC_GTEST_PROP(OperationLaws, TheRolesCoverEverySizeOfEveryTensor, ()) {
-  Operation operation = parsed(any_product());
+  Operation operation = operation_of(any_product());
   for (const std::string& letter : operation.free_sizes()) operation = operation.with(letter, 3);
   const Matmul product = operation.matmul();
   const auto elements = [](const OperationTensor& tensor) {

@@ -15,18 +15,18 @@ namespace {
 
 using Index = std::int64_t;
 
-struct Case {
+struct Product {
   SystolicArray array;
   Index m = 1, k = 1, n = 1;
 };
 
-void showValue(const Case& c, std::ostream& out) {
+void showValue(const Product& c, std::ostream& out) {
   out << c.array.rows << "x" << c.array.columns << (c.array.double_buffered ? " double" : " single") << " buffered, ["
       << c.m << "," << c.k << "] x [" << c.k << "," << c.n << "]";
 }
 
 // Shapes reach well past the array in both directions, so ragged tiles, one row and one PE all occur.
-Case any_case() {
+Product any_systolic_product() {
   const auto up_to = [](Index limit) { return *rc::gen::inRange<Index>(1, limit + 1); };
   return {{up_to(9), up_to(9), *rc::gen::arbitrary<bool>()}, up_to(20), up_to(24), up_to(24)};
 }
@@ -54,15 +54,15 @@ std::vector<double> plain_product(Index m, Index k, Index n, const std::vector<f
   return result;
 }
 
-SystolicRun simulate(const Case& c) {
+SystolicRun simulate(const Product& c) {
   return simulate_systolic(c.array, c.m, c.k, c.n, integers(c.m * c.k, 1), integers(c.k * c.n, 2));
 }
 
-SystolicCycles closed_form(const Case& c) { return systolic_cycles(c.array, c.m, c.k, c.n); }
+SystolicCycles closed_form(const Product& c) { return systolic_cycles(c.array, c.m, c.k, c.n); }
 
 Index sum(const std::vector<Index>& values) { return std::accumulate(values.begin(), values.end(), Index{0}); }
 
-std::vector<double> expected_result(const Case& c) {
+std::vector<double> expected_result(const Product& c) {
   return plain_product(c.m, c.k, c.n, integers(c.m * c.k, 1), integers(c.k * c.n, 2));
 }
 
@@ -95,10 +95,10 @@ TEST(Systolic, ThreeRowsOnTwoByTwoMatchTheHandWorkedCase) {
 // K = 4 on two array rows makes two tiles. M = 1 < R = 2, so the second waits R - M = 1 cycle for its weights:
 // 2 load + 1 + 1 stall + 1 + 2 drain = 7. Single buffered, each tile takes 2R + C + M - 2 = 5, together 10.
 TEST(Systolic, ShortTilesWaitForTheirWeights) {
-  const Case buffered{{.rows = 2, .columns = 2, .double_buffered = true}, 1, 4, 2};
+  const Product buffered{{.rows = 2, .columns = 2, .double_buffered = true}, 1, 4, 2};
   EXPECT_EQ(simulate(buffered).cycles.total, 7);
   EXPECT_EQ(simulate(buffered).cycles.stall, 1);
-  const Case single{{.rows = 2, .columns = 2, .double_buffered = false}, 1, 4, 2};
+  const Product single{{.rows = 2, .columns = 2, .double_buffered = false}, 1, 4, 2};
   EXPECT_EQ(simulate(single).cycles.total, 10);
   EXPECT_EQ(simulate(single).cycles.stall, 4);
 }
@@ -112,7 +112,7 @@ TEST(Systolic, EveryTinyShapeAgreesWithTheClosedFormAndThePlainProduct) {
       return value;
     };
     const bool buffered = digit(2) == 1;
-    const Case c{{digit(4) + 1, digit(4) + 1, buffered}, digit(5) + 1, digit(5) + 1, digit(5) + 1};
+    const Product c{{digit(4) + 1, digit(4) + 1, buffered}, digit(5) + 1, digit(5) + 1, digit(5) + 1};
     const SystolicRun run = simulate(c);
     ASSERT_EQ(run.cycles, closed_form(c)) << rc::toString(c);
     ASSERT_EQ(run.result, expected_result(c)) << rc::toString(c);
@@ -120,14 +120,14 @@ TEST(Systolic, EveryTinyShapeAgreesWithTheClosedFormAndThePlainProduct) {
 }
 
 TEST(Systolic, OneProcessingElementNeedsOneCyclePerMac) {
-  const Case c{{.rows = 1, .columns = 1}, 5, 3, 2};
+  const Product c{{.rows = 1, .columns = 1}, 5, 3, 2};
   EXPECT_EQ(simulate(c).cycles.total, 1 + 5 * 3 * 2);
   EXPECT_EQ(simulate(c).result, expected_result(c));
 }
 
 TEST(Systolic, WideFlatAndTallThinArraysKeepManyTilesInFlight) {
   for (const bool buffered : {true, false}) {
-    for (const Case& c : {Case{{1, 64, buffered}, 2, 40, 100}, Case{{64, 1, buffered}, 2, 100, 40}}) {
+    for (const Product& c : {Product{{1, 64, buffered}, 2, 40, 100}, Product{{64, 1, buffered}, 2, 100, 40}}) {
       EXPECT_EQ(simulate(c).cycles, closed_form(c));
       EXPECT_EQ(simulate(c).result, expected_result(c));
     }
@@ -136,7 +136,7 @@ TEST(Systolic, WideFlatAndTallThinArraysKeepManyTilesInFlight) {
 
 // TPU MXU: one bf16[8,128] x bf16[128,128] every 8 cycles (jax-ml scaling book, "How to think about TPUs").
 TEST(Systolic, EightRowsOnResidentWeightsCostEightCycles) {
-  const Case c{{.rows = 128, .columns = 128}, 8, 128, 128};
+  const Product c{{.rows = 128, .columns = 128}, 8, 128, 128};
   EXPECT_EQ(closed_form(c).steady_cycles_per_tile, 8);
   EXPECT_EQ(simulate(c).cycles.steady_cycles_per_tile, 8);
   EXPECT_EQ(tile_interval(c.array, 8), 128);
@@ -152,7 +152,7 @@ TEST(Systolic, UtilisationApproachesOneOnlyForWholeTiles) {
 }
 
 TEST(Systolic, LongRunsAreDownSampledWithoutLosingMacs) {
-  const Case c{{.rows = 4, .columns = 4}, 300, 17, 9};
+  const Product c{{.rows = 4, .columns = 4}, 300, 17, 9};
   const SystolicRun run = simulate(c);
   ASSERT_GT(run.cycles.total, static_cast<Index>(SystolicActivity::max_buckets));
   EXPECT_LE(run.activity.useful.size(), SystolicActivity::max_buckets);
@@ -168,17 +168,17 @@ TEST(Systolic, EstimatedWorkCoversEveryMacAndNeverOverflows) {
 }
 
 RC_GTEST_PROP(SystolicLaws, TheResultEqualsAPlainProduct, ()) {
-  const Case c = any_case();
+  const Product c = any_systolic_product();
   RC_ASSERT(simulate(c).result == expected_result(c));
 }
 
 RC_GTEST_PROP(SystolicLaws, SimulatedCyclesEqualTheClosedForm, ()) {
-  const Case c = any_case();
+  const Product c = any_systolic_product();
   RC_ASSERT(simulate(c).cycles == closed_form(c));
 }
 
 RC_GTEST_PROP(SystolicLaws, PartsSumToTheWhole, ()) {
-  const Case c = any_case();
+  const Product c = any_systolic_product();
   const SystolicRun run = simulate(c);
   const SystolicCycles& cycles = run.cycles;
   RC_ASSERT(cycles.total == cycles.load + cycles.fill + cycles.steady + cycles.stall + cycles.drain);
@@ -194,7 +194,7 @@ RC_GTEST_PROP(SystolicLaws, PartsSumToTheWhole, ()) {
 }
 
 RC_GTEST_PROP(SystolicLaws, UtilisationStaysBelowItsLimitAndTheLimitBelowOne, ()) {
-  const SystolicCycles cycles = closed_form(any_case());
+  const SystolicCycles cycles = closed_form(any_systolic_product());
   RC_ASSERT(cycles.utilisation > 0);
   RC_ASSERT(cycles.utilisation <= cycles.utilisation_limit);
   RC_ASSERT(cycles.utilisation_limit <= 1);
@@ -202,7 +202,7 @@ RC_GTEST_PROP(SystolicLaws, UtilisationStaysBelowItsLimitAndTheLimitBelowOne, ()
 }
 
 RC_GTEST_PROP(SystolicLaws, MoreRowsNeverLowerUtilisation, ()) {
-  Case c = any_case();
+  Product c = any_systolic_product();
   const double before = closed_form(c).utilisation;
   c.m += *rc::gen::inRange<Index>(1, 1000);
   // One part in 1e12 for rounding where both sides are equal on paper.
@@ -210,7 +210,7 @@ RC_GTEST_PROP(SystolicLaws, MoreRowsNeverLowerUtilisation, ()) {
 }
 
 RC_GTEST_PROP(SystolicLaws, DoubleBufferingNeverCostsCycles, ()) {
-  Case c = any_case();
+  Product c = any_systolic_product();
   c.array.double_buffered = true;
   const Index buffered = closed_form(c).total;
   c.array.double_buffered = false;

@@ -7,14 +7,12 @@
 #include <string>
 
 #include "assay/model/model_catalogue.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::serving {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using testing::catalogue;
 
 std::vector<StepBalance> balance_of(const std::string& id, const std::string& where, std::int64_t tensor, double batch,
                                     Dtype weights = Dtype::bf16) {

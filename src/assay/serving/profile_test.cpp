@@ -10,15 +10,13 @@
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/pipeline/stage_split.h"
+#include "assay/testing/catalogue.h"
 #include "assay/testing/training_case.h"
 
 namespace assay::serving {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using testing::catalogue;
 
 struct Case {
   model::Transformer model;

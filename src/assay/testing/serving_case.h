@@ -5,13 +5,9 @@
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/search/serving/search.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::testing {
-
-inline const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
 
 struct ServingCase {
   model::Transformer model;

@@ -10,8 +10,8 @@
 namespace assay::training {
 namespace {
 
-struct Case {
-  explicit Case(std::string_view name, std::string_view on)
+struct MemoryCase {
+  explicit MemoryCase(std::string_view name, std::string_view on)
       : model(model::load_model(name, hardware::Catalogue::builtin(), "test")->model),
         cluster(*hardware::parse_cluster(on, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
@@ -25,7 +25,7 @@ struct Case {
 };
 
 /// Bytes that one layer keeps for a token.
-double kept_per_token(const Case& c, const Strategy& strategy, std::int64_t sequence) {
+double kept_per_token(const MemoryCase& c, const Strategy& strategy, std::int64_t sequence) {
   const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, sequence));
   return profile.kinds[0].kept.value() / static_cast<double>(sequence * strategy.micro_batch);
 }
@@ -34,7 +34,7 @@ double kept_per_token(const Case& c, const Strategy& strategy, std::int64_t sequ
 // keeps s b h (10 + 24 / t + 5 a s / (h t)) bytes with dropout, and 34 s b h / t with sequence parallelism when the
 // inside of attention is recomputed.
 TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
-  Case c("gpt-3-175b", "a100-sxm-80:8");
+  MemoryCase c("gpt-3-175b", "a100-sxm-80:8");
   c.question.setup.flash = false, c.question.setup.dropout = true;
   constexpr double h = 12288, a = 96, s = 2048, t = 8;
   Strategy strategy;
@@ -46,7 +46,7 @@ TEST(TrainingMemory, KeepsWhatTheFormulasOfKorthikantiSay) {
 }
 
 TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
-  Case c("gpt-3-175b", "a100-sxm-80:8");
+  MemoryCase c("gpt-3-175b", "a100-sxm-80:8");
   c.question.setup.flash = false;
   Strategy strategy;
   strategy.recompute = lower::Recompute::full();
@@ -63,7 +63,7 @@ TEST(TrainingMemory, DropoutKeepsNothingWhereEverythingIsMadeAgain) {
 // two up; the seventh, down, is needed by nobody) and the result of attention with one number per head; keys, output
 // and gate are recomputed.
 TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
-  const Case c("llama-3-8b", "h100-sxm:8");
+  const MemoryCase c("llama-3-8b", "h100-sxm:8");
   constexpr double d = 4096, queries = 32 * 128, values = 8 * 128, up = 14336;
   Strategy strategy;
   strategy.recompute = lower::Recompute::operators();
@@ -76,7 +76,7 @@ TEST(TrainingMemory, ByOperatorEveryOtherProductIsKept) {
 }
 
 TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
-  const Case c("llama-3-8b", "h100-sxm:8");
+  const MemoryCase c("llama-3-8b", "h100-sxm:8");
   double kept = 0.0, recomputed = HUGE_VAL;
   for (const lower::Recompute policy : {lower::Recompute::full(), lower::Recompute::all_but_projections(),
                                         lower::Recompute::feed_forward(), lower::Recompute::all_but_products()}) {
@@ -94,7 +94,7 @@ TEST(TrainingMemory, PoliciesThatKeepMoreRepeatLess) {
 }
 
 TEST(TrainingMemory, ThePeakIsAtTheLossOrInALayer) {
-  Case c("llama-3-8b", "h100-sxm:8");
+  MemoryCase c("llama-3-8b", "h100-sxm:8");
   c.question.sequences = 8;
   c.question.setup.effects.reserved = 1.1, c.question.setup.effects.context = 2_GiB;
   Strategy strategy;
@@ -106,7 +106,7 @@ TEST(TrainingMemory, ThePeakIsAtTheLossOrInALayer) {
 }
 
 TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
-  Case c("llama-3-8b", "h100-sxm:8");
+  MemoryCase c("llama-3-8b", "h100-sxm:8");
   c.question.sequences = 8;
   Strategy strategy;
   strategy.parallelism.fsdp = 8;
@@ -119,7 +119,7 @@ TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
 }
 
 TEST(TrainingMemory, WideWeightsAreGatheredInTheFormatOfProducts) {
-  Case c("llama-3-8b", "h100-sxm:8");
+  MemoryCase c("llama-3-8b", "h100-sxm:8");
   c.question.sequences = 8;
   Strategy strategy;
   strategy.parallelism.fsdp = 8;
@@ -132,7 +132,7 @@ TEST(TrainingMemory, WideWeightsAreGatheredInTheFormatOfProducts) {
 
 // 24 layers of an encoder and as many of a decoder keep their inputs, and all of them together what the encoder made.
 TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
-  Case c("t5-3b", "h100-sxm:1");
+  MemoryCase c("t5-3b", "h100-sxm:1");
   c.question.sequences = 1;
   Strategy strategy;
   strategy.recompute = lower::Recompute::full();
@@ -144,7 +144,7 @@ TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
 // Replicas of sharded weights reduce only their own part of the gradients: 1 / fsdp of them.
 // Two blocks that take turns in nine layers: each stage of a pipeline holds those that its layers use.
 TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
-  Case c("zamba2-2.7b", "h100-sxm:2");
+  MemoryCase c("zamba2-2.7b", "h100-sxm:2");
   c.question.sequences = 8;
   const auto parameters = static_cast<double>(model::parameter_counts(c.model).total);
   Strategy strategy;
@@ -181,7 +181,7 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
 }
 
 TEST(TrainingMemory, TheEmbeddingThatBlocksAsideReadIsThereOnce) {
-  const Case c("zamba2-2.7b", "h100-sxm:8");
+  const MemoryCase c("zamba2-2.7b", "h100-sxm:8");
   for (const lower::Recompute recompute : {lower::Recompute::none(), lower::Recompute::full()}) {
     Strategy strategy;
     strategy.recompute = recompute;
@@ -194,7 +194,7 @@ TEST(TrainingMemory, TheEmbeddingThatBlocksAsideReadIsThereOnce) {
 }
 
 TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
-  const Case c("llama-3-8b", "h100-sxm:64");
+  const MemoryCase c("llama-3-8b", "h100-sxm:64");
   Strategy strategy;
   strategy.parallelism.data = 4, strategy.parallelism.fsdp = 16;
   const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
@@ -210,7 +210,7 @@ TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
 // Mixtral on eight devices that have an expert each: what is gathered and reduced of a layer is its attention, router
 // and norms alone, twice as they are used, once more as gradients and once in fp32.
 TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
-  Case c("mixtral-8x7b", "h100-sxm:8");
+  MemoryCase c("mixtral-8x7b", "h100-sxm:8");
   c.question.sequences = 8;
   Strategy strategy;
   strategy.parallelism.fsdp = strategy.parallelism.expert = 8;
@@ -221,7 +221,7 @@ TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
 // Projections into the space of experts are shared out as all that is dense: a 64th of all weights, whatever experts
 // do.
 TEST(TrainingMemory, ProjectionsThatExpertsShareAreSharedOut) {
-  Case c("nemotron-3-super", "h200-sxm:64");
+  MemoryCase c("nemotron-3-super", "h200-sxm:64");
   c.question.sequences = 64;
   Strategy strategy;
   strategy.parallelism.fsdp = 64;

@@ -9,7 +9,7 @@
 namespace assay::training {
 namespace {
 
-using Case = testing::TrainingCase;
+using testing::TrainingCase;
 
 TEST(StageSplit, HoldsEveryLayerOnceAndTheEndsOnce) {
   const model::Transformer model = testing::small_model(8);
@@ -142,7 +142,7 @@ TEST(StageSplit, StagesHoldTheLayersOfTheirChunks) {
 }
 
 TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
-  const Case c("h100-sxm:4", 16);
+  const TrainingCase c("h100-sxm:4", 16);
   Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4;
   const auto one = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -158,7 +158,7 @@ TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
 TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
   for (const int zero : {0, 1})
     for (const bool overlap : {true, false}) {
-      Case c("h100-sxm:16", 16);
+      TrainingCase c("h100-sxm:16", 16);
       c.question.setup.formats.gradients = Dtype::fp32;
       c.question.overlap = overlap;
       Strategy s = testing::strategy_of(2, 1, 8);
@@ -197,7 +197,7 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
 // Four replicas of four stages: a stage reduces gradients of both its parts over the replicas, then each replica's
 // quarter of the sums over both copies. The update is of all that a stage holds.
 TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
-  Case c("h100-sxm:16", 64);
+  TrainingCase c("h100-sxm:16", 64);
   c.question.overlap = false;
   Strategy s = testing::strategy_of(4, 1, 1);
   s.parallelism.pipeline = 4;
@@ -235,7 +235,7 @@ TEST(Training, PairsOfStagesCrossTheMiddleOfATorus) {
   for (const auto& [where, tensor, stages, crossing] :
        {Shape{"tpu-v5e:4x8", 4, 8, 4}, Shape{"tpu-v5e:16x16", 16, 16, 4}, Shape{"tpu-v5e:2x4", 4, 2, 1},
         Shape{"h100-sxm:64", 8, 8, 1}, Shape{"h100-sxm:16", 8, 2, 1}}) {
-    const Case c(where, 64);
+    const TrainingCase c(where, 64);
     Strategy s = testing::strategy_of(1, 1, tensor);
     s.parallelism.pipeline = stages, s.schedule = pipeline::PipelineSchedule::dualpipe;
     const auto links = strategy_links(c.question, c.cluster, s);
@@ -247,7 +247,7 @@ TEST(Training, PairsOfStagesCrossTheMiddleOfATorus) {
 // Both directions pass every stage with half of the microbatches: parts that differ take their mean, and the ends of
 // the model lie on both ends of the pipeline.
 TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
-  const Case c("h100-sxm:4", 16, 8);
+  const TrainingCase c("h100-sxm:4", 16, 8);
   Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4, s.schedule = pipeline::PipelineSchedule::dualpipe;
   const pipeline::StageSplit split = stage_split(c.model, s);
@@ -279,7 +279,7 @@ TEST(Training, MemoryIsThatOfTheFullestStage) {
   using enum pipeline::PipelineSchedule;
   for (const double sequences : {4.0, 6.0, 8.0, 32.0})
     for (const pipeline::PipelineSchedule schedule : {gpipe, one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe}) {
-      const Case c("h100-sxm:4", sequences);
+      const TrainingCase c("h100-sxm:4", sequences);
       Strategy s = testing::strategy_of(1, 1, 1);
       s.parallelism.pipeline = 4, s.schedule = schedule;
       if (!pipeline::is_possible({schedule, 4, static_cast<std::int64_t>(sequences), 1})) continue;
@@ -295,7 +295,7 @@ TEST(Training, MemoryIsThatOfTheFullestStage) {
 
 // The estimate is that of the events, whatever the stages: the head is heavier than a layer here.
 TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
-  const Case c("h100-sxm:4", 32);
+  const TrainingCase c("h100-sxm:4", 32);
   using enum pipeline::PipelineSchedule;
   for (const pipeline::PipelineSchedule schedule : {gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe}) {
     Strategy s = testing::strategy_of(1, 1, 1);
@@ -317,7 +317,7 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
 // of its events, nor does its memory hold less than the stage with most experts.
 TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
   using enum pipeline::PipelineSchedule;
-  Case c("h100-sxm:4", 32);
+  TrainingCase c("h100-sxm:4", 32);
   c.model = testing::alternating_model();
   for (const std::int64_t stages : {2, 4})
     for (const pipeline::PipelineSchedule schedule : {one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe})
@@ -352,7 +352,7 @@ TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
   for (const std::int64_t stages : {4, 8, 16})
     for (const double rounds : {2.0, 4.0})
       for (std::int64_t layers = stages; layers <= 4 * stages; layers += stages / 4) {
-        Case c("h100-sxm:16", rounds * 16.0);
+        TrainingCase c("h100-sxm:16", rounds * 16.0);
         while (c.model.decoder.layers() < layers) c.model.decoder.add(c.model.decoder.kinds.front());
         c.model.decoder.order.resize(static_cast<std::size_t>(layers));
         Strategy s = testing::strategy_of(16 / stages, 1, 1);
@@ -371,7 +371,7 @@ TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
 TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
   for (const auto& [where, stages] :
        {std::pair{"h100-sxm:2", std::int64_t{2}}, std::pair{"tpu-v5e:2x2", std::int64_t{4}}}) {
-    Case c(where, 32);
+    TrainingCase c(where, 32);
     for (int i = 0; i < 5; ++i) c.model.decoder.add(c.model.decoder.kinds.front());
     for (std::int64_t chunks = 2; chunks * stages <= 13; ++chunks) {
       Strategy s = testing::strategy_of(1, 1, 1);

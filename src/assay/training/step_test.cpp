@@ -13,10 +13,10 @@
 namespace assay::training {
 namespace {
 
-using Case = testing::TrainingCase;
+using testing::TrainingCase;
 
 /// A stage's program for so many sequences at once, in the question's formats.
-program::Program program_of(const Case& c, const Strategy& s, std::int64_t sequences) {
+program::Program program_of(const TrainingCase& c, const Strategy& s, std::int64_t sequences) {
   lower::TrainingPlan plan;
   plan.work.sequences = sequences, plan.work.queries = plan.work.keys = testing::sequence;
   plan.formats = c.question.setup.formats;
@@ -29,7 +29,7 @@ struct Direct {
   double compute = 0, waited = 0, hidden = 0, once = 0;
 };
 
-Direct direct(const Case& c, const Strategy& s) {
+Direct direct(const TrainingCase& c, const Strategy& s) {
   const lower::Parallelism& p = s.parallelism;
   const program::Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
   const program::Mesh mesh = whole_mesh(p, s.layout);
@@ -56,7 +56,7 @@ Direct direct(const Case& c, const Strategy& s) {
 TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   // Four heads of keys on eight devices: pairs sum their gradients. Within a node a pair has the links of all eight,
   // so that the price equals that of a mesh on which pairs are an axis of their own.
-  Case c("h100-sxm:8", 64);
+  TrainingCase c("h100-sxm:8", 64);
   for (model::Layer& layer : c.model.decoder.kinds) layer.attention->kv_heads = 4;
   const lower::Parallelism p{.tensor = 8};
   const auto [mesh, rules] = lower::training_stage(p, c.model);
@@ -81,10 +81,11 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
 }
 
 TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
-  const Case dense("h100-sxm:16", 64), experts("h100-sxm:16", 64, 8);
-  Case wide("h100-sxm:16", 64), wide_experts("h100-sxm:16", 64, 8);
-  for (Case* c : {&wide, &wide_experts}) c->question.setup.formats.weights = Dtype::fp32;
-  for (const Case* c : {&dense, &experts, static_cast<const Case*>(&wide), static_cast<const Case*>(&wide_experts)})
+  const TrainingCase dense("h100-sxm:16", 64), experts("h100-sxm:16", 64, 8);
+  TrainingCase wide("h100-sxm:16", 64), wide_experts("h100-sxm:16", 64, 8);
+  for (TrainingCase* c : {&wide, &wide_experts}) c->question.setup.formats.weights = Dtype::fp32;
+  for (const TrainingCase* c :
+       {&dense, &experts, static_cast<const TrainingCase*>(&wide), static_cast<const TrainingCase*>(&wide_experts)})
     for (Strategy s :
          {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 2, 2), testing::strategy_of(16, 1, 1),
           testing::strategy_of(2, 1, 8), testing::strategy_of(1, 4, 2, 2), testing::strategy_of(2, 4, 2)}) {
@@ -106,7 +107,7 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
 }
 
 TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleHasOne) {
-  Case c("h100-sxm:16", 64, 8);
+  TrainingCase c("h100-sxm:16", 64, 8);
   Strategy s = testing::strategy_of(8, 1, 1);
   s.parallelism.expert = 8, s.parallelism.pipeline = 2, s.schedule = pipeline::PipelineSchedule::one_f_one_b;
   const auto expert_seconds = [&](pipeline::PipelineSchedule schedule, std::int64_t interleave, double waited) {
@@ -130,7 +131,7 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 // collectives as large as each other, the two scattered sums of gradients and the two that are gathered again have
 // weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five.
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
-  Case c("h100-sxm:2", 64);
+  TrainingCase c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
     c.question.setup.effects.tensor_backward_exposed = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -146,7 +147,7 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
 }
 
 TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyArePutOff) {
-  Case c("h100-sxm:16", 64);
+  TrainingCase c("h100-sxm:16", 64);
   const auto waited = [&](std::int64_t tensor, pipeline::PipelineSchedule schedule, double beside) {
     Strategy s = testing::strategy_of(8 / tensor, 1, tensor);
     s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = lower::ResidualScheme::sequence;
@@ -168,7 +169,7 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
 }
 
 TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
-  const Case c("h100-sxm:16", 64);
+  const TrainingCase c("h100-sxm:16", 64);
   Strategy s = testing::strategy_of(1, 1, 8);
   s.parallelism.pipeline = 2, s.schedule = pipeline::PipelineSchedule::one_f_one_b;
   const auto handover = [&](lower::ResidualScheme residual) {
@@ -189,7 +190,7 @@ TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
 }
 
 TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
-  const Case c("h100-sxm:4", 64);
+  const TrainingCase c("h100-sxm:4", 64);
   Strategy s = testing::strategy_of(1, 1, 1);
   s.parallelism.pipeline = 4;
   const auto bubble = [&](pipeline::PipelineSchedule schedule) {
@@ -204,7 +205,7 @@ TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
 }
 
 TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
-  const Case c("tpu-v5p:4x4x4", 64);
+  const TrainingCase c("tpu-v5p:4x4x4", 64);
   for (const Strategy& s :
        {testing::strategy_of(1, 64, 1), testing::strategy_of(4, 4, 4), testing::strategy_of(64, 1, 1)}) {
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -217,7 +218,7 @@ TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
 }
 
 TEST(TrainingCost, BoundsEncloseOffloadingToo) {
-  Case c("h100-sxm:8", 64);
+  TrainingCase c("h100-sxm:8", 64);
   c.question.host = {20e9, 0.8, 40e9, 1e12};
   for (const Offload offload : {Offload::none, Offload::activations, Offload::optimizer, Offload::both})
     for (const bool overlap : {true, false}) {
@@ -231,7 +232,7 @@ TEST(TrainingCost, BoundsEncloseOffloadingToo) {
 }
 
 TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
-  const Case c("h100-sxm:16", 64);
+  const TrainingCase c("h100-sxm:16", 64);
   double before = 1e30;
   for (int zero = 0; zero <= 3; ++zero) {
     Strategy s = testing::strategy_of(16, 1, 1);
@@ -245,7 +246,7 @@ TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
 }
 
 TEST(TrainingCost, RecomputationTradesTimeForMemory) {
-  const Case c("h100-sxm:16", 64);
+  const TrainingCase c("h100-sxm:16", 64);
   Strategy s = testing::strategy_of(1, 16, 1);
   const auto kept = price_strategy(c.question, testing::sequence, c.cluster, s);
   s.recompute = lower::Recompute::full();
@@ -258,7 +259,7 @@ TEST(TrainingCost, RecomputationTradesTimeForMemory) {
 
 // 16 GPUs, pure data parallelism, 8 layers: 2 bytes of weight and 4 of gradient a parameter, 12 of optimizer state.
 TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
-  const Case c("h100-sxm:16", 64);
+  const TrainingCase c("h100-sxm:16", 64);
   const auto cost = price_strategy(
       [&] {
         TrainingQuestion q = c.question;
@@ -284,7 +285,7 @@ TEST(Training, OverlapIsNeverSlower) {
       for (const Strategy& s :
            {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 4, 1), testing::strategy_of(1, 8, 2),
             testing::strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
-        Case c("h100-sxm:16", 64, experts);
+        TrainingCase c("h100-sxm:16", 64, experts);
         c.question.setup.effects.contention = contention, c.question.setup.effects.tensor_exposed = 0.5;
         const auto beside = price_strategy(c.question, testing::sequence, c.cluster, s);
         c.question.overlap = false;
@@ -302,7 +303,7 @@ TEST(Training, TensorOverlapIsNeverSlower) {
       for (const pipeline::PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
         for (const std::int64_t fsdp : {1, 4})
           for (const double waited : {1.0, 0.3}) {
-            Case c(where, sequences);
+            TrainingCase c(where, sequences);
             estimate::StepEffects& effects = c.question.setup.effects;
             effects.contention = 0.3, effects.gradients_exposed = 0.1;
             Strategy s = testing::strategy_of(4 / fsdp, fsdp, 4);
@@ -323,7 +324,7 @@ TEST(Training, TensorOverlapIsNeverSlower) {
 // However much software hides: links that are busy longer than the chip computes are waited for, and no estimate lies
 // below what ideal hardware needs.
 TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
-  Case c("h100-sxm:32", 32, 8);
+  TrainingCase c("h100-sxm:32", 32, 8);
   c.question.setup.effects.tensor_exposed = c.question.setup.effects.context_exposed = 0.05;
   for (const std::int64_t tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t context : {1, 2})
@@ -341,7 +342,7 @@ TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
 
 // Slots that imbalance fills besides are executed and cost time.
 TEST(Training, ImbalanceOfExpertsCostsTime) {
-  Case c("h100-sxm:8", 16, 8);
+  TrainingCase c("h100-sxm:8", 16, 8);
   const Strategy s = testing::strategy_of(1, 8, 1, 1, 8);
   const auto even = price_strategy(c.question, testing::sequence, c.cluster, s);
   c.question.setup.expert_load = 2.0;
@@ -354,7 +355,7 @@ TEST(Training, ImbalanceOfExpertsCostsTime) {
 // Sixteen replicas sum fp32 gradients once a step: 2 x 15/16 of the bytes pass the slowest link of each chip, and the
 // update reads and writes all states. Ideal hardware has to do both, whatever the batch.
 TEST(Training, BoundsCountWhatIsThereOnceAStep) {
-  Case c("h100-sxm:16", 16);
+  TrainingCase c("h100-sxm:16", 16);
   c.question.setup.formats.gradients = Dtype::fp32;
   const Strategy s = testing::strategy_of(16, 1, 1);
   const auto one = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -375,7 +376,7 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
 // What is executed on one chip is what the model asks for, whatever the lengths of both sequences.
 TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
   const model::ImportedModel imported = *model::load_model("t5-small", hardware::Catalogue::builtin(), "test");
-  Case c("h100-sxm:1", 4);
+  TrainingCase c("h100-sxm:1", 4);
   c.question.setup.model = &imported.model;
   c.question.setup.flash = false;  // it would make scores again in the backward pass
   const auto cost = [&](std::int64_t length, std::int64_t source) {
@@ -404,7 +405,7 @@ TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
 
 // Attention stays in bf16 where products are made in fp8: each is a share of its own peak.
 TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
-  Case c("h100-sxm:1", 4);
+  TrainingCase c("h100-sxm:1", 4);
   c.question.setup.rates = *estimate::kernel_rates(c.cluster.chip, Dtype::fp8, "test");
   c.question.setup.formats.compute = Dtype::fp8;
   const auto kinds = kind_times(c.question, testing::sequence, c.cluster, testing::strategy_of(1, 1, 1));
@@ -425,7 +426,7 @@ TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
 }
 
 TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
-  const Case c("tpu-v5p:4x4x4", 64);
+  const TrainingCase c("tpu-v5p:4x4x4", 64);
   const Strategy s = testing::strategy_of(1, 16, 4);
   const program::Program program = program_of(c, s, 16);
   const program::Mesh mesh = whole_mesh(s.parallelism);
@@ -445,7 +446,7 @@ TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
 
 // Ten equal layers: the first two run freely, each further one waits for the busiest of the chip and the host's lane.
 TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
-  const Case c("tpu-v5p:4x4x4", 64);
+  const TrainingCase c("tpu-v5p:4x4x4", 64);
   const Strategy s = testing::strategy_of(1, 1, 1);
   const program::Program program = program_of(c, s, 1);
   const estimate::StepTimes times =

@@ -18,7 +18,7 @@ Result<Request> parse_line(std::string_view line) {
   return parse_request(*words);
 }
 
-Error refused(std::string_view line) {
+Error misread(std::string_view line) {
   const auto request = parse_line(line);
   EXPECT_FALSE(request) << line;
   return request ? Error{} : request.error();
@@ -67,13 +67,13 @@ TEST(Request, WhatIsWrongWithACommandLineIsAUsageError) {
   for (const char* line :
        {"", "rofline", "chips --foo", "chips -x", "chips a b", "chips --format", "chips --format --explain",
         "chips --format=", "chips --format xml", "chips --explain=yes", "chips -q --quiet", "systolic 1 2"})
-    EXPECT_EQ(refused(line).kind, Error::Kind::usage) << line;
-  EXPECT_EQ(refused("rofline").hint, "did you mean roofline?");
-  EXPECT_EQ(refused("verson").hint, "did you mean version?");
-  EXPECT_EQ(refused("chips --formt json").hint, "did you mean --format?");
-  EXPECT_EQ(refused("chips --format xml").hint, "one of table, tree, json, csv, md, svg");
-  EXPECT_EQ(refused("systolic 1 2").what, "N is missing");
-  EXPECT_EQ(refused("chips a b").what, "unexpected argument \"b\"");
+    EXPECT_EQ(misread(line).kind, Error::Kind::usage) << line;
+  EXPECT_EQ(misread("rofline").hint, "did you mean roofline?");
+  EXPECT_EQ(misread("verson").hint, "did you mean version?");
+  EXPECT_EQ(misread("chips --formt json").hint, "did you mean --format?");
+  EXPECT_EQ(misread("chips --format xml").hint, "one of table, tree, json, csv, md, svg");
+  EXPECT_EQ(misread("systolic 1 2").what, "N is missing");
+  EXPECT_EQ(misread("chips a b").what, "unexpected argument \"b\"");
   EXPECT_FALSE(parse_request(Words(300, "chips")));
 }
 

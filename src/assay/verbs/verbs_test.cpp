@@ -1,4 +1,5 @@
 #include "assay/verbs/verbs.h"
+#include "assay/testing/catalogue.h"
 #include "assay/testing/sampling.h"
 
 #include <gtest/gtest.h>
@@ -11,10 +12,7 @@
 namespace assay::verbs {
 namespace {
 
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue all = hardware::Catalogue::builtin();
-  return all;
-}
+using testing::catalogue;
 
 Result<report::Response> answer_to(std::string_view line, bool picture = false) {
   const auto words = split_words(line);

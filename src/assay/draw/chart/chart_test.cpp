@@ -14,8 +14,6 @@
 namespace assay::draw {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 Chart roofline() {
   Chart chart;
   chart.title = "Roofline";
@@ -28,7 +26,7 @@ Chart roofline() {
   chart.series = {{"hbm, bf16", roof(8e11, 2e14)}, {"hbm, int8", roof(8e11, 4e14), SeriesStyle::dashed}};
   chart.regions = {{0, 120, "bandwidth-bound", RegionRole::bad},
                    {120, 250, "partly bound", RegionRole::partial},
-                   {250, infinity, "compute-bound", RegionRole::good}};
+                   {250, HUGE_VAL, "compute-bound", RegionRole::good}};
   chart.points = {{"matmul B=240", 240, 1.9e14}, {"dot(N)", 0.5, 4e11}, {"add(N)", 1.0 / 6.0, 1.3e11}};
   chart.lines = {{Orientation::horizontal, 2e14, "peak"}, {Orientation::vertical, 500, "knee"}};
   chart.footnote = "Dense peaks.";
@@ -154,7 +152,7 @@ TEST(Chart, ASeriesWithoutPointsIsNamedAsSuch) {
 
 TEST(Chart, APointBetweenTwoGapsIsStillSeen) {
   Chart chart;
-  chart.series = {{"", {{0, 1}, {1, std::nan("")}, {2, 3}, {3, infinity}, {4, 1}, {5, 2}}}};
+  chart.series = {{"", {{0, 1}, {1, std::nan("")}, {2, 3}, {3, HUGE_VAL}, {4, 1}, {5, 2}}}};
   int markers = 0;
   int lines = 0;
   for (const SceneItem& item : draw(chart).items) {
@@ -168,7 +166,7 @@ TEST(Chart, APointBetweenTwoGapsIsStillSeen) {
 
 TEST(Chart, OddNumbersNeverReachTheDrawing) {
   const std::vector<double> odd = {0.0,   -1.0,   1.0,      1e-320,       1e-300, 1e300,
-                                   1e308, -1e308, infinity, std::nan(""), 5.0,    -infinity};
+                                   1e308, -1e308, HUGE_VAL, std::nan(""), 5.0,    -HUGE_VAL};
   for (const ScaleKind x : {ScaleKind::linear, ScaleKind::log}) {
     for (const ScaleKind y : {ScaleKind::linear, ScaleKind::log}) {
       for (const SeriesStyle style : {SeriesStyle::line, SeriesStyle::step_area, SeriesStyle::markers}) {
@@ -206,7 +204,7 @@ TEST(Chart, LongWordsAreShortenedAndKeptInside) {
 }
 
 TEST(Chart, EverySizeHasRoomToPlot) {
-  for (const double size : {-1.0, 0.0, 1.0, 200.0, 360.0, 2000.0, std::nan(""), infinity}) {
+  for (const double size : {-1.0, 0.0, 1.0, 200.0, 360.0, 2000.0, std::nan(""), HUGE_VAL}) {
     Chart chart = roofline();
     chart.width = size;
     chart.height = size;

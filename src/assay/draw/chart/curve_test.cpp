@@ -7,7 +7,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr PlotFrame frame = {0, 0, 100, 100};
+constexpr PlotFrame square = {0, 0, 100, 100};
 const AxisScale across = {ScaleKind::linear, {0, 10}, 0, 100};
 const AxisScale up = {ScaleKind::linear, {0, 10}, 100, 0};
 
@@ -52,30 +52,30 @@ TEST(Traced, MergesPointsThatNoReaderCouldTellApart) {
 }
 
 TEST(Clipped, KeepsThePartsInTheFrame) {
-  const auto parts = clipped({{-50, 50}, {50, 50}, {50, 250}, {90, 250}, {90, 50}}, frame);
+  const auto parts = clipped({{-50, 50}, {50, 50}, {50, 250}, {90, 250}, {90, 50}}, square);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_NEAR(parts[0].front().x, 0, 0.02);
   EXPECT_NEAR(parts[0].back().y, 100, 0.02);
   EXPECT_NEAR(parts[1].front().y, 100, 0.02);
 }
 
-TEST(Clipped, ALineAlongTheEdgeIsInTheFrame) { EXPECT_EQ(clipped({{0, -1e-12}, {100, -1e-12}}, frame).size(), 1u); }
+TEST(Clipped, ALineAlongTheEdgeIsInTheFrame) { EXPECT_EQ(clipped({{0, -1e-12}, {100, -1e-12}}, square).size(), 1u); }
 
 TEST(Clipped, NothingIsLeftOfALineOutside) {
-  EXPECT_TRUE(clipped({{-10, -10}, {200, -5}}, frame).empty());
-  EXPECT_TRUE(clipped({{-10, 50}}, frame).empty());
-  EXPECT_TRUE(clipped({}, frame).empty());
+  EXPECT_TRUE(clipped({{-10, -10}, {200, -5}}, square).empty());
+  EXPECT_TRUE(clipped({{-10, 50}}, square).empty());
+  EXPECT_TRUE(clipped({}, square).empty());
 }
 
 TEST(LengthWithin, CountsOnlyThePartInTheFrame) {
-  EXPECT_NEAR(length_within({-50, 50}, {150, 50}, frame), 100, 0.05);
-  EXPECT_EQ(length_within({-50, -50}, {-10, 50}, frame), 0.0);
+  EXPECT_NEAR(length_within({-50, 50}, {150, 50}, square), 100, 0.05);
+  EXPECT_EQ(length_within({-50, -50}, {-10, 50}, square), 0.0);
 }
 
 TEST(ClippedArea, IsThatBetweenTheLineAndTheBase) {
-  EXPECT_NEAR(polygon_area(clipped_area({{0, 50}, {100, 50}}, 100, frame)), 5000, 1e-6);
-  EXPECT_NEAR(polygon_area(clipped_area({{-100, -400}, {300, -400}}, 100, frame)), 10000, 1e-6);
-  EXPECT_TRUE(clipped_area({{50, 50}}, 100, frame).empty());
+  EXPECT_NEAR(polygon_area(clipped_area({{0, 50}, {100, 50}}, 100, square)), 5000, 1e-6);
+  EXPECT_NEAR(polygon_area(clipped_area({{-100, -400}, {300, -400}}, 100, square)), 10000, 1e-6);
+  EXPECT_TRUE(clipped_area({{50, 50}}, 100, square).empty());
 }
 
 TEST(PlacesAlong, AreEquallyFarApartAcrossCorners) {

@@ -10,7 +10,6 @@
 namespace assay::draw {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr AxisRange room = {0, 600};
 const AxisScale linear = {ScaleKind::linear, {0, 10}, 50, 550};
 
@@ -66,7 +65,7 @@ TEST(TopNames, CountsWhatItHadToLeaveOut) {
 
 TEST(TopNames, EndsBeyondTheAxisReachTheFrame) {
   const AxisScale log = {ScaleKind::log, {1, 100}, 50, 550};
-  const TopNames top = top_names({.regions = {{0, 10, "low"}, {10, infinity, "high"}}}, log, room, 12);
+  const TopNames top = top_names({.regions = {{0, 10, "low"}, {10, HUGE_VAL, "high"}}}, log, room, 12);
   ASSERT_EQ(top.names.size(), 2u);
   EXPECT_DOUBLE_EQ(top.names[0].left, 50);
   EXPECT_DOUBLE_EQ(top.names[0].right, 300);

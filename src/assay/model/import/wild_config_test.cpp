@@ -8,13 +8,13 @@
 namespace assay::model {
 namespace {
 
-struct Wild {
+struct WildConfig {
   const char* name;
   std::int64_t total;
   const char* document;
 };
 
-constexpr Wild wild[] = {
+constexpr WildConfig wild_configs[] = {
     {"scores divided by the layer's index", 124'439'808, R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12,
       "n_head": 12, "n_positions": 1024, "vocab_size": 50257, "reorder_and_upcast_attn": true,
       "scale_attn_by_inverse_layer_idx": true})"},
@@ -365,7 +365,7 @@ constexpr Wild wild[] = {
 };
 
 TEST(WildConfig, EachHasTheTotalOfItsCheckpoint) {
-  for (const Wild& config : wild) {
+  for (const WildConfig& config : wild_configs) {
     const auto imported = import_config(config.document, "config.json");
     ASSERT_TRUE(imported) << config.name << ": " << imported.error().where << ": " << imported.error().what;
     EXPECT_EQ(parameter_counts(imported->model).total, config.total) << config.name;
@@ -373,7 +373,7 @@ TEST(WildConfig, EachHasTheTotalOfItsCheckpoint) {
 }
 
 TEST(WildConfig, AWrapperSaysWhatIsLeftOut) {
-  for (const Wild& config : wild) {
+  for (const WildConfig& config : wild_configs) {
     const auto imported = import_config(config.document, "config.json");
     ASSERT_TRUE(imported);
     const bool wrapped = std::string_view(config.document).find("vision_config") != std::string_view::npos;

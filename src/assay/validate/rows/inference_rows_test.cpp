@@ -5,7 +5,7 @@
 namespace assay::validate {
 namespace {
 
-constexpr std::string_view header =
+constexpr std::string_view inference_header =
     "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,gated_mlp,accelerator,n_chips,tp,pp,ep,"
     "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
     "e2e_latency_ms,output_tokens_per_s,year,notes\n";
@@ -16,8 +16,8 @@ const hardware::Catalogue& builtin() {
   return catalogue;
 }
 
-InferenceRows read(std::string_view lines) {
-  const auto table = CsvTable::parse(std::string(header) + std::string(lines), "test.csv");
+InferenceRows read_inference_rows(std::string_view lines) {
+  const auto table = CsvTable::parse(std::string(inference_header) + std::string(lines), "test.csv");
   EXPECT_TRUE(table);
   return *read_inference(*table, builtin());
 }
@@ -34,7 +34,7 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
       line("H100-SXM-80GB", "vllm", "0.19,agg,64,1024,1024,serving,400,20,,,2026,") +
       line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,") +
       line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,,1600,2024,");
-  const InferenceRows rows = read(lines);
+  const InferenceRows rows = read_inference_rows(lines);
   ASSERT_EQ(rows.rows.size(), 4u);
   EXPECT_EQ(rows.rows[0].figure, InferenceFigure::first_token);
   EXPECT_DOUBLE_EQ(rows.rows[0].measured.value(), 0.030);
@@ -49,10 +49,11 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
 }
 
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
-  const InferenceRows rows = read(line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
-                                  line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
-                                  line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
-                                  line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
+  const InferenceRows rows =
+      read_inference_rows(line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
+                          line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
+                          line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
+                          line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
   EXPECT_TRUE(rows.rows.empty());
   ASSERT_EQ(rows.unanswered.size(), 4u);
   EXPECT_EQ(rows.unanswered[0].why, "Inferentia2 is not in the catalogue");
@@ -62,8 +63,8 @@ TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
 }
 
 TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
-  const InferenceRows rows =
-      read(line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
+  const InferenceRows rows = read_inference_rows(
+      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
   auto predict = *InferencePredictor::make(builtin());
   InferenceRow whole = rows.rows.front(), first = whole, step = whole;
   first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
@@ -75,7 +76,8 @@ TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
 
 TEST(InferencePredictor, PromptsThatComeDuringAStepAreTakenInTogether) {
   // 33 sequences of 16 tokens each: two prompts of others arrive in each step, and that step yields tokens, too.
-  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", "0.19,agg,33,1024,16,serving,400,1000,,,2026,"));
+  const InferenceRows rows =
+      read_inference_rows(line("H100-SXM-80GB", "vllm", "0.19,agg,33,1024,16,serving,400,1000,,,2026,"));
   auto predict = *InferencePredictor::make(builtin());
   const auto figure = [&](InferenceFigure of, double batch) {
     InferenceRow row = rows.rows.front();
@@ -90,8 +92,8 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
   auto predict = *InferencePredictor::make(builtin());
   const auto at = [&](std::string_view batch) {
     const InferenceRows rows =
-        read(line("H100-SXM-80GB", "TensorRT-LLM",
-                  "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
+        read_inference_rows(line("H100-SXM-80GB", "TensorRT-LLM",
+                                 "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
     InferenceRow row = rows.rows.front();
     row.id = batch;
     return *predict(row);
@@ -102,7 +104,7 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
 }
 
 TEST(InferencePredictor, ARowThatBeatsTheBoundIsNotAsItSays) {
-  const InferenceRows rows = read(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,"));
+  const InferenceRows rows = read_inference_rows(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,"));
   auto predict = *InferencePredictor::make(builtin());
   const auto seconds = predict(rows.rows.front());  // 13.5 GB of weights in 1 ms
   ASSERT_FALSE(seconds);
