@@ -293,6 +293,36 @@ std::int64_t diameter(const Cluster& cluster) {
   return cluster.levels.empty() ? 0 : 2 * static_cast<std::int64_t>(cluster.levels.size()) - 1;
 }
 
+double mean_distance(const Cluster& cluster) {
+  if (cluster.chips() == 1) return 0.0;
+  const auto slices = static_cast<double>(cluster.slices), chips = static_cast<double>(cluster.chips_per_slice);
+  const double in_slice = mean_distance(*cluster.torus) * (chips - 1.0);
+  return (slices * in_slice + (slices - 1.0) * chips) / (slices * chips - 1.0);
+}
+
+std::optional<BytesPerSecond> switch_capacity(const Cluster& cluster, std::size_t level) {
+  const Networks& network = cluster.chip.network;
+  if (cluster.torus || cluster.levels[level].switches == 0) return std::nullopt;
+  if (cluster.levels[level].chips <= cluster.chips_per_node) {
+    if (!network.scale_up || !network.scale_up->switch_ports) return std::nullopt;
+    return static_cast<double>(network.scale_up->switch_ports->value) * network.scale_up->link_bandwidth.value;
+  }
+  if (!network.scale_out || !network.scale_out->switch_ports || !network.scale_out->nic_bandwidth) return std::nullopt;
+  return static_cast<double>(network.scale_out->switch_ports->value) * network.scale_out->nic_bandwidth->value;
+}
+
+std::optional<std::int64_t> links_per_switch_pair(const Cluster& cluster, std::size_t level) {
+  const auto& out = cluster.chip.network.scale_out;
+  if (cluster.torus || !out || !out->switch_ports || level == 0 || cluster.levels[level].switches == 0)
+    return std::nullopt;
+  const Level& below = cluster.levels[level - 1];
+  const bool fabric_below = below.chips > cluster.chips_per_node && below.switches > 0;
+  const bool top = level + 1 == cluster.levels.size() || cluster.levels[level + 1].switches == 0;
+  const std::int64_t links = out->switch_ports->value / 2 / cluster.levels[level].switches;
+  if (!fabric_below || !top || links == 0) return std::nullopt;
+  return links;
+}
+
 std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster) {
   if (cluster.chips() == 1) return std::nullopt;
   if (cluster.torus && cluster.slices == 1)

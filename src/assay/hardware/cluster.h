@@ -55,6 +55,14 @@ std::int64_t switch_count(const Cluster& cluster);
 std::int64_t scale_up_links(const Cluster& cluster);
 /// Longest shortest path in hops: links of a torus, switch crossings in a tree.
 std::int64_t diameter(const Cluster& cluster);
+/// Mean hops from a chip of a torus to all others; as for the diameter, the same position in another slice is one hop
+/// away.
+double mean_distance(const Cluster& cluster);
+/// One-way bandwidth of all ports of one switch of a level; empty where the catalogue does not say.
+std::optional<BytesPerSecond> switch_capacity(const Cluster& cluster, std::size_t level);
+/// Cables between each switch of a level and each switch of the level below, where all pairs are joined: the top of a
+/// fat tree whose lower switches send half of their ports up. Empty for other levels.
+std::optional<std::int64_t> links_per_switch_pair(const Cluster& cluster, std::size_t level);
 /// One-way bandwidth across the worst split of the cluster into two halves; empty for one chip.
 std::optional<BytesPerSecond> bisection_bandwidth(const Cluster& cluster);
 FlopsPerSecond total_rate(const Cluster& cluster, Dtype dtype);

@@ -69,6 +69,29 @@ TEST(Cluster, AThousandH100ByHand) {
   EXPECT_TRUE(cluster->notes.empty());
 }
 
+// A node switch of 64 ports carries 64 x 25 GB/s, a fabric switch of 64 ports 64 x 50 GB/s. Each of the 32 leaves sends
+// 32 of its 64 ports up, two to each of the 16 spines.
+TEST(Cluster, SwitchesOfAThousandH100ByHand) {
+  const auto cluster = parse("h100-sxm:1024");
+  ASSERT_TRUE(cluster);
+  EXPECT_EQ(switch_capacity(*cluster, 0), 1.6_TB_per_s);
+  EXPECT_EQ(switch_capacity(*cluster, 1), 3.2_TB_per_s);
+  EXPECT_EQ(switch_capacity(*cluster, 2), 3.2_TB_per_s);
+  EXPECT_EQ(links_per_switch_pair(*cluster, 0), std::nullopt);
+  EXPECT_EQ(links_per_switch_pair(*cluster, 1), std::nullopt);  // nodes below have no fabric switches
+  EXPECT_EQ(links_per_switch_pair(*cluster, 2), 2);
+}
+
+// Along a ring of 16 all distances sum to 64, so a 16x16 torus has 16 x 64 hops along each axis: 2048 to 255 chips. The
+// second slice adds as many, and one hop more to each of its 256 chips.
+TEST(Cluster, MeanDistanceCountsTheStepToOtherSlices) {
+  const auto one = parse("tpu-v5e:16x16"), two = parse("2*tpu-v5e:16x16");
+  ASSERT_TRUE(one && two);
+  EXPECT_DOUBLE_EQ(mean_distance(*one), 2048.0 / 255.0);
+  EXPECT_DOUBLE_EQ(mean_distance(*two), (2.0 * 2048.0 + 256.0) / 511.0);
+  EXPECT_EQ(mean_distance(*parse("tpu-v5e")), 0.0);
+}
+
 TEST(Cluster, RacksOf72ByHand) {
   // 576 / 72 = 8 racks of 18 switches and 18 trays, under 9 spine switches: 8 x 18 + 9 = 153.
   const auto full = parse("gb200-nvl72:576");

@@ -173,4 +173,21 @@ Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::
   return group;
 }
 
+IdleAxes idle_axes(const hardware::Cluster& cluster, const std::vector<std::string>& axes, const CollectiveGroup& group,
+                   const program::Mesh& sharded_by) {
+  IdleAxes idle{{}, group};
+  const auto takes_part = [&](const std::string& axis) {  // X, or a part of it, X=4
+    return axes.empty() || std::any_of(axes.begin(), axes.end(), [&](const std::string& text) {
+             return trim(text.substr(0, text.find('='))) == axis;
+           });
+  };
+  for (const hardware::Axis& axis : cluster.torus->axes) {
+    if (takes_part(axis.name) || sharded_by.find(axis.name) || axis.size == 1) continue;
+    const AxisPart whole{0, axis.size, 1};
+    idle.names.push_back(axis.name);
+    add_axis_parts(idle.wider, axis.size, axis.ring, &whole, 1);
+  }
+  return idle;
+}
+
 }  // namespace assay::network

@@ -13,6 +13,7 @@
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/hardware/cluster.h"
+#include "assay/program/mesh.h"
 
 namespace assay::network {
 
@@ -127,5 +128,14 @@ Result<CollectiveGroup> bare_group(const hardware::Cluster& cluster, std::string
 /// group (switched networks).
 Result<CollectiveGroup> make_group(const hardware::Cluster& cluster, const std::vector<std::string>& axes, double inner,
                                    std::string_view where);
+
+/// Torus axes over which an array is neither exchanged nor sharded, and the group with these added.
+struct IdleAxes {
+  std::vector<std::string> names;
+  CollectiveGroup wider;
+};
+/// `axes` are those of make_group, by which `group` was made; empty for all.
+IdleAxes idle_axes(const hardware::Cluster& cluster, const std::vector<std::string>& axes, const CollectiveGroup& group,
+                   const program::Mesh& sharded_by);
 
 }  // namespace assay::network

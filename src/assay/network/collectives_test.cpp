@@ -97,6 +97,21 @@ TEST(AllGather, AcrossSlicesAndAnAxisIsBoundByTheSlower) {
                    (0.75 * 1_GB / (16 * 25_Gbit_per_s)).value());
 }
 
+// Of X, Y and Z, the collective uses X and the array is sharded over Z: Y is idle, and twice as many rings gather twice
+// as fast.
+TEST(IdleAxes, AreNeitherExchangedOverNorSharded) {
+  const hardware::Cluster cube = cluster("tpu-v4:4x4x4");
+  const CollectiveGroup group = *make_group(cube, {"X"}, 1, "test");
+  const IdleAxes idle = idle_axes(cube, {"X"}, group, *program::parse_mesh("Z=4", "test"));
+  EXPECT_EQ(idle.names, std::vector<std::string>{"Y"});
+  EXPECT_EQ(idle.wider.devices, 16.0);
+  EXPECT_DOUBLE_EQ(collective_cost(Plain{}, CollectiveKind::all_gather, 1_GB, group).bandwidth /
+                       collective_cost(Plain{}, CollectiveKind::all_gather, 1_GB, idle.wider).bandwidth,
+                   2.0);
+  EXPECT_TRUE(idle_axes(cube, {}, *make_group(cube, {}, 1, "test"), {}).names.empty());
+  EXPECT_EQ(idle_axes(cube, {"X=2"}, *make_group(cube, {"X=2"}, 1, "test"), {}).names.size(), 2u);
+}
+
 TEST(PointToPoint, UsesOneLinkOrOnePort) {
   EXPECT_DOUBLE_EQ(cost(CollectiveKind::point_to_point, 1_GB, "tpu-v4:4x4x4").bandwidth.value(),
                    (1_GB / 45_GB_per_s).value());

@@ -242,4 +242,29 @@ ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE
 
+double TrainingMemory::min_chips(Bytes capacity) const { return std::ceil(total() / capacity); }
+
+TrainingMemory training_memory(const TrainingMemoryQuestion& of) {
+  TrainingMemory memory;
+  memory.state = of.parameters * bytes_per_parameter(Plain{}, of.state);
+  if (of.layers > 0.0) memory.saved = checkpoint_bytes(Plain{}, of.layers, of.batch, of.kept, of.element_bytes);
+  return memory;
+}
+
+Tokens attention_crossover(const MlpShape& shape, double attention_parameters, double flops_per_key) {
+  return Tokens((layer_flops_per_token(Plain{}, shape).value() + 2.0 * attention_parameters) / flops_per_key);
+}
+
+double power_of_two_ways(double ways) { return std::exp2(std::floor(std::log2(std::max(1.0, ways)))); }
+
+MixedSplit best_mixed_split(const LayerRates<Plain>& rates, Tokens batch, double chips) {
+  MixedSplit out;
+  out.fsdp = std::sqrt(best_fsdp_squared(Plain{}, rates, batch, chips));
+  out.tensor = chips / out.fsdp;
+  const double nearest = std::exp2(std::max(0.0, std::round(std::log2(out.fsdp))));
+  out.rounded_fsdp = std::min(nearest, power_of_two_ways(chips));
+  out.rounded_tensor = power_of_two_ways(chips / out.rounded_fsdp);
+  return out;
+}
+
 }  // namespace assay::roofline

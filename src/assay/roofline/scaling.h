@@ -131,4 +131,35 @@ template <class N>
 typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
                                                          double element_bytes);
 
+/// What a training run keeps in memory over all chips, as far as it is known: its state, and saved activations.
+struct TrainingMemory {
+  Bytes state, saved;
+  Bytes total() const { return state + saved; }
+  /// The fewest chips of a capacity that hold it.
+  double min_chips(Bytes capacity) const;
+};
+struct TrainingMemoryQuestion {
+  double parameters = 0;
+  StateFormat state;
+  double layers = 0;  ///< 0: not known
+  Tokens batch;
+  double kept = 0;  ///< elements saved per token and layer
+  double element_bytes = 2;
+};
+TrainingMemory training_memory(const TrainingMemoryQuestion& of);
+
+/// Sequence length at which scores and weighted sums, over all keys, take as much as all matrices of a layer: its MLP
+/// and `attention_parameters`. `flops_per_key`: forward FLOP that one token spends on one key.
+Tokens attention_crossover(const MlpShape& shape, double attention_parameters, double flops_per_key);
+
+/// The best mix of FSDP and tensor parallelism if degrees are free, and in powers of two, by which batches and heads
+/// divide.
+struct MixedSplit {
+  double fsdp = 1, tensor = 1;
+  double rounded_fsdp = 1, rounded_tensor = 1;
+};
+MixedSplit best_mixed_split(const LayerRates<Plain>& rates, Tokens batch, double chips);
+/// The largest power of two that is not above `ways`, and at least 1.
+double power_of_two_ways(double ways);
+
 }  // namespace assay::roofline

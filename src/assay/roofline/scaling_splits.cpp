@@ -110,4 +110,50 @@ std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const Mlp
   return all;
 }
 
+LayerTimes<Plain> forward_times(const PlacedSplit& split, Tokens batch) {
+  return layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, Pass::forward);
+}
+
+std::string_view limiter_of(const LayerTimes<Plain>& times) {
+  return times.compute >= times.communication ? "compute" : "network";
+}
+
+double efficiency_of(const LayerTimes<Plain>& times) { return times.compute / times.lower; }
+
+Seconds expected_layer_time(const hardware::Chip& chip, const LayerTimes<Plain>& times) {
+  return max(times.compute / chip.efficiency.matrix.value, times.communication / hardware::network_efficiency(chip));
+}
+
+std::optional<FastestSplit> fastest_split(const hardware::Cluster& slice, const MlpShape& shape,
+                                          const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch) {
+  const std::vector<PlacedSplit> splits = placed_splits(slice, shape, peak, pipeline, batch);
+  if (splits.empty()) return std::nullopt;
+  return FastestSplit{splits.front(), forward_times(splits.front(), batch)};
+}
+
+std::vector<LevelThresholds> level_thresholds(const hardware::Cluster& slice, const MlpShape& shape,
+                                              const PlacedSplit& split) {
+  std::vector<LevelThresholds> out;
+  const double copy_chips = split.split.tensor * split.split.pipeline;
+  const Bytes weights = layer_weight_bytes(Plain{}, shape), token(shape.element_bytes * shape.d_model);
+  double below = 1.0;  // chips under one child
+  for (const auto& level : split.weights.levels) {
+    const double children = below;
+    below = static_cast<double>(slice.levels[level.level].chips);
+    LevelThresholds row;
+    row.level = level.level;
+    if (level.groups > 1.0) {
+      const BytesPerSecond bandwidth = copy_chips * level.lanes * level.chip_bandwidth;
+      const Tokens about = weights / bandwidth / split.rates.arithmetic;
+      row.data_parallel = LevelThresholds::DataParallel{bandwidth, (level.groups - 1.0) / level.groups * about, about};
+    }
+    // Tensor parallelism over whole children: Y - c of Y parts come from outside of a child of c chips.
+    const BytesPerSecond into_child = children * level.chip_bandwidth;
+    row.approximate_max_tensor = split.rates.arithmetic * Tokens(1) / (2.0 * token / into_child);
+    row.max_tensor = children + row.approximate_max_tensor;
+    out.push_back(row);
+  }
+  return out;
+}
+
 }  // namespace assay::roofline

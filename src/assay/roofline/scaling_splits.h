@@ -52,4 +52,35 @@ std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const Mlp
 /// Lower bound over both passes, with sharded weights.
 Seconds layer_lower(const PlacedSplit& split, Tokens batch);
 
+/// The forward pass of a layer with sharded weights.
+LayerTimes<Plain> forward_times(const PlacedSplit& split, Tokens batch);
+/// "compute" or "network".
+std::string_view limiter_of(const LayerTimes<Plain>& times);
+/// The share of the overlapped time that is arithmetic.
+double efficiency_of(const LayerTimes<Plain>& times);
+/// The slower of arithmetic and communication, at the shares of their rates that are reached in practice.
+Seconds expected_layer_time(const hardware::Chip& chip, const LayerTimes<Plain>& times);
+
+/// The fastest split of a batch and its forward pass; nothing where no split can be placed.
+struct FastestSplit {
+  PlacedSplit split;
+  LayerTimes<Plain> times;
+};
+std::optional<FastestSplit> fastest_split(const hardware::Cluster& slice, const MlpShape& shape,
+                                          const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch);
+
+/// How far parallelism goes over one level of a switched network.
+struct LevelThresholds {
+  struct DataParallel {
+    BytesPerSecond bandwidth;  ///< into one group of chips that holds a copy of the weights
+    Tokens min_tokens, approximate_min_tokens;
+  };
+  std::size_t level = 0;                      ///< of the slice
+  std::optional<DataParallel> data_parallel;  ///< where weights cross the level; tokens are per chip
+  double max_tensor = 0, approximate_max_tensor = 0;
+};
+/// From the chip upwards; `split` says how many chips hold one copy of the weights.
+std::vector<LevelThresholds> level_thresholds(const hardware::Cluster& slice, const MlpShape& shape,
+                                              const PlacedSplit& split);
+
 }  // namespace assay::roofline

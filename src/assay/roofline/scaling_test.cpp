@@ -166,6 +166,72 @@ TEST(ScalingSplits, TheBestSplitOfASliceIsTheFastestOfAll) {
     }
 }
 
+// 1e9 parameters of 2 + 2 x 4 bytes, and 10 layers that save 100 elements of 2 bytes for each of 1e6 tokens: 10 GB and
+// 2 GB, on two chips of 8 GB.
+TEST(TrainingMemory, HandWorked) {
+  const TrainingMemory memory = training_memory({1e9, {2, 0, 0, 4}, 10, Tokens(1e6), 100, 2});
+  EXPECT_EQ(memory.state, 10_GB);
+  EXPECT_EQ(memory.saved, 2_GB);
+  EXPECT_EQ(memory.min_chips(8_GB), 2.0);
+  EXPECT_EQ(memory.min_chips(6_GB), 2.0);
+  EXPECT_EQ(training_memory({1e9, {2, 0, 0, 4}, 0, Tokens(1e6), 100, 2}).saved, Bytes(0));
+}
+
+// The MLP takes 2 x 2 x 8192 x 32768 FLOP per token, attention matrices of 4 D^2 another 8 D^2, and a key 4 D: equal
+// from (4 D x 4 D + 8 D^2) / 4 D = 6 D tokens.
+TEST(Scaling, AttentionTakesAsMuchAsTheMatricesAtSixTimesTheWidth) {
+  EXPECT_DOUBLE_EQ(attention_crossover(book, 4.0 * 8192 * 8192, 4.0 * 8192).value(), 6.0 * 8192);
+}
+
+TEST(Scaling, MixedSplitsRoundToPowersOfTwoWithinTheChips) {
+  EXPECT_EQ(power_of_two_ways(0.3), 1.0);
+  EXPECT_EQ(power_of_two_ways(28.6), 16.0);
+  EXPECT_EQ(power_of_two_ways(32.0), 32.0);
+  const LayerRates<Plain> at = rates(book, 2, 1);
+  for (const double batch : {1e4, 1e6, 1e8, 1e12}) {
+    const MixedSplit split = best_mixed_split(at, Tokens(batch), 4096);
+    EXPECT_DOUBLE_EQ(split.fsdp * split.tensor, 4096.0);
+    EXPECT_EQ(split.rounded_fsdp * split.rounded_tensor, 4096.0) << batch;
+  }
+}
+
+// Weak scaling: with as many tokens per chip, a larger slice is never more efficient.
+TEST(ScalingSplits, MoreChipsWithAsManyTokensEachAreNoMoreEfficient) {
+  double last = 1.0;
+  for (const char* text : {"h100-sxm:8", "h100-sxm:64", "h100-sxm:512"}) {
+    const auto cluster = hardware::parse_cluster(text, hardware::Catalogue::builtin(), "test");
+    ASSERT_TRUE(cluster);
+    const auto fastest =
+        fastest_split(*cluster, book, v5p_peak, 1, Tokens(500.0 * static_cast<double>(cluster->chips())));
+    ASSERT_TRUE(fastest) << text;
+    const double efficiency = efficiency_of(fastest->times);
+    EXPECT_LE(efficiency, last * (1.0 + 1e-9)) << text;
+    EXPECT_EQ(limiter_of(fastest->times), efficiency == 1.0 ? "compute" : "network") << text;
+    last = efficiency;
+  }
+}
+
+// Pure FSDP on 256 H100: into a chip at 450 GB/s, into a node of 8 at 8 x 50 = 400 GB/s. A token's arithmetic is
+// 4 D F / peak and its weights 4 D F bytes, so peak / bandwidth tokens per chip, less one part of 8 or of 32.
+TEST(LevelThresholds, HandWorked) {
+  const auto cluster = hardware::parse_cluster("h100-sxm:256", hardware::Catalogue::builtin(), "test");
+  ASSERT_TRUE(cluster);
+  const Sourced<FlopsPerSecond> peak{990_TFLOP_per_s, "test", ""};
+  const auto split = place_split(*cluster, book, peak, {256, 1, 1}, Counting::exact, "test");
+  ASSERT_TRUE(split);
+  const std::vector<LevelThresholds> levels = level_thresholds(*cluster, book, *split);
+  ASSERT_EQ(levels.size(), 2u);
+  ASSERT_TRUE(levels[0].data_parallel && levels[1].data_parallel);
+  EXPECT_EQ(levels[0].data_parallel->bandwidth, 450_GB_per_s);
+  EXPECT_NEAR(levels[0].data_parallel->approximate_min_tokens.value(), 2200.0, 1e-6);
+  EXPECT_NEAR(levels[0].data_parallel->min_tokens.value(), 2200.0 * 7 / 8, 1e-6);
+  EXPECT_EQ(levels[1].data_parallel->bandwidth, 400_GB_per_s);
+  EXPECT_NEAR(levels[1].data_parallel->min_tokens.value(), 2475.0 * 31 / 32, 1e-6);
+  // Two exchanges of 2 D bytes against 4 D F FLOP: F x bandwidth / peak ways, and one chip's or node's own part.
+  EXPECT_NEAR(levels[0].approximate_max_tensor, 32768.0 * 450e9 / 990e12, 1e-9);
+  EXPECT_NEAR(levels[1].max_tensor, 8.0 + 32768.0 * 400e9 / 990e12, 1e-9);
+}
+
 RC_GTEST_PROP(Scaling, NoSplitOfTheChipsBeatsTheBalancedOne, ()) {
   const LayerRates<Plain> at = rates(book, 2, 1);
   const Tokens batch(*rc::gen::inRange(100000, 100000000));

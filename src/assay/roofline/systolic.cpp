@@ -1,6 +1,7 @@
 #include "assay/roofline/systolic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -263,6 +264,28 @@ double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k
 SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                               std::span<const float> x, std::span<const float> w) {
   return Simulation(array, m, k, n, x, w).finish();
+}
+
+CheckedSystolicRun simulate_and_check(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n) {
+  const auto operand = [](std::int64_t count, std::int64_t seed) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((static_cast<std::int64_t>(i) * 7 + seed) % 11 - 5);
+    return values;
+  };
+  const std::vector<float> x = operand(m * k, 3), w = operand(k * n, 5);
+  CheckedSystolicRun out{simulate_systolic(array, m, k, n, x, w), 0.0};
+  const auto depth = static_cast<std::size_t>(k), columns = static_cast<std::size_t>(n);
+  std::vector<double> row(columns);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) {
+    std::fill(row.begin(), row.end(), 0.0);
+    for (std::size_t p = 0; p < depth; ++p)
+      for (std::size_t j = 0; j < columns; ++j)
+        row[j] += static_cast<double>(x[i * depth + p]) * static_cast<double>(w[p * columns + j]);
+    for (std::size_t j = 0; j < columns; ++j)
+      out.max_error = std::max(out.max_error, std::abs(row[j] - out.run.result[i * columns + j]));
+  }
+  return out;
 }
 
 }  // namespace assay::roofline

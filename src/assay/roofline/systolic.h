@@ -100,4 +100,12 @@ double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k
 SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                               std::span<const float> x, std::span<const float> w);
 
+// A simulated product of small whole numbers, whose sums are exact in every order, and how far its result is from a
+// plain product: 0 unless the simulation is wrong.
+struct CheckedSystolicRun {
+  SystolicRun run;
+  double max_error = 0;
+};
+CheckedSystolicRun simulate_and_check(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n);
+
 }  // namespace assay::roofline

@@ -172,6 +172,13 @@ RC_GTEST_PROP(SystolicLaws, TheResultEqualsAPlainProduct, ()) {
   RC_ASSERT(simulate(c).result == expected_result(c));
 }
 
+RC_GTEST_PROP(SystolicLaws, TheCheckedRunIsExact, ()) {
+  const Case c = any_case();
+  const CheckedSystolicRun checked = simulate_and_check(c.array, c.m, c.k, c.n);
+  RC_ASSERT(checked.max_error == 0.0);
+  RC_ASSERT(checked.run.cycles == closed_form(c));
+}
+
 RC_GTEST_PROP(SystolicLaws, SimulatedCyclesEqualTheClosedForm, ()) {
   const Product c = any_systolic_product();
   RC_ASSERT(simulate(c).cycles == closed_form(c));

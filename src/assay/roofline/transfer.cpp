@@ -216,4 +216,26 @@ template TransferTimes<Plain> transfer_times(const Plain&, const Route&, Bytes, 
 template TransferTimes<Traced> transfer_times(const Traced&, const Route&, Bytes,
                                               const std::optional<TracedQuantity<Dim{.sec = 1}>>&);
 
+TransferLimiter transfer_limiter(const Route& route, const TransferTimes<Plain>& times,
+                                 std::optional<Seconds> compute) {
+  std::size_t slowest = 0;
+  for (std::size_t i = 0; i < route.stages.size(); ++i)
+    if (times.stages[i] > times.stages[slowest]) slowest = i;
+  if (compute && *compute > times.stages[slowest]) return {"compute", *compute};
+  return {route.stages[slowest].name, times.stages[slowest]};
+}
+
+Seconds expected_transfer_time(const hardware::Chip& chip, const Route& route, const TransferTimes<Plain>& times,
+                               std::optional<Seconds> compute) {
+  // PCIe has no efficiency in the catalogue.
+  const auto efficiency = [&](std::string_view stage) {
+    if (stage == "pcie") return 1.0;
+    return stage == "hbm" ? chip.efficiency.memory.value : hardware::network_efficiency(chip);
+  };
+  Seconds slowest = compute ? *compute / chip.efficiency.matrix.value : Seconds(0);
+  for (std::size_t i = 0; i < route.stages.size(); ++i)
+    slowest = std::max(slowest, times.stages[i] / efficiency(route.stages[i].name));
+  return slowest + times.first_byte;
+}
+
 }  // namespace assay::roofline

@@ -54,4 +54,15 @@ template <class N>
 TransferTimes<N> transfer_times(const N& num, const Route& route, Bytes bytes,
                                 const std::optional<typename N::template Number<Dim{.sec = 1}>>& compute);
 
+/// The slowest stage, or the work at the destination where that takes longer.
+struct TransferLimiter {
+  std::string name;
+  Seconds time;
+};
+TransferLimiter transfer_limiter(const Route& route, const TransferTimes<Plain>& times, std::optional<Seconds> compute);
+
+/// The slowest stage at the share of its rate that is reached in practice, and the latency of the route.
+Seconds expected_transfer_time(const hardware::Chip& chip, const Route& route, const TransferTimes<Plain>& times,
+                               std::optional<Seconds> compute);
+
 }  // namespace assay::roofline

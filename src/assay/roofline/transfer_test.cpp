@@ -86,6 +86,31 @@ TEST(Transfer, WorkOnTheDataIsOneMoreStage) {
   EXPECT_EQ(fast.lower, without.lower);
 }
 
+// Host to one chip: the two links into the corner take 166.7 ms, PCIe 62.5 ms.
+TEST(Transfer, TheSlowestStageLimitsUnlessTheWorkTakesLonger) {
+  const Route route = route_of(cluster_of("tpu-v5e:4x4"), "host", "chip(0,0)").value();
+  const TransferTimes<Plain> times = transfer_times(Plain{}, route, 16_GB, std::nullopt);
+  const TransferLimiter alone = transfer_limiter(route, times, std::nullopt);
+  EXPECT_EQ(alone.name, route.stages[1].name);
+  EXPECT_EQ(alone.time, times.stages[1]);
+  EXPECT_EQ(transfer_limiter(route, times, 1_ms).name, alone.name);
+  EXPECT_EQ(transfer_limiter(route, times, 1_s).name, "compute");
+  EXPECT_EQ(transfer_limiter(route, times, 1_s).time, 1_s);
+}
+
+TEST(Transfer, TheExpectedTimeDividesEachStageByItsEfficiency) {
+  hardware::Chip chip = cluster_of("tpu-v5e:4x4").chip;
+  const Route pcie = route_of(cluster_of("tpu-v5e"), "host", "hbm").value();
+  const TransferTimes<Plain> times = transfer_times(Plain{}, pcie, 1_GB, std::nullopt);
+  EXPECT_GE(expected_transfer_time(chip, pcie, times, std::nullopt), times.lower);
+  chip.efficiency.matrix.value = 0.5;
+  EXPECT_EQ(expected_transfer_time(chip, pcie, times, 10_s), 20_s + times.first_byte);
+  const Route links = route_of(cluster_of("tpu-v5e:4x4"), "chip(0,0)", "chip(3,3)").value();
+  const TransferTimes<Plain> moved = transfer_times(Plain{}, links, 1_GB, std::nullopt);
+  EXPECT_EQ(expected_transfer_time(chip, links, moved, std::nullopt),
+            moved.stages[0] / hardware::network_efficiency(chip) + moved.first_byte);
+}
+
 TEST(Transfer, PlacesThatDoNotExistAreRefusedWithTheirRange) {
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").what, "\"chip(0,4)\" is outside tpu-v5e:4x4");
   EXPECT_EQ(refused("tpu-v5e:4x4", "chip(0,4)", "hbm").hint, "coordinates run from 0 to (3,3)");

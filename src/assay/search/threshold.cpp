@@ -98,7 +98,7 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   }
   found.kind = holds_first ? Threshold::Kind::largest : Threshold::Kind::smallest;
   found.value = holds_first ? *before : *after;
-  found.beside = holds_first ? after : before;
+  found.nearest_failing = holds_first ? after : before;
   const std::vector<Threshold::Tested> path = tester.tested();
   const bool all = look_between(tester, low, high, *first);
   found.tested = tester.tested();
@@ -106,13 +106,14 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   for (const Threshold::Tested& one : found.tested)
     if (one.holds && one.value >= low && one.value <= high)
       found.value = holds_first ? std::max(found.value, one.value) : std::min(found.value, one.value);
-  found.beside = holds_first ? high : low;
+  found.nearest_failing = holds_first ? high : low;
   for (const Threshold::Tested& one : found.tested) {
     if (one.value < low || one.value > high || one.holds) continue;
     if (holds_first ? one.value < found.value : one.value > found.value)
       found.alternates = true;
     else
-      found.beside = holds_first ? std::min(*found.beside, one.value) : std::max(*found.beside, one.value);
+      found.nearest_failing =
+          holds_first ? std::min(*found.nearest_failing, one.value) : std::max(*found.nearest_failing, one.value);
   }
   if (found.alternates)
     found.exact = all;

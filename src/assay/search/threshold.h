@@ -28,11 +28,11 @@ struct Threshold {
     bool holds = false;
   };
   Kind kind = Kind::nothing;
-  std::int64_t value = 0;              ///< of smallest and largest
-  std::optional<std::int64_t> beside;  ///< the nearest allowed value where it does not hold
-  std::vector<Tested> tested;          ///< allowed values, in order of value
-  bool exact = true;                   ///< false: tests ran out, or no allowed value was found in between
-  bool alternates = false;             ///< beyond `value` it fails again at some values, as where divisors decide
+  std::int64_t value = 0;                       ///< of smallest and largest
+  std::optional<std::int64_t> nearest_failing;  ///< the nearest allowed value where it does not hold
+  std::vector<Tested> tested;                   ///< allowed values, in order of value
+  bool exact = true;                            ///< false: tests ran out, or no allowed value was found in between
+  bool alternates = false;  ///< beyond `value` it fails again at some values, as where divisors decide
 };
 
 /// Whether something differs from what it is at a factor of one.

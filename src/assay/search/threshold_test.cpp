@@ -10,7 +10,7 @@ TEST(Threshold, FindsTheSmallestValueThatMeetsACondition) {
   const Threshold found = find_threshold([](std::int64_t n) { return n >= 652800; }, {});
   EXPECT_EQ(found.kind, Threshold::Kind::smallest);
   EXPECT_EQ(found.value, 652800);
-  EXPECT_EQ(found.beside, 652799);
+  EXPECT_EQ(found.nearest_failing, 652799);
   EXPECT_TRUE(found.exact);
   EXPECT_LT(found.tested.size(), 60u);
 }
@@ -19,7 +19,7 @@ TEST(Threshold, FindsTheLargestValueWhenTheConditionHoldsAtTheStart) {
   const Threshold found = find_threshold([](std::int64_t n) { return n <= 113; }, {});
   EXPECT_EQ(found.kind, Threshold::Kind::largest);
   EXPECT_EQ(found.value, 113);
-  EXPECT_EQ(found.beside, 114);
+  EXPECT_EQ(found.nearest_failing, 114);
 }
 
 TEST(Threshold, StepsOverValuesThatAreNotAllowed) {
@@ -30,7 +30,7 @@ TEST(Threshold, StepsOverValuesThatAreNotAllowed) {
   };
   const Threshold found = find_threshold(divisor, {});
   EXPECT_EQ(found.value, 32);
-  EXPECT_EQ(found.beside, 28);
+  EXPECT_EQ(found.nearest_failing, 28);
 }
 
 TEST(Threshold, KeepsToMultiplesWhereOnlyTheseAreAllowed) {
@@ -40,7 +40,7 @@ TEST(Threshold, KeepsToMultiplesWhereOnlyTheseAreAllowed) {
   };
   const Threshold found = find_threshold(multiple, {});
   EXPECT_EQ(found.value, 438272);  // 107 x 4096; 106 x 4096 = 434176 is below
-  EXPECT_EQ(found.beside, 434176);
+  EXPECT_EQ(found.nearest_failing, 434176);
 }
 
 TEST(Threshold, AConditionThatComesAndGoesIsAnsweredByItsOutermostValue) {
@@ -53,7 +53,7 @@ TEST(Threshold, AConditionThatComesAndGoesIsAnsweredByItsOutermostValue) {
   const Threshold found = find_threshold(test, {});
   EXPECT_EQ(found.kind, Threshold::Kind::smallest);
   EXPECT_EQ(found.value, 44 * 16384);
-  EXPECT_EQ(found.beside, 43 * 16384);
+  EXPECT_EQ(found.nearest_failing, 43 * 16384);
   EXPECT_TRUE(found.alternates);
   EXPECT_TRUE(found.exact);
   // The largest, in the same way.
@@ -65,7 +65,7 @@ TEST(Threshold, AConditionThatComesAndGoesIsAnsweredByItsOutermostValue) {
       {});
   EXPECT_EQ(largest.kind, Threshold::Kind::largest);
   EXPECT_EQ(largest.value, 49 * 16384);
-  EXPECT_EQ(largest.beside, 50 * 16384);
+  EXPECT_EQ(largest.nearest_failing, 50 * 16384);
   EXPECT_TRUE(largest.alternates);
 }
 

@@ -54,6 +54,13 @@ double cache_values_read(const ServingQuestion& question) {
   return values / all;
 }
 
+double widest_layer(const model::Transformer& model) {
+  double width = 0.0;
+  for (const model::Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward) width = std::max(width, static_cast<double>(layer.feed_forward->width));
+  return width;
+}
+
 }  // namespace
 
 double cache_values(const ServingQuestion& question, std::int64_t tokens) {
@@ -77,6 +84,21 @@ ServingBounds serving_bounds(const BoundsQuestion& of, double batch) {
   bounds.cache_time = storage(formats.kv_cache, cache_values_read(question) * batch) / hbm;
   bounds.compute_time = Flops(2.0 * of.active_parameters * batch) / (rates.rate(of.compute) * of.chips);
   return bounds;
+}
+
+std::optional<NetworkBounds> network_bounds(const BoundsQuestion& of, const hardware::Chip& chip, double batch) {
+  if (!chip.network.scale_up) return std::nullopt;
+  const hardware::ScaleUp& up = *chip.network.scale_up;
+  const estimate::KernelRates& rates = of.question.setup.rates;
+  const double width = widest_layer(*of.question.setup.model);
+  NetworkBounds out;
+  out.axis = up.kind == "torus" ? 2.0 * up.link_bandwidth.value : hardware::scale_up_egress(chip)->value;
+  if (!(out.axis > BytesPerSecond(0))) return std::nullopt;
+  out.hbm_over_axis = rates.hbm / out.axis;
+  out.intensity = rates.rate(of.compute) / out.axis;
+  out.prefill_ways = width * out.axis.value() / rates.rate(of.compute).value();
+  out.decode_ways = width / (batch * out.hbm_over_axis);
+  return out;
 }
 
 }  // namespace assay::serving

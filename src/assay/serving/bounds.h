@@ -27,4 +27,15 @@ ServingBounds serving_bounds(const BoundsQuestion& of, double batch);
 /// Values of the cache of one sequence that holds `tokens` tokens of prompt and output.
 double cache_values(const ServingQuestion& question, std::int64_t tokens);
 
+/// How far tensor parallelism goes over one axis of the network before sending activations takes longer than arithmetic
+/// (prefill) or than reading weights (decode).
+struct NetworkBounds {
+  BytesPerSecond axis;  ///< one way into one axis of a torus in both directions, or into the switches
+  double hbm_over_axis = 0;
+  FlopsPerByte intensity;
+  double prefill_ways = 0, decode_ways = 0;
+};
+/// Nothing for a chip without a network.
+std::optional<NetworkBounds> network_bounds(const BoundsQuestion& of, const hardware::Chip& chip, double batch);
+
 }  // namespace assay::serving

@@ -34,5 +34,23 @@ TEST(ServingBounds, HandWorked) {
   EXPECT_DOUBLE_EQ(4.0 * four.step().value(), bounds.step().value());
 }
 
+// A v5e has links of 45 GB/s, 90 GB/s along an axis, and 819 GB/s of HBM: 9.1 times as much. The MLP of LLaMA 3 8B is
+// 14,336 wide: 14336 x 90e9 / 197e12 = 6.5 ways in prefill, 14336 / (8 x 9.1) = 197 in decode steps of 8 sequences.
+TEST(NetworkBounds, HandWorked) {
+  const hardware::Catalogue builtin = hardware::Catalogue::builtin();
+  const model::Transformer model = model::load_model("llama-3-8b", builtin, "test")->model;
+  const hardware::Chip chip = *builtin.chip("tpu-v5e", "test");
+  ServingQuestion question;
+  question.setup.model = &model;
+  question.setup.rates = *estimate::kernel_rates(chip, Dtype::bf16, "test");
+  const auto out = network_bounds({question, 1.0, Dtype::bf16, 7.5e9, false}, chip, 8.0);
+  ASSERT_TRUE(out);
+  EXPECT_EQ(out->axis, 90_GB_per_s);
+  EXPECT_NEAR(out->hbm_over_axis, 9.1, 0.2);
+  EXPECT_NEAR(out->prefill_ways, 6.55, 0.05);
+  EXPECT_NEAR(out->decode_ways, 197.0, 5.0);
+  EXPECT_FALSE(network_bounds({question, 1.0, Dtype::bf16, 7.5e9, false}, *builtin.chip("l4", "test"), 8.0));
+}
+
 }  // namespace
 }  // namespace assay::serving

@@ -1,6 +1,9 @@
 #include "assay/training/limits.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "assay/model/accounting.h"
 
 namespace assay::training {
 namespace {
@@ -71,6 +74,47 @@ LimitThresholds limit_thresholds(const TrainingQuestion& question, std::int64_t 
   if (cost.memory_time > 0.0) out.compute_over_memory_traffic = cost.compute / cost.memory_time;
   out.memory_left = Bytes(cluster.chip.hbm().capacity.value.value() - cost.memory.total());
   return out;
+}
+
+Flops model_flops_per_chip(const TrainingQuestion& question, std::int64_t sequence) {
+  const Flops one = model::training_flops(*question.setup.model, sequence, question.setup.source_of(sequence));
+  return question.sequences / question.chips * one;
+}
+
+Dtype utilisation_format(const hardware::Chip& chip, Dtype products, Dtype others) {
+  const auto peak = hardware::peak_rate(chip, products, "chip"), other = hardware::peak_rate(chip, others, "chip");
+  return peak && other && other->value > peak->value ? others : products;
+}
+
+Utilisation utilisation(const TrainingQuestion& question, std::int64_t sequence, const TrainingCost& cost,
+                        FlopsPerSecond peak) {
+  Utilisation out;
+  out.useful = model_flops_per_chip(question, sequence) / Seconds(cost.estimate);
+  out.mfu = out.useful / peak;
+  out.hfu = cost.executed_flops / cost.estimate / peak.value();
+  out.rate = Tokens(question.sequences * static_cast<double>(sequence)) / Seconds(cost.estimate);
+  out.chip_rate = out.rate / question.chips;
+  return out;
+}
+
+SlowerPart slowest_difference(const TrainingCost& best, const TrainingCost& other) {
+  const StepParts &a = best.parts, &b = other.parts;
+  const std::pair<std::string_view, double> differences[] = {
+      {"recomputation", b.recompute - a.recompute},
+      {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
+      {"uneven stages", other.uneven - best.uneven},
+      {"tensor collectives", b.tensor - a.tensor},
+      {"context collectives", b.context - a.context},
+      {"expert collectives", b.expert - a.expert},
+      {"exposed weight traffic", b.weights - a.weights},
+      {"sends between stages", b.handover - a.handover},
+      {"pipeline bubble", b.bubble - a.bubble},
+      {"exposed gradient reduction", b.gradients - a.gradients},
+      {"optimizer update", b.update - a.update},
+      {"exposed host copies", b.host - a.host}};
+  const auto worst = std::max_element(std::begin(differences), std::end(differences),
+                                      [](const auto& x, const auto& y) { return x.second < y.second; });
+  return {worst->first, Seconds(worst->second)};
 }
 
 }  // namespace assay::training

@@ -1,4 +1,4 @@
-// What limits a training step, and how far the next limit is.
+// What limits a training step, how far the next limit is, and how much of the peak it reaches.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -36,5 +36,27 @@ struct LimitThresholds {
 };
 LimitThresholds limit_thresholds(const TrainingQuestion& question, std::int64_t sequence,
                                  const hardware::Cluster& cluster, const Strategy& strategy, const TrainingCost& cost);
+
+/// FLOP of the model however it is sharded: without copies of keys, padding and recomputation.
+Flops model_flops_per_chip(const TrainingQuestion& question, std::int64_t sequence);
+
+/// The format whose peak defines utilisation: the format of products, unless the rest runs in a faster one.
+Dtype utilisation_format(const hardware::Chip& chip, Dtype products, Dtype others);
+
+struct Utilisation {
+  FlopsPerSecond useful;      ///< of the model, per chip
+  double mfu = 0, hfu = 0;    ///< useful and executed FLOP over the peak
+  TokensPerSecond rate;       ///< of all chips
+  TokensPerSecond chip_rate;  ///< of one
+};
+Utilisation utilisation(const TrainingQuestion& question, std::int64_t sequence, const TrainingCost& cost,
+                        FlopsPerSecond peak);
+
+/// The part of a step on which another strategy loses most time.
+struct SlowerPart {
+  std::string_view name;
+  Seconds time;  ///< lost; nothing is lost on any part where this is not above 0
+};
+SlowerPart slowest_difference(const TrainingCost& best, const TrainingCost& other);
 
 }  // namespace assay::training

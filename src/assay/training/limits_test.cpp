@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/model/accounting.h"
+#include "assay/testing/small_models.h"
+
 namespace assay::training {
 namespace {
 
@@ -73,6 +76,49 @@ TEST(LimitThresholds, NothingWithoutTraffic) {
   const LimitThresholds out = limit_thresholds({}, 10, cluster_of_nodes(), {}, cost);
   EXPECT_FALSE(out.compute_over_weights_traffic || out.compute_over_tensor_traffic || out.compute_over_memory_traffic);
   EXPECT_FALSE(out.reduces_gradients);
+}
+
+// Four chips share 8 sequences of 256 tokens: each takes the FLOP of two. At 2 s a step, executed FLOP of 60 over a
+// peak of 100 per second are 30 %.
+TEST(Utilisation, HandWorked) {
+  const model::Transformer model = testing::by_hand::small_llama();
+  TrainingQuestion question;
+  question.setup.model = &model;
+  question.sequences = 8.0;
+  question.chips = 4.0;
+  const Flops sequence = model::training_flops(model, 256, 0);
+  EXPECT_EQ(model_flops_per_chip(question, 256), 2.0 * sequence);
+  TrainingCost cost;
+  cost.estimate = 2.0;
+  cost.executed_flops = 60.0;
+  const Utilisation out = utilisation(question, 256, cost, FlopsPerSecond(100.0));
+  EXPECT_EQ(out.useful, sequence / 1_s);
+  EXPECT_DOUBLE_EQ(out.mfu, sequence.value() / 100.0);
+  EXPECT_DOUBLE_EQ(out.hfu, 0.3);
+  EXPECT_EQ(out.rate, TokensPerSecond(1024.0));
+  EXPECT_EQ(out.chip_rate, TokensPerSecond(256.0));
+}
+
+TEST(Utilisation, IsRelativeToTheFasterFormat) {
+  hardware::Chip chip = *hardware::Catalogue::builtin().chip("h100-sxm", "test");
+  EXPECT_EQ(utilisation_format(chip, Dtype::bf16, Dtype::fp32), Dtype::bf16);
+  EXPECT_EQ(utilisation_format(chip, Dtype::fp8, Dtype::bf16), Dtype::fp8);
+  chip.peak[static_cast<std::size_t>(Dtype::fp8)]->value = 1_TFLOP_per_s;
+  EXPECT_EQ(utilisation_format(chip, Dtype::fp8, Dtype::bf16), Dtype::bf16);
+}
+
+// The other strategy computes 1 s longer, 3 s of recomputation included: its kernels are 2 s faster.
+TEST(SlowestDifference, SeparatesRecomputationFromKernels) {
+  TrainingCost best = balanced_cost(), other = best;
+  best.parts.compute = 10.0;
+  other.parts.compute = 11.0;
+  other.parts.recompute = 3.0;
+  other.parts.bubble = 1.0;
+  EXPECT_EQ(slowest_difference(best, other).name, "recomputation");
+  EXPECT_EQ(slowest_difference(best, other).time, 3_s);
+  EXPECT_EQ(slowest_difference(other, best).name, "less efficient kernels");
+  EXPECT_EQ(slowest_difference(other, best).time, 2_s);
+  EXPECT_EQ(slowest_difference(best, best).time, 0_s);
 }
 
 }  // namespace

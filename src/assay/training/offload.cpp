@@ -4,6 +4,14 @@
 
 namespace assay::training {
 
+HostLink host_link(const hardware::Cluster& cluster) {
+  const hardware::Host& host = cluster.chip.host;
+  const auto chips = static_cast<double>(hardware::chips_per_host(cluster));
+  return {host.pcie.value.value(), hardware::network_efficiency(cluster.chip),
+          host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
+          host.memory ? host.memory->value.value() / chips : 0.0};
+}
+
 double HostLink::copy(double out, double in) const { return std::max({out / rate, in / rate, (out + in) / memory}); }
 
 // Two layers are on the chip: while one computes, the results of the previous layer leave, or those of the next one to

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "assay/hardware/cluster.h"
+
 namespace assay::training {
 
 enum class Offload : std::uint8_t {
@@ -28,6 +30,9 @@ struct HostLink {
   /// Seconds of both copies, concurrently, at the full rates.
   double copy(double out, double in) const;
 };
+
+/// A chip's share of its host's link and memory; zero where the chip's file does not say.
+HostLink host_link(const hardware::Cluster& cluster);
 
 /// What one layer copies and computes.
 struct HostLayer {

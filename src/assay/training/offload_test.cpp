@@ -17,6 +17,17 @@ TEST(HostLink, MemoryIsSharedByBothDirections) {
   EXPECT_DOUBLE_EQ(link.copy(6e9, 6e9), 0.15);
 }
 
+// A host of 8 chips has one PCIe link per chip; its memory and the bandwidth of that are shared by eight.
+TEST(HostLink, ChipsShareTheMemoryOfTheirHost) {
+  const auto cluster = *hardware::parse_cluster("h100-sxm:64", hardware::Catalogue::builtin(), "test");
+  const hardware::Host& host = cluster.chip.host;
+  ASSERT_TRUE(host.memory && host.memory_bandwidth);
+  const HostLink link = host_link(cluster);
+  EXPECT_EQ(link.rate, host.pcie.value.value());
+  EXPECT_DOUBLE_EQ(8.0 * link.capacity, host.memory->value.value());
+  EXPECT_DOUBLE_EQ(8.0 * link.memory, host.memory_bandwidth->value.value());
+}
+
 TEST(HostTime, IsWhatTheBusiestLaneTakes) {
   // 6.4 GB at 32 GB/s: 200 ms, of which 150 ms of the forward and all of the backward pass hide. The first pass brings
   // 1.6 GB of states besides: 250 ms out.

@@ -21,34 +21,12 @@ report::Items axes_of(const hardware::Cluster& cluster) {
   return axes;
 }
 
-/// Cables between each switch of this level and each of the level below, where all pairs are joined: the top of a fat
-/// tree whose lower switches send half of their ports up.
-report::Value links_per_switch_pair(const hardware::Cluster& cluster, std::size_t i) {
-  const auto& out = cluster.chip.network.scale_out;
-  if (cluster.torus || !out || !out->switch_ports || i == 0 || cluster.levels[i].switches == 0) return {};
-  const bool fabric_below = cluster.levels[i - 1].chips > cluster.chips_per_node && cluster.levels[i - 1].switches > 0;
-  const bool top = i + 1 == cluster.levels.size() || cluster.levels[i + 1].switches == 0;
-  const std::int64_t links = out->switch_ports->value / 2 / cluster.levels[i].switches;
-  return fabric_below && top && links > 0 ? report::Value(links) : report::Value();
-}
-
-/// One-way bandwidth of all ports of one switch of this level.
-std::optional<BytesPerSecond> switch_capacity(const hardware::Cluster& cluster, std::size_t i) {
-  const hardware::Networks& network = cluster.chip.network;
-  if (cluster.torus || cluster.levels[i].switches == 0) return std::nullopt;
-  if (cluster.levels[i].chips <= cluster.chips_per_node) {
-    if (!network.scale_up || !network.scale_up->switch_ports) return std::nullopt;
-    return static_cast<double>(network.scale_up->switch_ports->value) * network.scale_up->link_bandwidth.value;
-  }
-  if (!network.scale_out || !network.scale_out->switch_ports || !network.scale_out->nic_bandwidth) return std::nullopt;
-  return static_cast<double>(network.scale_out->switch_ports->value) * network.scale_out->nic_bandwidth->value;
-}
-
 report::Items levels_of(const hardware::Cluster& cluster) {
   report::Items levels;
   for (std::size_t i = 0; i < cluster.levels.size(); ++i) {
     const hardware::Level& level = cluster.levels[i];
-    const auto capacity = switch_capacity(cluster, i);
+    const auto capacity = hardware::switch_capacity(cluster, i);
+    const auto pair_links = hardware::links_per_switch_pair(cluster, i);
     levels.emplace_back(report::Members{
         {"name", level.name},
         {"degree", level.degree},
@@ -63,19 +41,10 @@ report::Items levels_of(const hardware::Cluster& cluster) {
         {"switch_capacity", capacity ? report::Value(*capacity) : report::Value()},
         {"switch_capacity_per_unit",
          capacity ? report::Value(static_cast<double>(level.switches / level.units) * *capacity) : report::Value()},
-        {"links_per_switch_pair", links_per_switch_pair(cluster, i)},
+        {"links_per_switch_pair", pair_links ? report::Value(*pair_links) : report::Value()},
         {"in_network_reduction", level.in_network_reduction}});
   }
   return levels;
-}
-
-/// Mean distance from a chip to all others. As for the diameter, a chip of another slice is one hop further than the
-/// chip at the same position in this one.
-double hops_between_chips(const hardware::Cluster& cluster) {
-  if (cluster.chips() == 1) return 0.0;
-  const auto slices = static_cast<double>(cluster.slices), chips = static_cast<double>(cluster.chips_per_slice);
-  const double in_slice = hardware::mean_distance(*cluster.torus) * (chips - 1.0);
-  return (slices * in_slice + (slices - 1.0) * chips) / (slices * chips - 1.0);
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -109,7 +78,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("links", hardware::scale_up_links(cluster));
     out.emplace_back("switches", hardware::switch_count(cluster));
     out.emplace_back("diameter", hardware::diameter(cluster));
-    if (cluster.torus) out.emplace_back("mean_distance", hops_between_chips(cluster));
+    if (cluster.torus) out.emplace_back("mean_distance", hardware::mean_distance(cluster));
   }
   if (const auto bisection = hardware::bisection_bandwidth(cluster)) {
     out.emplace_back("bisection_bandwidth", *bisection);

@@ -158,18 +158,6 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-std::string_view limiter(const search::ProductTimes& times) {
-  if (times.communication >= times.compute && times.communication >= times.memory) return "network";
-  return times.compute >= times.memory ? "compute" : "memory";
-}
-
-/// The product that takes longest decides what limits the whole.
-std::string_view limiter(const search::LayerChoice& choice) {
-  const auto longest = std::max_element(choice.products.begin(), choice.products.end(),
-                                        [](const auto& a, const auto& b) { return a.lower < b.lower; });
-  return limiter(*longest);
-}
-
 /// Why a runner-up comes after the best one.
 std::string reason(const search::LayerChoice& best, const search::LayerChoice& other) {
   const auto more = [](double a, double b) { return a > b * (1.0 + 1e-9); };
@@ -179,7 +167,7 @@ std::string reason(const search::LayerChoice& best, const search::LayerChoice& o
   };
   if (more(other.times.lower.value(), best.times.lower.value())) {
     const double percent = 100.0 * (other.times.lower / best.times.lower - 1.0);
-    const std::string slower = fmt::format("{}% slower, bound by {}", human_number(percent), limiter(other));
+    const std::string slower = fmt::format("{}% slower, bound by {}", human_number(percent), search::limiter_of(other));
     return more(other.times.communication.value(), best.times.communication.value())
                ? moved((slower + "; moves more").c_str())
                : slower;
@@ -238,17 +226,13 @@ void add_choice(const Query& query, const search::LayerChoice& choice, report::M
   out.emplace_back("shardings", std::move(shardings));
   out.emplace_back("steps", step_rows(query, choice));
   out.emplace_back("memory", memory_members(query, choice));
-  const hardware::Efficiency& efficiency = query.cluster.chip.efficiency;
-  Seconds estimate;
-  for (const search::ProductTimes& p : choice.products)
-    estimate += std::max({p.compute / efficiency.matrix.value, p.memory / efficiency.memory.value,
-                          p.communication / hardware::network_efficiency(query.cluster.chip)});
   out.emplace_back("compute_time", choice.times.compute);
   out.emplace_back("memory_time", choice.times.memory);
   out.emplace_back("weight_read_time", choice.weight_traffic / query.cluster.chip.hbm().bandwidth->value);
   out.emplace_back("collective_time", choice.times.communication);
-  out.emplace_back("time", report::range(choice.times.lower, estimate, choice.times.upper));
-  out.emplace_back("limiter", limiter(choice));
+  out.emplace_back(
+      "time", report::range(choice.times.lower, search::expected_time(query.cluster.chip, choice), choice.times.upper));
+  out.emplace_back("limiter", search::limiter_of(choice));
 }
 
 report::Items alternative_rows(const Query& query, const std::vector<search::LayerChoice>& choices) {

@@ -248,7 +248,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("kind", kind_text(found.kind));
   out.emplace_back("value",
                    found.kind == search::Threshold::Kind::never ? report::Value() : report::Value(found.value));
-  if (found.beside) out.emplace_back("nearest_that_fails", *found.beside);
+  if (found.nearest_failing) out.emplace_back("nearest_that_fails", *found.nearest_failing);
   out.emplace_back("exact", found.exact);
   if (found.kind != search::Threshold::Kind::never) out.emplace_back("request", line.text(found.value));
   report::Items rows;

@@ -69,29 +69,6 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-/// Small whole numbers, so that every order of summation gives the same result.
-std::vector<float> operand(std::int64_t rows, std::int64_t columns, std::int64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(rows * columns));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>((static_cast<std::int64_t>(i) * 7 + seed) % 11 - 5);
-  return values;
-}
-
-double largest_difference(const Query& query, const std::vector<float>& x, const std::vector<float>& w,
-                          const std::vector<double>& result) {
-  const auto k = static_cast<std::size_t>(query.k), n = static_cast<std::size_t>(query.n);
-  double worst = 0.0;
-  std::vector<double> row(n);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(query.m); ++i) {
-    std::fill(row.begin(), row.end(), 0.0);
-    for (std::size_t p = 0; p < k; ++p)
-      for (std::size_t j = 0; j < n; ++j)
-        row[j] += static_cast<double>(x[i * k + p]) * static_cast<double>(w[p * n + j]);
-    for (std::size_t j = 0; j < n; ++j) worst = std::max(worst, std::abs(row[j] - result[i * n + j]));
-  }
-  return worst;
-}
-
 draw::Scene picture_of(const Query& query, const assay::roofline::SystolicRun& run) {
   const auto cells = static_cast<double>(query.array.rows * query.array.columns);
   draw::Chart chart;
@@ -160,11 +137,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                      (static_cast<double>(closed.total) / *query.clock));
   }
   if (simulate) {
-    const std::vector<float> x = operand(query.m, query.k, 3), w = operand(query.k, query.n, 5);
-    const assay::roofline::SystolicRun run =
-        assay::roofline::simulate_systolic(query.array, query.m, query.k, query.n, x, w);
+    const auto [run, max_error] = assay::roofline::simulate_and_check(query.array, query.m, query.k, query.n);
     report::Members simulated = cycle_members(run.cycles);
-    simulated.emplace_back("max_error", largest_difference(query, x, w, run.result));
+    simulated.emplace_back("max_error", max_error);
     simulated.emplace_back("equals_closed_form", run.cycles == closed);
     out.emplace_back("simulated", std::move(simulated));
     if (request.picture()) response.picture = picture_of(query, run);

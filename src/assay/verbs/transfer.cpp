@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "assay/base/text.h"
 #include "assay/roofline/roofline.h"
 #include "assay/verbs/verbs.h"
@@ -36,12 +34,6 @@ Result<std::optional<Then>> read_then(const Request& request, const hardware::Cl
     peak = *rate;
   }
   return std::optional<Then>(Then{operation, work.flops, peak});
-}
-
-/// The share of a stage's rate that is reached in practice; PCIe has none in the catalogue.
-double stage_efficiency(const hardware::Chip& chip, std::string_view stage) {
-  if (stage == "pcie") return 1.0;
-  return stage == "hbm" ? chip.efficiency.memory.value : hardware::network_efficiency(chip);
 }
 
 /// A request for one transfer, read and checked.
@@ -89,29 +81,6 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-/// The slowest stage, or the arithmetic behind it.
-struct Limiter {
-  std::string name;
-  Seconds time;
-};
-Limiter limiter_of(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
-  std::size_t slowest = 0;
-  for (std::size_t i = 0; i < query.route.stages.size(); ++i)
-    if (times.stages[i] > times.stages[slowest]) slowest = i;
-  if (const auto compute = query.compute(); compute && *compute > times.stages[slowest]) return {"compute", *compute};
-  return {query.route.stages[slowest].name, times.stages[slowest]};
-}
-
-/// The slowest stage at the share of its rate that is reached in practice, and the latency of the route.
-Seconds expected_time(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
-  const hardware::Chip& chip = query.cluster.chip;
-  const auto compute = query.compute();
-  Seconds slowest = compute ? *compute / chip.efficiency.matrix.value : Seconds(0);
-  for (std::size_t i = 0; i < query.route.stages.size(); ++i)
-    slowest = std::max(slowest, times.stages[i] / stage_efficiency(chip, query.route.stages[i].name));
-  return slowest + times.first_byte;
-}
-
 report::Items stage_rows(const Query& query, const assay::roofline::TransferTimes<Plain>& times) {
   report::Items rows;
   for (std::size_t i = 0; i < query.route.stages.size(); ++i) {
@@ -145,7 +114,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const hardware::Cluster& cluster = query.cluster;
   const assay::roofline::TransferTimes<Plain> times =
       assay::roofline::transfer_times(Plain{}, query.route, query.bytes, query.compute());
-  const Limiter limiter = limiter_of(query, times);
+  const assay::roofline::TransferLimiter limiter =
+      assay::roofline::transfer_limiter(query.route, times, query.compute());
   std::int64_t hops = 0;
   for (const assay::roofline::Stage& stage : query.route.stages) hops += stage.hops;
   report::Response response;
@@ -159,7 +129,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("first_byte", times.first_byte);
   out.emplace_back("bandwidth_time", limiter.time);
   out.emplace_back("bandwidth", query.bytes / limiter.time);
-  out.emplace_back("time", report::range(times.lower, expected_time(query, times), times.upper));
+  out.emplace_back(
+      "time", report::range(times.lower,
+                            assay::roofline::expected_transfer_time(cluster.chip, query.route, times, query.compute()),
+                            times.upper));
   out.emplace_back("limiter", limiter.name);
   out.emplace_back("stages", stage_rows(query, times));
   const auto is_chip = [](const assay::roofline::Place& place) {

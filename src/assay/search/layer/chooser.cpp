@@ -283,4 +283,22 @@ LayerSearch choose_sharding(const program::Mesh& mesh, const ChooserProblem& pro
   return Search(mesh, problem, hardware).run();
 }
 
+std::string_view limiter_of(const ProductTimes& times) {
+  if (times.communication >= times.compute && times.communication >= times.memory) return "network";
+  return times.compute >= times.memory ? "compute" : "memory";
+}
+
+std::string_view limiter_of(const LayerChoice& choice) {
+  return limiter_of(*std::max_element(choice.products.begin(), choice.products.end(),
+                                      [](const auto& a, const auto& b) { return a.lower < b.lower; }));
+}
+
+Seconds expected_time(const hardware::Chip& chip, const LayerChoice& choice) {
+  Seconds sum;
+  for (const ProductTimes& p : choice.products)
+    sum += std::max({p.compute / chip.efficiency.matrix.value, p.memory / chip.efficiency.memory.value,
+                     p.communication / hardware::network_efficiency(chip)});
+  return sum;
+}
+
 }  // namespace assay::search

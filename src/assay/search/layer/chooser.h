@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "assay/hardware/chip.h"
 #include "assay/plan/planner.h"
 
 namespace assay::search {
@@ -70,6 +72,13 @@ struct LayerSearch {
 
 /// Searches all shardings. The mesh has at most `max_chooser_axes` axes longer than one.
 LayerSearch choose_sharding(const program::Mesh& mesh, const ChooserProblem& problem, const ChooserHardware& hardware);
+
+/// "compute", "memory" or "network", whichever takes longest.
+std::string_view limiter_of(const ProductTimes& times);
+/// The limiter of the product that takes longest.
+std::string_view limiter_of(const LayerChoice& choice);
+/// Products one after the other, each as its slowest resource at the share of its rate that is reached in practice.
+Seconds expected_time(const hardware::Chip& chip, const LayerChoice& choice);
 
 /// Every sharding of a tensor of that rank without partial sums; axes of size one are left out.
 std::vector<program::Sharding> all_shardings(const program::Mesh& mesh, std::size_t rank);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 
+#include "assay/hardware/catalogue.h"
+
 namespace assay::search {
 namespace {
 
@@ -250,6 +252,20 @@ TEST(LayerChooser, OneProductWithAReplicatedResultGathersIt) {
   EXPECT_EQ(best.times.compute, Seconds(2.0 * 8 * 64 * 8 / 4 / 20));
   problem.result_free = true;
   EXPECT_EQ(choose_sharding(mesh, problem, hardware_of(mesh, 20.0)).choices.front().times.communication, Seconds(0));
+}
+
+// The first product is bound by memory for 4 s, the second by the network for 6 s. At half the rates of the chip they
+// are expected to take 8 s, and 10 s of arithmetic or what the network takes.
+TEST(LayerChoice, TheLongestProductNamesTheLimiter) {
+  LayerChoice choice;
+  choice.products = {{1_s, 4_s, 2_s, 4_s, 7_s}, {5_s, 1_s, 6_s, 6_s, 12_s}};
+  EXPECT_EQ(limiter_of(choice.products[0]), "memory");
+  EXPECT_EQ(limiter_of(choice), "network");
+  EXPECT_EQ(limiter_of(ProductTimes{3_s, 2_s, 1_s, 3_s, 6_s}), "compute");
+  hardware::Chip chip = *hardware::Catalogue::builtin().chip("h100-sxm", "test");
+  chip.efficiency.matrix.value = chip.efficiency.memory.value = 0.5;
+  const double network = hardware::network_efficiency(chip);
+  EXPECT_DOUBLE_EQ(expected_time(chip, choice).value(), 8.0 + std::max(10.0, 6.0 / network));
 }
 
 }  // namespace

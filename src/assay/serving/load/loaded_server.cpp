@@ -77,17 +77,16 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   const double context = server.lengths.context;
   Polyline steps;
   for (double n : grid(1.0, server.most, 1.1))
-    steps.add(n, choices.step_scale * serving_time(setup, strategy, profiles.decode, links, n * data).estimate);
+    steps.add(n, point.step_scale * serving_time(setup, strategy, profiles.decode, links, n * data).estimate);
   // Cost of one more token of context per sequence.
   const std::int64_t later = further_context(question);
   const ServingProfile further = make_serving_profile(setup, strategy, 1, decode_keys(question, later));
-  const double slope = choices.step_scale *
+  const double slope = point.step_scale *
                        (serving_time(setup, strategy, further, links, server.most * data).estimate -
                         serving_time(setup, strategy, profiles.decode, links, server.most * data).estimate) /
                        (server.most * static_cast<double>(later));
   server.step = [steps, slope, context](double n, double seen) { return steps(n) + slope * n * (seen - context); };
-  const Polyline prompts =
-      prefill_times(question, prefill_strategy(point), links, server.lengths, choices.prefill_scale);
+  const Polyline prompts = prefill_times(question, prefill_strategy(point), links, server.lengths, point.prefill_scale);
   server.prefill = [prompts](double tokens) { return prompts(tokens); };
   if (choices.prefill_servers) {
     server.policy = BatchingPolicy::disaggregated;
@@ -106,7 +105,7 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
       const double chunks = std::max(1.0, std::ceil(static_cast<double>(fresh_prompt(question)) / tokens));
       Polyline line;
       for (double n : grid(1.0, server.most, 1.5))
-        line.add(n, choices.step_scale *
+        line.add(n, point.step_scale *
                         (mixed_time(setup, strategy, links, {profiles.decode, piece, n * data, chunks}).estimate -
                          serving_time(setup, strategy, profiles.decode, links, n * data).estimate));
       added.emplace_back(tokens, std::move(line));

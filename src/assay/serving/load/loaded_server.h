@@ -10,7 +10,6 @@ namespace assay::serving {
 struct LoadChoices {
   std::optional<std::int64_t> chunk;            ///< prompt tokens added to a decode step
   std::optional<std::int64_t> prefill_servers;  ///< replicas that only run prefill
-  double prefill_scale = 1, step_scale = 1;     ///< measured over estimated
 };
 
 /// One replica of the point, with the requests of the question; its batch is the most it decodes at once.

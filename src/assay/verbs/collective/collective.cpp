@@ -147,27 +147,6 @@ report::Members time_members(const Query& query, const network::CollectiveCost<P
   return time;
 }
 
-/// Torus axes on which nothing is sharded, and the group with these added.
-struct IdleAxes {
-  std::vector<std::string> names;
-  network::CollectiveGroup wider;
-};
-IdleAxes idle_axes(const Query& query) {
-  IdleAxes idle{{}, query.group};
-  const auto takes_part = [&](const std::string& axis) {  // X, or a part of it, X=4
-    return query.axes.empty() || std::any_of(query.axes.begin(), query.axes.end(), [&](const std::string& text) {
-             return trim(text.substr(0, text.find('='))) == axis;
-           });
-  };
-  for (const hardware::Axis& axis : query.cluster.torus->axes) {
-    if (takes_part(axis.name) || query.sharded_by.find(axis.name) || axis.size == 1) continue;
-    const network::AxisPart whole{0, axis.size, 1};
-    idle.names.push_back(axis.name);
-    network::add_axis_parts(idle.wider, axis.size, axis.ring, &whole, 1);
-  }
-  return idle;
-}
-
 void add_torus_members(const Query& query, const network::CollectiveCost<Plain>& cost, report::Members& out) {
   const auto cost_of = [&](network::CollectiveKind kind, const network::CollectiveGroup& group) {
     return network::collective_cost(Plain{}, kind, query.array(), group);
@@ -183,7 +162,8 @@ void add_torus_members(const Query& query, const network::CollectiveCost<Plain>&
   }
   const bool can_use_idle_axes = network::facts(query.kind).pattern == network::CollectivePattern::sharded ||
                                  query.kind == network::CollectiveKind::broadcast;
-  if (const IdleAxes idle = idle_axes(query); !idle.names.empty() && can_use_idle_axes)
+  if (const network::IdleAxes idle = network::idle_axes(query.cluster, query.axes, query.group, query.sharded_by);
+      !idle.names.empty() && can_use_idle_axes)
     out.emplace_back(
         "with_idle_axes",
         report::Members{

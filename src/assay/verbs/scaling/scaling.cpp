@@ -37,26 +37,14 @@ report::Members layer_section(const Query& query) {
         query.layers * (assay::roofline::layer_weight_bytes(Plain{}, query.shape) / Bytes(query.shape.element_bytes)) /
             *query.parameters);
   if (query.attention_per_key > 0.0)
-    // Sequence length at which scores and weighted sums, over all keys, take as much as all matrices of the layer.
-    out.emplace_back(
-        "attention_dominates_from",
-        Tokens((assay::roofline::layer_flops_per_token(Plain{}, query.shape).value() + 2.0 * query.attention_params) /
-               query.attention_per_key));
+    out.emplace_back("attention_dominates_from", assay::roofline::attention_crossover(
+                                                     query.shape, query.attention_params, query.attention_per_key));
   return out;
 }
 
-/// Bytes of a training run as far as they are known: state, and saved activations of the batch.
-struct MemoryNeed {
-  Bytes state, kept;
-  Bytes total() const { return state + kept; }
-};
-MemoryNeed memory_need(const Query& query) {
-  MemoryNeed need;
-  need.state = *query.parameters * assay::roofline::bytes_per_parameter(Plain{}, query.state);
-  if (query.batch && query.layers > 0.0)
-    need.kept =
-        assay::roofline::checkpoint_bytes(Plain{}, query.layers, *query.batch, query.kept, query.shape.element_bytes);
-  return need;
+assay::roofline::TrainingMemory memory_need(const Query& query) {
+  return assay::roofline::training_memory({*query.parameters, query.state, query.layers,
+                                           query.batch.value_or(Tokens(0)), query.kept, query.shape.element_bytes});
 }
 
 report::Members memory_section(const Query& query) {
@@ -67,16 +55,16 @@ report::Members memory_section(const Query& query) {
                       {"capacity_of_all", query.chips() * capacity},
                       {"largest_replicated_model", static_cast<std::int64_t>(capacity / each)}};
   if (!query.parameters) return out;
-  const MemoryNeed need = memory_need(query);
+  const assay::roofline::TrainingMemory need = memory_need(query);
   const double model_ways = static_cast<double>(query.tensor.value_or(1) * query.pipeline.value_or(1));
-  const double least = std::ceil(need.total() / capacity);
+  const double least = need.min_chips(capacity);
   const Bytes replicated = need.state / model_ways;
   out.emplace_back("parameter_bytes", *query.parameters * Bytes(query.state.parameters));
   out.emplace_back("optimizer_bytes", *query.parameters * (each - Bytes(query.state.parameters)));
   out.emplace_back("state", need.state);
-  if (need.kept > Bytes(0)) {
+  if (need.saved > Bytes(0)) {
     out.emplace_back("kept_per_layer", query.kept_text);
-    out.emplace_back("kept_activations", need.kept);
+    out.emplace_back("kept_activations", need.saved);
   }
   out.emplace_back("total", need.total());
   out.emplace_back("replicated", report::Members{{"bytes_per_chip", replicated}, {"fits", replicated <= capacity}});
@@ -105,7 +93,7 @@ report::Members training_section(const Query& query) {
   out.emplace_back("flops", assay::roofline::training_flops(Plain{}, active, *query.tokens));
   out.emplace_back("time", run);
   out.emplace_back("time_on_one_chip", time(*query.tokens, 1.0, 1.0));
-  const double least = std::ceil(memory_need(query).total() / query.cluster.chip.hbm().capacity.value);
+  const double least = memory_need(query).min_chips(query.cluster.chip.hbm().capacity.value);
   out.emplace_back("time_on_min_chips", time(*query.tokens, least, query.mfu));
   return out;
 }
@@ -124,19 +112,15 @@ Result<Query> with_chips(const Query& query, double chips, const Request& reques
 Result<void> add_weak_scaling(const Query& query, const Query& at, double pipeline, report::Members& row) {
   Query grown = at;
   grown.batch = *query.batch * (at.chips() / query.sweep->values.front());
-  const auto splits =
-      assay::roofline::placed_splits(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
-  if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
-  const assay::roofline::PlacedSplit& best = splits.front();
-  const assay::roofline::LayerTimes<Plain> times =
-      assay::roofline::layer_times(Plain{}, best.rates, best.split, slice_batch(grown),
-                                   assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
+  const auto fastest =
+      assay::roofline::fastest_split(grown.slice, grown.shape, grown.peak, pipeline, slice_batch(grown));
+  if (!fastest) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
   row.emplace_back("weak_batch", *grown.batch);
-  row.emplace_back("weak_fsdp", whole(best.split.fsdp));
-  row.emplace_back("weak_tensor", whole(best.split.tensor));
-  row.emplace_back("weak_time", times.lower);
-  row.emplace_back("weak_efficiency", times.compute / times.lower);
-  row.emplace_back("weak_limiter", times.compute >= times.communication ? "compute" : "network");
+  row.emplace_back("weak_fsdp", whole(fastest->split.split.fsdp));
+  row.emplace_back("weak_tensor", whole(fastest->split.split.tensor));
+  row.emplace_back("weak_time", fastest->times.lower);
+  row.emplace_back("weak_efficiency", assay::roofline::efficiency_of(fastest->times));
+  row.emplace_back("weak_limiter", assay::roofline::limiter_of(fastest->times));
   return {};
 }
 
@@ -146,13 +130,9 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
   const double pipeline = static_cast<double>(query.pipeline.value_or(1));
   const bool over_batch = query.sweep->over == ScalingSweep::Over::batch;
   const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
-  const auto forward = [](const assay::roofline::PlacedSplit& split, Tokens batch) {
-    return assay::roofline::layer_times(Plain{}, split.rates, split.split, batch, assay::roofline::WeightsAre::sharded,
-                                        assay::roofline::Pass::forward);
-  };
   for (double value : query.sweep->values) {
     Query at = query;
-    std::vector<assay::roofline::PlacedSplit> splits;
+    std::optional<assay::roofline::FastestSplit> fastest;
     report::Members row;
     if (over_batch) {
       at.batch = Tokens(value);
@@ -169,12 +149,11 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
       ASSAY_TRY(placed,
                 assay::roofline::place_split(query.slice, query.shape, query.peak, {rest / value, value, pipeline},
                                              assay::roofline::Counting::exact, "--vary"));
-      splits.push_back(placed);
+      fastest = assay::roofline::FastestSplit{placed, assay::roofline::forward_times(placed, slice_batch(at))};
     }
-    if (splits.empty()) splits = assay::roofline::placed_splits(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
-    if (splits.empty()) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
-    const assay::roofline::PlacedSplit& best = splits.front();
-    const assay::roofline::LayerTimes<Plain> times = forward(best, slice_batch(at));
+    if (!fastest) fastest = assay::roofline::fastest_split(at.slice, at.shape, at.peak, pipeline, slice_batch(at));
+    if (!fastest) return fail("--vary", fmt::format("no split can be placed on {}", at.cluster.text), "");
+    const assay::roofline::LayerTimes<Plain>& times = fastest->times;
     row.emplace_back("tokens_per_chip", *at.batch / at.chips());
     if (over_batch) {
       const double chips = query.slice_chips();
@@ -188,18 +167,18 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
                                                                assay::roofline::Counting::approximate),
                                                       slice_batch(at) / chips));
     }
-    row.emplace_back("fsdp", whole(best.split.fsdp));
-    row.emplace_back("tensor", whole(best.split.tensor));
+    row.emplace_back("fsdp", whole(fastest->split.split.fsdp));
+    row.emplace_back("tensor", whole(fastest->split.split.tensor));
     row.emplace_back("compute_time", times.compute);
     row.emplace_back("communication_time", times.communication);
     row.emplace_back("time", times.lower);
-    row.emplace_back("efficiency", times.compute / times.lower);
-    row.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+    row.emplace_back("efficiency", assay::roofline::efficiency_of(times));
+    row.emplace_back("limiter", assay::roofline::limiter_of(times));
     if (query.sweep->over == ScalingSweep::Over::chips) ASSAY_CHECK(add_weak_scaling(query, at, pipeline, row));
     if (query.active && query.tokens)
-      row.emplace_back("training_time",
-                       assay::roofline::training_time(Plain{}, *query.active, *query.tokens,
-                                                      at.chips() * (times.compute / times.lower), at.peak, at.mfu));
+      row.emplace_back("training_time", assay::roofline::training_time(
+                                            Plain{}, *query.active, *query.tokens,
+                                            at.chips() * assay::roofline::efficiency_of(times), at.peak, at.mfu));
     rows.emplace_back(std::move(row));
   }
   return rows;
@@ -322,10 +301,7 @@ void add_splits(const Query& query, const Schemes& schemes, report::Response& re
   response.table_key = "splits";
   if (!schemes.given && splits.empty()) return;
   const assay::roofline::PlacedSplit& chosen = schemes.given ? *schemes.given : splits.front();
-  const assay::roofline::LayerTimes<Plain> times =
-      assay::roofline::layer_times(Plain{}, chosen.rates, chosen.split, slice_batch(query),
-                                   assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
-  out.emplace_back("limiter", times.compute >= times.communication ? "compute" : "network");
+  out.emplace_back("limiter", assay::roofline::limiter_of(assay::roofline::forward_times(chosen, slice_batch(query))));
 }
 
 /// Everything that several chips share: thresholds, splits, levels, experts.

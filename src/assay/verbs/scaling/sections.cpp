@@ -36,9 +36,7 @@ report::Members pass_members(const ScalingQuery& query, const assay::roofline::L
   const assay::roofline::LayerTimes<Plain> times =
       assay::roofline::layer_times(Plain{}, rates, split, batch, scheme, pass);
   const auto collectives = assay::roofline::layer_collectives(query.shape, split, batch, scheme);
-  const hardware::Chip& chip = query.cluster.chip;
-  const Seconds estimate =
-      max(times.compute / chip.efficiency.matrix.value, times.communication / hardware::network_efficiency(chip));
+  const Seconds estimate = assay::roofline::expected_layer_time(query.cluster.chip, times);
   const Flops flops = (pass == assay::roofline::Pass::forward ? 1.0 : 2.0) * batch *
                       assay::roofline::layer_flops_per_token(Plain{}, query.shape);
   return {{"flops_per_chip", flops / split.chips()},
@@ -210,9 +208,9 @@ report::Members tensor_parallel_section(const ScalingQuery& query, const SchemeL
                       {"intensity", query.peak.value / bandwidth},
                       {"max_ways", finite(most)}};
   if (std::isfinite(most)) {
-    // Heads and nodes divide by powers of two; beyond the links of these ways other limits hold.
+    // Beyond the links of these ways other limits hold.
     const double group = query.slice.torus ? most : std::min(most, links.activations.devices);
-    out.emplace_back("power_of_two_ways", whole(std::exp2(std::floor(std::log2(std::max(1.0, group))))));
+    out.emplace_back("power_of_two_ways", whole(assay::roofline::power_of_two_ways(group)));
   }
   if (query.tensor) {
     const auto ways = static_cast<double>(*query.tensor);
@@ -246,15 +244,11 @@ report::Members mixed_section(const ScalingQuery& query, const SchemeLinks::Mixe
                       {"gain_over_fsdp", pure / least}};
   if (!query.batch) return out;
   const Tokens batch = slice_batch(query);
-  const double fsdp = std::sqrt(assay::roofline::best_fsdp_squared(Plain{}, rates, batch, chips));
-  const auto power_of_two = [](double log) { return std::exp2(std::max(0.0, log)); };
-  // Batches and heads divide by powers of two.
-  const double rounded =
-      std::min(power_of_two(std::round(std::log2(fsdp))), power_of_two(std::floor(std::log2(chips))));
-  out.emplace_back("fsdp", fsdp);
-  out.emplace_back("tensor", chips / fsdp);
-  out.emplace_back("rounded_fsdp", whole(rounded));
-  out.emplace_back("rounded_tensor", whole(power_of_two(std::floor(std::log2(chips / rounded)))));
+  const assay::roofline::MixedSplit split = assay::roofline::best_mixed_split(rates, batch, chips);
+  out.emplace_back("fsdp", split.fsdp);
+  out.emplace_back("tensor", split.tensor);
+  out.emplace_back("rounded_fsdp", whole(split.rounded_fsdp));
+  out.emplace_back("rounded_tensor", whole(split.rounded_tensor));
   out.emplace_back("ratio", assay::roofline::mixed_ratio(rates, batch / chips));
   out.emplace_back("compute_bound", batch / chips >= least);
   out.emplace_back("margin", (batch / chips) / least);
@@ -325,28 +319,17 @@ report::Members expert_section(const ScalingQuery& query, const network::Collect
 
 report::Items level_rows(const ScalingQuery& query, const assay::roofline::PlacedSplit& split) {
   report::Items rows;
-  const double inner = split.split.tensor * split.split.pipeline;
-  const assay::roofline::LayerRates<Plain> rates = rates_of(query, split.weights, split.activations);
-  const Bytes weights = assay::roofline::layer_weight_bytes(Plain{}, query.shape);
-  double below = 1.0;  // chips under one child
-  for (const auto& level : split.weights.levels) {
+  for (const assay::roofline::LevelThresholds& level :
+       assay::roofline::level_thresholds(query.slice, query.shape, split)) {
     const hardware::Level& physical = query.slice.levels[level.level];
-    const double children = below;
-    below = static_cast<double>(physical.chips);
     report::Members row{{"name", physical.name}, {"chips", physical.chips}};
-    if (level.groups > 1.0) {
-      const BytesPerSecond bandwidth = inner * level.lanes * level.chip_bandwidth;
-      const Tokens about = weights / bandwidth / rates.arithmetic;
-      row.emplace_back("bandwidth", bandwidth);
-      row.emplace_back("min_tokens_per_chip", (level.groups - 1.0) / level.groups * about);
-      row.emplace_back("approximate_min_tokens_per_chip", about);
+    if (level.data_parallel) {
+      row.emplace_back("bandwidth", level.data_parallel->bandwidth);
+      row.emplace_back("min_tokens_per_chip", level.data_parallel->min_tokens);
+      row.emplace_back("approximate_min_tokens_per_chip", level.data_parallel->approximate_min_tokens);
     }
-    // Tensor parallelism over whole children: Y - c of Y parts come from outside of a child of c chips.
-    const BytesPerSecond into_child = children * level.chip_bandwidth;
-    const Bytes token(query.shape.element_bytes * query.shape.d_model);
-    const double rule = rates.arithmetic * Tokens(1) / (2.0 * token / into_child);
-    row.emplace_back("approximate_max_tensor", rule);
-    row.emplace_back("max_tensor", children + rule);
+    row.emplace_back("approximate_max_tensor", level.approximate_max_tensor);
+    row.emplace_back("max_tensor", level.max_tensor);
     rows.emplace_back(std::move(row));
   }
   return rows;
@@ -356,8 +339,7 @@ report::Items split_rows(const ScalingQuery& query, const std::vector<assay::roo
   report::Items rows;
   const Tokens batch = slice_batch(query);
   for (const assay::roofline::PlacedSplit& split : splits) {
-    const assay::roofline::LayerTimes<Plain> times = assay::roofline::layer_times(
-        Plain{}, split.rates, split.split, batch, assay::roofline::WeightsAre::sharded, assay::roofline::Pass::forward);
+    const assay::roofline::LayerTimes<Plain> times = assay::roofline::forward_times(split, batch);
     const auto least = split.min_batch();
     const bool computes = times.compute >= times.communication;
     rows.emplace_back(report::Members{{"fsdp", whole(split.split.fsdp)},

@@ -2,12 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "assay/base/text.h"
-#include "assay/model/accounting.h"
 #include "assay/search/front.h"
-#include "assay/search/serving/fit.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/verbs.h"
 
@@ -20,109 +17,43 @@ std::string chip_text(const hardware::Cluster& cluster) {
   return text.substr(0, text.find(':'));
 }
 
-// Beyond this, splitting one copy of a model further no longer helps decoding.
-constexpr std::int64_t most_chips = 512;
-
-/// Asks `look` about the search on every slice of the chip, from `above` chips on, until it says that this is enough.
-template <class F>
-void each_slice(const ServeQuery& query, const Request& request, const Context& context, std::int64_t above,
-                const search::ServingChoices& choices, F look) {
-  const auto overrides = overrides_of(request);
-  if (!overrides) return;
-  for (const search::SliceSize& slice : search::slice_sizes(query.cluster.chip)) {
-    if (slice.chips < above || slice.chips > most_chips) continue;
-    const std::string text = chip_text(query.cluster) + ":" + slice.text;
-    const auto cluster = hardware::parse_cluster(text, context.catalogue, "--on", *overrides);
-    if (!cluster) continue;
-    ServeQuery there = query;
-    bind(there);
-    const auto found = search::search_serving(there.question, *cluster, choices);
-    if (found && look(text, *found)) return;
-  }
-}
-
-/// The request without its sharding, since another slice needs another one.
-search::ServingChoices any_sharding(const ServeQuery& query) {
-  search::ServingChoices choices = query.choices;
-  choices.tensor.reset();
-  choices.pipeline.reset();
-  choices.data.reset();
-  choices.expert.reset();
-  choices.second.reset();
-  return choices;
-}
-
 }  // namespace
 
-Dtype narrow_format(const hardware::Chip& chip, int bits) {
-  const Dtype floating = bits == 8 ? Dtype::fp8 : Dtype::fp4;
-  return chip.peak[static_cast<std::size_t>(floating)] ? floating : bits == 8 ? Dtype::int8 : Dtype::int4;
+std::string slice_text(const ServeQuery& query, const search::SliceSize& slice) {
+  return chip_text(query.cluster) + ":" + slice.text;
+}
+
+search::SliceQuestion slice_question(const ServeQuery& query, const Request& request, const Context& context) {
+  const auto cluster_of = [&](const search::SliceSize& slice) -> Result<hardware::Cluster> {
+    ASSAY_TRY(overrides, overrides_of(request));
+    return hardware::parse_cluster(slice_text(query, slice), context.catalogue, "--on", overrides);
+  };
+  return {query.question, query.cluster.chip, query.choices, cluster_of};
 }
 
 report::Items fits_list(const ServeQuery& query, double batch) {
-  const hardware::Chip& chip = query.cluster.chip;
-  const double capacity = query.question.capacity;
-  const estimate::RuntimeMemory& runtime = query.question.setup.effects.memory;
-  const auto left_of = [&](std::int64_t chips) {
-    return static_cast<double>(chips) * search::left_on_chip(runtime, capacity, chips > 1);
-  };
-  const std::int64_t context = query.question.prompt + query.question.output;
   report::Items rows;
-  for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
-    const double weights = storage(dtype, query.parameters).value();
-    const double sequence = storage(dtype, serving::cache_values(query.question, context)).value();
-    report::Members row{
-        {"format", name(dtype)},
-        {"weights", Bytes(weights)},
-        {"kv_bytes_per_token", storage(dtype, static_cast<double>(model::kv_values_per_token(query.model())))},
-        {"kv_cache_of_a_sequence", Bytes(sequence)},
-        {"chips_for_weights", weights / left_of(1)},
-        {"least_chips", weights <= left_of(1) ? 1 : static_cast<std::int64_t>(std::ceil(2.0 * weights / left_of(2)))}};
-    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights)) {
-      const double left = left_of(slice->chips) - weights;
-      row.emplace_back("smallest_slice", slice->text);
-      row.emplace_back("slice_chips", slice->chips);
-      row.emplace_back("left_for_caches", Bytes(left));
-      if (sequence > 0.0) row.emplace_back("caches", static_cast<std::int64_t>(std::floor(left / sequence)));
+  for (const search::FormatFit& fit : search::format_fits(query.question, query.cluster, query.parameters, batch)) {
+    report::Members row{{"format", name(fit.format)},
+                        {"weights", fit.weights},
+                        {"kv_bytes_per_token", fit.token_cache},
+                        {"kv_cache_of_a_sequence", fit.sequence_cache},
+                        {"chips_for_weights", fit.chips_for_weights},
+                        {"least_chips", fit.least_chips}};
+    if (fit.smallest) {
+      row.emplace_back("smallest_slice", fit.smallest->slice.text);
+      row.emplace_back("slice_chips", fit.smallest->slice.chips);
+      row.emplace_back("left_for_caches", fit.smallest->left);
+      if (fit.smallest->caches) row.emplace_back("caches", *fit.smallest->caches);
     }
-    if (const auto slice = search::smallest_slice(runtime, chip, capacity, weights + batch * sequence)) {
-      row.emplace_back("slice_for_batch", slice->text);
-      row.emplace_back("slice_for_batch_chips", slice->chips);
+    if (fit.for_batch) {
+      row.emplace_back("slice_for_batch", fit.for_batch->text);
+      row.emplace_back("slice_for_batch_chips", fit.for_batch->chips);
     }
-    const double left = left_of(query.cluster.chips()) - weights;
-    if (sequence > 0.0) row.emplace_back("max_batch_here", std::max(0.0, std::floor(left / sequence)));
+    if (fit.max_batch) row.emplace_back("max_batch_here", *fit.max_batch);
     rows.emplace_back(std::move(row));
   }
   return rows;
-}
-
-std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                      std::int64_t above, bool (*wanted)(const search::ServingSearch&)) {
-  std::optional<SliceFound> out;
-  each_slice(query, request, context, above, any_sharding(query),
-             [&](const std::string& text, const search::ServingSearch& found) {
-               if (!wanted(found)) return false;
-               out = SliceFound{text, found.best ? *found.best : *found.closest};
-               return true;
-             });
-  return out;
-}
-
-std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                        bool first_token) {
-  std::optional<SliceFound> out;
-  search::ServingChoices choices = any_sharding(query);
-  choices.first_token.reset();
-  choices.per_token.reset();
-  each_slice(query, request, context, 1, choices, [&](const std::string& text, const search::ServingSearch& found) {
-    const auto& point = first_token ? found.fastest_prompt : found.fastest_token;
-    const auto seconds = [&](const serving::ServingPoint& p) {
-      return first_token ? p.prefill.estimate : p.decode.estimate;
-    };
-    if (point && (!out || seconds(*point) < seconds(out->point))) out = SliceFound{text, *point};
-    return false;
-  });
-  return out;
 }
 
 namespace {

@@ -10,23 +10,14 @@ namespace assay::verbs::serve {
 
 namespace {
 
-/// The widest of the narrower formats in which the weights fit on the requested cluster.
 void say_narrower(const ServeQuery& query, report::Response& response) {
-  for (int bits : {8, 4}) {
-    const Dtype narrow = narrow_format(query.cluster.chip, bits);
-    if (query.question.setup.formats.most().bits() <= bits) continue;
-    ServeQuery narrower = query;
-    bind(narrower);
-    narrower.question.setup.formats.set_weights(narrow);
-    const auto found = search::search_serving(narrower.question, narrower.cluster, narrower.choices);
-    if (!found || !found->fits || !found->best) continue;
-    response.results.emplace_back("would_fit_here",
-                                  report::Members{{"weights", name(narrow)},
-                                                  {"strategy", strategy_text(found->best->strategy)},
-                                                  {"time_per_token", Seconds(found->best->decode.estimate)}});
-    response.notes.push_back(fmt::format("it fits on {} with --weights {}", query.cluster.text, name(narrow)));
-    return;
-  }
+  const auto narrower = search::narrower_weights(query.question, query.cluster, query.choices);
+  if (!narrower) return;
+  response.results.emplace_back("would_fit_here",
+                                report::Members{{"weights", name(narrower->weights)},
+                                                {"strategy", strategy_text(narrower->point.strategy)},
+                                                {"time_per_token", Seconds(narrower->point.decode.estimate)}});
+  response.notes.push_back(fmt::format("it fits on {} with --weights {}", query.cluster.text, name(narrower->weights)));
 }
 
 }  // namespace
@@ -52,18 +43,18 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
     response.headline += fmt::format("weights take {} of it, and the rest is too little for one sequence of {} tokens",
                                      human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
   say_narrower(query, response);
-  const auto slice = first_slice(query, request, context, query.cluster.chips() + 1,
-                                 [](const search::ServingSearch& found) { return found.fits; });
+  const auto slice = search::first_slice(slice_question(query, request, context), query.cluster.chips() + 1,
+                                         [](const search::ServingSearch& found) { return found.fits; });
   if (!slice) {
     response.notes.emplace_back(
         "no larger slice up to 512 chips fits either: use narrower --weights and --kv, or a smaller --batch");
     return;
   }
   response.results.emplace_back("would_fit",
-                                report::Members{{"cluster", slice->text},
+                                report::Members{{"cluster", slice_text(query, slice->slice)},
                                                 {"strategy", strategy_text(slice->point.strategy)},
                                                 {"time_per_token", Seconds(slice->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("it fits on {}", slice->text));
+  response.notes.push_back(fmt::format("it fits on {}", slice_text(query, slice->slice)));
 }
 
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
@@ -100,33 +91,27 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
                                 {"time_to_first_token_bound", Seconds(found.fastest_prompt->prefill.lower)},
                                 {"time_per_token", Seconds(token)},
                                 {"time_per_token_bound", bound}});
-  const auto wanted = [](const search::ServingSearch& s) { return s.best.has_value(); };
-  auto slice = first_slice(query, request, context, query.cluster.chips() + 1, wanted);
-  // Where more chips do not help, fewer bytes may.
-  ServeQuery narrower = query;
-  lower::Formats& formats = narrower.question.setup.formats;
-  for (int bits : {8, 4}) {
-    if (slice || query.question.setup.formats.most().bits() <= bits) continue;
-    formats.set_weights(narrow_format(query.cluster.chip, bits));
-    formats.kv_cache = narrow_format(query.cluster.chip, 8);
-    slice = first_slice(narrower, request, context, query.cluster.chips(), wanted);
-  }
+  const search::SliceQuestion slices = slice_question(query, request, context);
+  const auto slice = search::first_meeting_slice(slices, query.cluster.chips());
   if (!slice) {
     response.notes.emplace_back("no slice of this chip up to 512 chips meets it, even with 4-bit weights");
-    if (const auto fastest = fastest_slice(query, request, context, late))
+    if (const auto fastest = search::fastest_slice(slices, late))
       response.results.emplace_back("fastest",
-                                    report::Members{{"cluster", fastest->text},
+                                    report::Members{{"cluster", slice_text(query, fastest->slice)},
                                                     {"strategy", strategy_text(fastest->point.strategy)},
                                                     {"batch", fastest->point.batch},
                                                     {"time_to_first_token", Seconds(fastest->point.prefill.estimate)},
                                                     {"time_per_token", Seconds(fastest->point.decode.estimate)}});
     return;
   }
-  report::Members met{{"cluster", slice->text},
-                      {"strategy", strategy_text(slice->point.strategy)},
-                      {"batch", slice->point.batch},
-                      {"time_to_first_token", Seconds(slice->point.prefill.estimate)},
-                      {"time_per_token", Seconds(slice->point.decode.estimate)}};
+  const serving::ServingPoint& point = slice->found.point;
+  const lower::Formats& formats = slice->formats;
+  const std::string text = slice_text(query, slice->found.slice);
+  report::Members met{{"cluster", text},
+                      {"strategy", strategy_text(point.strategy)},
+                      {"batch", point.batch},
+                      {"time_to_first_token", Seconds(point.prefill.estimate)},
+                      {"time_per_token", Seconds(point.decode.estimate)}};
   const bool other_formats = formats.most() != query.question.setup.formats.most();
   if (other_formats) {
     met.emplace_back("weights", name(formats.weights));
@@ -134,7 +119,7 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
   }
   response.results.emplace_back("would_meet", std::move(met));
   response.notes.push_back(fmt::format(
-      "{} meets it{}", slice->text,
+      "{} meets it{}", text,
       other_formats ? fmt::format(" with --weights {} --kv {}", name(formats.weights), name(formats.kv_cache)) : ""));
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/search/serving/under_load.h"
 #include "assay/serving/load/batching_simulation.h"
 #include "assay/serving/load/loaded_server.h"
 #include "assay/verbs/serve/sections.h"
@@ -32,11 +32,6 @@ double chips_in_all(const ServeQuery& query, const serving::ServingPoint& point)
   return query.chips() * (1.0 + extra / static_cast<double>(point.strategy.data));
 }
 
-bool meets(const ServeQuery& query, const serving::LoadedTimes& times) {
-  return times.stable && times.first_token.p99 <= query.choices.first_token.value_or(HUGE_VAL) &&
-         times.per_token.p99 <= query.choices.per_token.value_or(HUGE_VAL);
-}
-
 report::Members times_members(const serving::LoadedTimes& times, double replicas) {
   return {{"sequences_in_flight", replicas * times.sequences},
           {"requests_that_wait_for_a_place", times.waiting > 1e-9 ? replicas * times.waiting : 0.0},
@@ -49,12 +44,7 @@ report::Members times_members(const serving::LoadedTimes& times, double replicas
 }  // namespace
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
-  serving::LoadChoices choices;
-  choices.chunk = query.chunk;
-  choices.prefill_servers = query.prefill_servers;
-  choices.prefill_scale = point.prefill_scale;
-  choices.step_scale = point.step_scale;
-  return serving::loaded_server(query.question, query.cluster, point, choices);
+  return serving::loaded_server(query.question, query.cluster, point, {query.chunk, query.prefill_servers});
 }
 
 Result<report::Items> lengths_list(const ServeQuery& query, const serving::ServingPoint& point) {
@@ -78,40 +68,6 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
   const auto longest = static_cast<double>(lengths.prompt.largest());
   add("longest", longest, static_cast<double>(lengths.output.largest()), server.prefill(longest));
   return rows;
-}
-
-Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const search::ServingSearch& found,
-                                              const serving::ServingPoint& otherwise) {
-  if (query.choices.batch || found.front.empty()) return otherwise;
-  // The largest batch of each sharding on the front: it serves the most, and decodes fewer if fewer requests arrive.
-  std::vector<const serving::ServingPoint*> candidates;
-  for (const serving::ServingPoint& point : found.front) {
-    const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                   [&](const serving::ServingPoint* p) { return p->strategy == point.strategy; });
-    if (same == candidates.end())
-      candidates.push_back(&point);
-    else if (point.batch > (*same)->batch)
-      *same = &point;
-  }
-  const serving::ServingPoint* best = nullptr;
-  double least = HUGE_VAL;
-  int best_rank = -1;
-  double most = 0.0;
-  for (const serving::ServingPoint* point : candidates) {
-    ASSAY_TRY(server, server_under_load(query, *point));
-    const serving::LoadedTimes times = serving::loaded_times(server, *query.rate / server.replicas);
-    const int rank = meets(query, times) ? 2 : times.stable ? 1 : 0;
-    const double seconds = times.stable ? times.last_token : HUGE_VAL;
-    const double saturation = times.saturation * server.replicas;
-    const bool better = rank > best_rank || (rank == best_rank && (rank == 0 ? saturation > most : seconds < least));
-    if (better) {
-      best = point;
-      best_rank = rank;
-      least = seconds;
-      most = saturation;
-    }
-  }
-  return *best;
 }
 
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
@@ -149,9 +105,9 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
   if (query.choices.first_token || query.choices.per_token) {
     const double most = server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
                                                                 query.choices.per_token.value_or(HUGE_VAL));
-    out.emplace_back("meets", meets(query, times));
+    out.emplace_back("meets", search::meets_limits(times, query.choices));
     out.emplace_back("most_requests_per_second_that_meet", most);
-    if (!meets(query, times)) {
+    if (!search::meets_limits(times, query.choices)) {
       response.outcome = report::Outcome::infeasible;
       response.headline = fmt::format(
           "at {} requests per second the 99th percentiles are {} to the first token and {} per token; the latency "

@@ -14,10 +14,6 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
 
 /// The server of a point, as the queueing model sees it.
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point);
-/// The point of the front with the least time to the last token at the given rate, among those that meet the latency
-/// limits, if any.
-Result<serving::ServingPoint> best_under_load(const ServeQuery& query, const search::ServingSearch& found,
-                                              const serving::ServingPoint& otherwise);
 /// Times of the point at the given rate; the response says if it is too high.
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
                                      report::Response& response);

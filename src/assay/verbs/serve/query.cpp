@@ -11,6 +11,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/search/serving/speculation.h"
+#include "assay/serving/throughput.h"
 #include "assay/verbs/cluster_range.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/option_values.h"
@@ -384,15 +385,10 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   return text;
 }
 
-std::string_view limiter_of(const serving::ServingTime& time) {
-  if (time.network > time.compute && time.network > time.memory) return "network";
-  return time.memory > time.compute ? "memory" : "compute";
-}
-
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
-  return 1e6 * (price->value.value * Seconds(1.0 / tokens_per_second) * query.chips());
+  return serving::cost_of_million_tokens(price->value.value, query.chips(), tokens_per_second);
 }
 
 }  // namespace assay::verbs::serve

@@ -59,7 +59,6 @@ std::vector<OptionSpec> serve_options();
 
 /// "dp 2, tp 4, cache by batch"
 std::string strategy_text(const serving::ServingStrategy& strategy);
-std::string_view limiter_of(const serving::ServingTime& time);
 
 /// Dollars for a million tokens.
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second);

@@ -15,25 +15,14 @@
 namespace assay::verbs::serve {
 namespace {
 
-/// One way into the network along one axis of a torus in both directions, or into the switches.
-BytesPerSecond axis_bandwidth(const hardware::Chip& chip) {
-  if (!chip.network.scale_up) return BytesPerSecond(0);
-  const hardware::ScaleUp& up = *chip.network.scale_up;
-  return up.kind == "torus" ? 2.0 * up.link_bandwidth.value : hardware::scale_up_egress(chip)->value;
-}
-
-double widest_layer(const model::Transformer& model) {
-  double width = 0.0;
-  for (const model::Layer& layer : model.decoder.kinds)
-    if (layer.feed_forward) width = std::max(width, static_cast<double>(layer.feed_forward->width));
-  return width;
+serving::BoundsQuestion bounds_question(const ServeQuery& query) {
+  return {query.question, query.chips(), query.compute, query.active, query.parameters_given};
 }
 
 }  // namespace
 
 serving::ServingBounds bounds_of(const ServeQuery& query, double batch) {
-  return serving::serving_bounds({query.question, query.chips(), query.compute, query.active, query.parameters_given},
-                                 batch);
+  return serving::serving_bounds(bounds_question(query), batch);
 }
 
 Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
@@ -79,85 +68,62 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
            {"full_memory_time_of_output",
             Seconds(static_cast<double>(query.question.output) * query.question.capacity / rates.hbm.value())}})
     out.push_back(std::move(member));
-  if (const BytesPerSecond axis = axis_bandwidth(query.cluster.chip); axis.value() > 0.0) {
-    const double width = widest_layer(query.model());
-    const double beta = rates.hbm / axis;
-    out.emplace_back("network",
-                     report::Members{{"axis_bandwidth", axis},
-                                     {"hbm_over_network", beta},
-                                     {"intensity", rates.rate(query.compute) / axis},
-                                     {"prefill_tp_limit", width * axis.value() / rates.rate(query.compute).value()},
-                                     {"decode_tp_limit", width / (point.batch * beta)}});
-  }
+  if (const auto network = serving::network_bounds(bounds_question(query), query.cluster.chip, point.batch))
+    out.emplace_back("network", report::Members{{"axis_bandwidth", network->axis},
+                                                {"hbm_over_network", network->hbm_over_axis},
+                                                {"intensity", network->intensity},
+                                                {"prefill_tp_limit", network->prefill_ways},
+                                                {"decode_tp_limit", network->decode_ways}});
   return out;
 }
 
 namespace {
 
-/// Servers that only decode, and others that only run prefill in the way that yields most.
 report::Members disaggregated_members(const ServeQuery& query, const search::PrefillPoint& prompts,
-                                      double decode_requests) {
-  const double ratio = decode_requests / prompts.prompts_per_second();
-  const double per_chip = decode_requests / (query.chips() * (1.0 + ratio));
-  report::Members out{
-      {"prefill_strategy", strategy_text(prompts.strategy)}, {"prompts_at_once", prompts.prompts},
-      {"prefill_time", Seconds(prompts.time.estimate)},      {"prompts_per_second", prompts.prompts_per_second()},
-      {"prefill_servers_per_decode_server", ratio},          {"requests_per_second_per_chip", per_chip}};
-  const double tokens = per_chip * static_cast<double>(query.question.output);
-  out.emplace_back("tokens_per_second_per_chip", TokensPerSecond(tokens));
-  if (const auto cost = cost_of_million(query, tokens * query.chips()))
+                                      const serving::ServingPoint& point) {
+  const serving::DisaggregatedRate rate =
+      serving::disaggregated_rate(query.question, point, query.chips(), prompts.prompts_per_second());
+  report::Members out{{"prefill_strategy", strategy_text(prompts.strategy)},
+                      {"prompts_at_once", prompts.prompts},
+                      {"prefill_time", Seconds(prompts.time.estimate)},
+                      {"prompts_per_second", prompts.prompts_per_second()},
+                      {"prefill_servers_per_decode_server", rate.prefill_servers},
+                      {"requests_per_second_per_chip", rate.requests_per_chip},
+                      {"tokens_per_second_per_chip", TokensPerSecond(rate.tokens_per_chip)}};
+  if (const auto cost = cost_of_million(query, rate.tokens_per_chip * query.chips()))
     out.emplace_back("cost_per_million_tokens", *cost);
   return out;
+}
+
+report::Members chunked_members(const serving::ChunkedRate& rate) {
+  const serving::ServingTime& step = rate.step;
+  return {{"chunk", rate.chunk},
+          {"step_time", report::range(Seconds(step.lower), Seconds(step.estimate), Seconds(step.upper))},
+          {"limiter", serving::limiter_of(step)},
+          {"share_of_steps", rate.share_of_steps},
+          {"time_per_token", rate.per_token},
+          {"time_to_first_token", rate.first_token},
+          {"batch_kept_full", rate.batch_kept_full},
+          {"requests_per_second", rate.requests_per_second},
+          {"tokens_per_second", TokensPerSecond(rate.tokens_per_second)}};
 }
 
 }  // namespace
 
 Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
-                                         const serving::ServingPoint& point) {
-  const auto output = static_cast<double>(query.question.output);
-  const auto fresh = static_cast<double>(serving::fresh_prompt(query.question));
-  const auto data = static_cast<double>(point.strategy.data);
-  const double prefill = point.prefill.estimate, step = point.decode.estimate;
-  const double per_prompt = prefill / point.prompts;
-  // A request costs its prefill and its share of every decode step.
-  const double per_request = per_prompt + output * step / point.batch;
-  report::Members out{
-      {"requests_per_second", 1.0 / per_request},
-      {"tokens_per_second", TokensPerSecond(output / per_request)},
-      {"time_to_last_token", Seconds(prefill + output * step)},
-      {"prefill_servers_per_decode_server", per_prompt * point.batch / (step * output)},
-      {"finished_per_step", point.batch / output},
-      {"cache_tokens_freed_per_step",
-       Tokens(point.batch * static_cast<double>(query.question.prompt + query.question.output) / output)},
-      {"balanced_chunk", Tokens(point.batch / data * fresh / output)}};
+                                         const serving::ServingPoint& point, const serving::InterleavedRate& rate) {
+  report::Members out{{"requests_per_second", rate.requests_per_second},
+                      {"tokens_per_second", TokensPerSecond(rate.tokens_per_second)},
+                      {"time_to_last_token", rate.last_token},
+                      {"prefill_servers_per_decode_server", rate.prefill_servers},
+                      {"finished_per_step", rate.finished_per_step},
+                      {"cache_tokens_freed_per_step", rate.freed_per_step},
+                      {"balanced_chunk", rate.balanced_chunk}};
   if (found.most_prompts && found.fits)
-    out.emplace_back("disaggregated", disaggregated_members(query, *found.most_prompts, point.batch / (output * step)));
+    out.emplace_back("disaggregated", disaggregated_members(query, *found.most_prompts, point));
   if (!query.chunk) return out;
-  const auto tokens = std::min(static_cast<double>(*query.chunk), fresh);
-  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
-  const serving::ServingSetup& setup = query.question.setup;
-  const serving::ServingProfile decode =
-      serving::make_serving_profile(setup, point.strategy, 1, serving::decode_keys(query.question));
-  const serving::ServingProfile chunk = serving::chunk_profile(query.question, point.strategy, tokens);
-  const double chunks = std::ceil(fresh / tokens);
-  serving::ServingTime mixed = serving::mixed_time(setup, point.strategy, links, {decode, chunk, point.batch, chunks});
-  mixed.estimate *= point.step_scale;
-  // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
-  const double needed = point.batch / data * fresh / output / tokens;
-  const double share = std::min(1.0, needed);
-  const double per_token = share * mixed.estimate + (1.0 - share) * step;
-  const double kept = point.batch / std::max(1.0, needed);  // sequences that chunks can keep going
-  out.emplace_back(
-      "chunked",
-      report::Members{{"chunk", Tokens(tokens)},
-                      {"step_time", report::range(Seconds(mixed.lower), Seconds(mixed.estimate), Seconds(mixed.upper))},
-                      {"limiter", limiter_of(mixed)},
-                      {"share_of_steps", share},
-                      {"time_per_token", Seconds(per_token)},
-                      {"time_to_first_token", Seconds(chunks * mixed.estimate)},
-                      {"batch_kept_full", kept},
-                      {"requests_per_second", kept / (output * per_token)},
-                      {"tokens_per_second", TokensPerSecond(kept / per_token)}});
+  ASSAY_TRY(chunked, serving::chunked_rate(query.question, query.cluster, point, *query.chunk));
+  out.emplace_back("chunked", chunked_members(chunked));
   return out;
 }
 
@@ -289,7 +255,7 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"compute_time", Seconds(p.decode.compute)},
                         {"memory_time", Seconds(p.decode.memory)},
                         {"network_time", Seconds(p.decode.network)},
-                        {"limiter", limiter_of(p.decode)},
+                        {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.capacity}};
     if (const auto cost = cost_of_million(query, p.tokens_per_second())) row.emplace_back("cost", *cost);
     rows.emplace_back(std::move(row));

@@ -1,8 +1,10 @@
 // The parts of serve's answer, each a table or a list of its own.
 #pragma once
 #include "assay/report/response.h"
+#include "assay/search/serving/slices.h"
 #include "assay/search/serving/speculation.h"
 #include "assay/serving/bounds.h"
+#include "assay/serving/throughput.h"
 #include "assay/verbs/serve/query.h"
 
 namespace assay::verbs::serve {
@@ -17,7 +19,7 @@ void note_measured(const ServeQuery& query, const serving::ServingPoint& point, 
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
 Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
-                                         const serving::ServingPoint& point);
+                                         const serving::ServingPoint& point, const serving::InterleavedRate& rate);
 /// Speculative decoding with the draft. A searched batch shrinks until the draft fits, too; a given one is infeasible.
 Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
                                        report::Response& response);
@@ -31,18 +33,9 @@ report::Items balance_list(const ServeQuery& query, const serving::ServingPoint&
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
 report::Items fits_list(const ServeQuery& query, double batch);
-/// The first slice of the chip, from `above` chips on, whose search is `wanted`.
-struct SliceFound {
-  std::string text;
-  serving::ServingPoint point;
-};
-std::optional<SliceFound> first_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                      std::int64_t above, bool (*wanted)(const search::ServingSearch&));
-/// The slice with the least time to the first token or per token, ignoring latency limits.
-std::optional<SliceFound> fastest_slice(const ServeQuery& query, const Request& request, const Context& context,
-                                        bool first_token);
-/// The chip's format of 8 or 4 bits: floating if it multiplies in it, else integer.
-Dtype narrow_format(const hardware::Chip& chip, int bits);
+/// The question on other slices of the same chip, and a slice in the grammar of clusters.
+search::SliceQuestion slice_question(const ServeQuery& query, const Request& request, const Context& context);
+std::string slice_text(const ServeQuery& query, const search::SliceSize& slice);
 /// Says why nothing fits, and where it would.
 void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, const Request& request,
                    const Context& context, report::Response& response);

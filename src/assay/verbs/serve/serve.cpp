@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
-#include "assay/search/serving/fit.h"
+#include "assay/search/serving/under_load.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
@@ -56,7 +56,7 @@ report::Members phase_members(const serving::ServingTime& time, report::Members 
   report::Members out{{"time", std::move(times)},
                       {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
                       {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
-                      {"limiter", limiter_of(time)},
+                      {"limiter", serving::limiter_of(time)},
                       {"compute_time", Seconds(time.compute)},
                       {"memory_time", Seconds(time.memory)},
                       {"network_time", Seconds(time.network)},
@@ -94,7 +94,7 @@ report::Items front_list(const ServeQuery& query, const search::ServingSearch& f
                         {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
                         {"ttft", Seconds(p.prefill.estimate)},
                         {"strategy", strategy_text(p.strategy)},
-                        {"limiter", limiter_of(p.decode)}};
+                        {"limiter", serving::limiter_of(p.decode)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
     front.emplace_back(std::move(row));
   }
@@ -139,16 +139,15 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
   if (const auto longest =
           search::longest_context(query.question, query.cluster, point.strategy, point.batch, most_tokens))
     out.emplace_back("longest_context", Tokens(static_cast<double>(*longest)));
-  ServeQuery same_batch = query;
+  search::SliceQuestion same_batch = slice_question(query, request, context);
   same_batch.choices.batch = static_cast<std::int64_t>(point.batch);
   same_batch.choices.first_token.reset();
   same_batch.choices.per_token.reset();
-  if (const auto slice =
-          first_slice(same_batch, request, context, 1, [](const search::ServingSearch& s) { return s.fits; }))
-    out.emplace_back("smallest_slice", report::Members{{"cluster", slice->text},
-                                                       {"chips", slice->point.strategy.chips()},
-                                                       {"strategy", strategy_text(slice->point.strategy)},
-                                                       {"time_per_token", Seconds(slice->point.decode.estimate)}});
+  if (const auto found = search::first_slice(same_batch, 1, [](const search::ServingSearch& s) { return s.fits; }))
+    out.emplace_back("smallest_slice", report::Members{{"cluster", slice_text(query, found->slice)},
+                                                       {"chips", found->point.strategy.chips()},
+                                                       {"strategy", strategy_text(found->point.strategy)},
+                                                       {"time_per_token", Seconds(found->point.decode.estimate)}});
 }
 
 void explain(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
@@ -182,15 +181,14 @@ report::Members strategy_members(const serving::ServingPoint& point) {
 Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& found,
                           const serving::ServingPoint& point, report::Response& response) {
   report::Members& out = response.results;
-  ASSAY_TRY(batching, batching_section(query, found, point));
-  const report::Value with_prefill(batching);
+  const serving::InterleavedRate rate = serving::interleaved_rate(query.question, point);
+  ASSAY_TRY(batching, batching_section(query, found, point, rate));
   out.emplace_back("with_prefill", std::move(batching));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return {};
   out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
-  out.emplace_back("cost_per_million_tokens_with_prefill",
-                   *cost_of_million(query, *report::numeric(*with_prefill.find("tokens_per_second"))));
+  out.emplace_back("cost_per_million_tokens_with_prefill", *cost_of_million(query, rate.tokens_per_second));
   response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
                                        price->kind, price->date));
   return {};
@@ -266,7 +264,7 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
     response.headline = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
                                     human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
                                     human(TokensPerSecond(point.tokens_per_second())), strategy_text(point.strategy),
-                                    human_number(point.batch), limiter_of(point.decode));
+                                    human_number(point.batch), serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);
@@ -308,7 +306,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                 "leave out some of --tp --pp --ep --dp, or change the batch");
   serving::ServingPoint point = found.best ? *found.best : *found.closest;
   if (query.rate && found.fits) {
-    ASSAY_TRY(loaded, best_under_load(query, found, point));
+    ASSAY_TRY(loaded, search::best_under_load(query.question, query.cluster, found, query.choices,
+                                              {query.chunk, query.prefill_servers}, *query.rate));
     point = loaded;
   }
   std::optional<search::Speculation> speculation;

@@ -7,6 +7,7 @@
 #include "assay/base/text.h"
 #include "assay/draw/timeline/timeline_scene.h"
 #include "assay/roofline/operation.h"
+#include "assay/training/limits.h"
 #include "assay/training/memory_curve.h"
 #include "assay/training/step_list.h"
 
@@ -234,24 +235,9 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
 }
 
 std::string why_slower(const training::TrainingCost& best, const training::TrainingCost& other) {
-  const training::StepParts &a = best.parts, &b = other.parts;
-  const std::pair<std::string_view, double> parts_[] = {
-      {"recomputation", b.recompute - a.recompute},
-      {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
-      {"uneven stages", other.uneven - best.uneven},
-      {"tensor collectives", b.tensor - a.tensor},
-      {"context collectives", b.context - a.context},
-      {"expert collectives", b.expert - a.expert},
-      {"exposed weight traffic", b.weights - a.weights},
-      {"sends between stages", b.handover - a.handover},
-      {"pipeline bubble", b.bubble - a.bubble},
-      {"exposed gradient reduction", b.gradients - a.gradients},
-      {"optimizer update", b.update - a.update},
-      {"exposed host copies", b.host - a.host}};
-  const auto worst = std::max_element(std::begin(parts_), std::end(parts_),
-                                      [](const auto& x, const auto& y) { return x.second < y.second; });
-  if (worst->second <= 0.0) return "equal";
-  return fmt::format("{} (+{})", worst->first, human(Seconds(worst->second)));
+  const training::SlowerPart worst = training::slowest_difference(best, other);
+  if (worst.time <= Seconds(0)) return "equal";
+  return fmt::format("{} (+{})", worst.name, human(worst.time));
 }
 
 Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Candidate& best) {

@@ -297,14 +297,6 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
 
 }  // namespace
 
-training::HostLink host_link(const hardware::Cluster& cluster) {
-  const hardware::Host& host = cluster.chip.host;
-  const auto chips = static_cast<double>(hardware::chips_per_host(cluster));
-  return {host.pcie.value.value(), hardware::network_efficiency(cluster.chip),
-          host.memory_bandwidth ? host.memory_bandwidth->value.value() / chips : 0.0,
-          host.memory ? host.memory->value.value() / chips : 0.0};
-}
-
 std::vector<OptionSpec> train_options() {
   std::vector<OptionSpec> options{
       {"batch", "TOKENS|Nseq", "tokens per step (4Mi), or sequences (1024seq)"},
@@ -404,7 +396,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     ASSAY_TRY(top, parse_count(*text, "--top"));
     query.top = static_cast<std::size_t>(std::min<std::int64_t>(top, 100));
   }
-  query.question.host = host_link(cluster);
+  query.question.host = training::host_link(cluster);
   query.question.setup.flash = !request.has("plain-attention");
   query.question.overlap = !request.has("no-overlap");
   if (const auto text = request.value("expert-load")) {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/pipeline/closed_forms.h"
 #include "assay/roofline/operation.h"
+#include "assay/search/training/nearest_fit.h"
 #include "assay/training/step_list.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
@@ -23,19 +23,8 @@
 namespace assay::verbs::train {
 namespace {
 
-/// FLOP of the model however it is sharded: without copies of keys, padding and recomputation.
-Flops model_flops_per_chip(const TrainQuery& query) {
-  const Flops sequence =
-      model::training_flops(query.imported.model, query.sequence, query.question.setup.source_of(query.sequence));
-  return query.question.sequences / query.question.chips * sequence;
-}
-
-/// The format whose peak defines utilisation: the format of products, unless the rest runs in a faster one.
 Dtype measure_of(const TrainQuery& query) {
-  const auto products = hardware::peak_rate(query.cluster.chip, query.compute, "--compute");
-  const Dtype rest = query.question.setup.formats.activations;
-  const auto others = hardware::peak_rate(query.cluster.chip, rest, "--compute");
-  return products && others && others->value > products->value ? rest : query.compute;
+  return training::utilisation_format(query.cluster.chip, query.compute, query.question.setup.formats.activations);
 }
 
 report::Members strategy_members(const TrainQuery& query, const training::Strategy& s) {
@@ -123,49 +112,28 @@ report::Members breakdown_members(const training::StepParts& part) {
   return members;
 }
 
+/// The option that makes one strategy of another that differs in one thing.
+std::string change_text(const training::Strategy& from, const training::Strategy& to) {
+  if (to.recompute != from.recompute) return fmt::format("--recompute {}", lower::name(to.recompute));
+  if (to.parallelism.zero != from.parallelism.zero) return fmt::format("--zero {}", to.parallelism.zero);
+  if (to.offload != from.offload) return fmt::format("--offload {}", training::name(to.offload));
+  return fmt::format("--micro-batch {}", to.micro_batch);
+}
+
 /// The change of one thing that would fit, or lacks the least memory.
-std::string nearest_fit(const TrainQuery& query, const training::Strategy& strategy, double capacity) {
-  std::vector<std::pair<std::string, training::Strategy>> changes;
-  const auto change = [&](std::string text, auto&& edit) {
-    training::Strategy s = strategy;
-    edit(s);
-    if (!(s == strategy)) changes.emplace_back(std::move(text), s);
-  };
-  change("--recompute full", [](training::Strategy& s) { s.recompute = lower::Recompute::full(); });
-  if (strategy.parallelism.data > 1) change("--zero 3", [](training::Strategy& s) { s.parallelism.zero = 3; });
-  if (query.question.host.capacity > 0.0)
-    for (const training::Offload offload :
-         {training::Offload::both, training::Offload::optimizer, training::Offload::activations})
-      change(fmt::format("--offload {}", training::name(offload)), [&](training::Strategy& s) { s.offload = offload; });
-  change("--micro-batch 1", [](training::Strategy& s) { s.micro_batch = 1; });
-  // However they are sharded, weights, gradients and optimizer states of the whole model must fit on the chips.
-  const model::ParameterCounts counts = model::parameter_counts(query.imported.model);
-  const lower::Formats& formats = query.question.setup.formats;
-  const double states = static_cast<double>(counts.total) * storage(formats.weights, 1.0).value() +
-                        static_cast<double>(counts.trained) *
-                            (storage(formats.gradients, 1.0).value() + query.question.setup.optimizer.state_bytes());
-  const double chips = std::ceil(states / capacity);
-  const std::string more = fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
-                                       human(Bytes(states)), chips);
-  std::string best = more;
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [text, changed] : changes) {
-    const auto cost = training::price_strategy(query.question, query.sequence, query.cluster, changed);
-    if (!cost) continue;
-    const double on_chip = cost->memory.total(), on_host = cost->host_memory - query.question.host.capacity;
-    // Of the changes that fit, the one that leaves the most room; of the others, the one that lacks the least.
-    const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
-    if (lacks >= least) continue;
-    least = lacks;
-    best = fmt::format("{} needs {}", text, human(Bytes(on_chip)));
-    if (on_host > 0.0)
-      best += fmt::format(" and {} of host memory, {} more than the chip's share", human(Bytes(cost->host_memory)),
-                          human(Bytes(on_host)));
-    else if (lacks <= 0.0)
-      best += ", which fits";
-  }
-  // No single change helps where the chips are too few for what every strategy has to hold.
-  return least > 0.0 && chips > query.question.chips ? more : best;
+std::string nearest_fit_text(const TrainQuery& query, const training::Strategy& strategy) {
+  const search::NearestFit nearest = search::nearest_fit(query.question, query.sequence, query.cluster, strategy);
+  if (!nearest.change)
+    return fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
+                       human(nearest.states), nearest.chips);
+  const search::NearestFit::Change& change = *nearest.change;
+  std::string text = fmt::format("{} needs {}", change_text(strategy, change.strategy), human(change.on_chip));
+  if (change.host_shortfall > Bytes(0))
+    text += fmt::format(" and {} of host memory, {} more than the chip's share", human(change.on_host),
+                        human(change.host_shortfall));
+  else if (change.fits)
+    text += ", which fits";
+  return text;
 }
 
 Result<void> explain(const TrainQuery& query, const search::Candidate& best, report::Response& response) {
@@ -217,7 +185,7 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
   for (const auto& [word, seconds, source] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
   const auto step = num.named("step time", time);
-  const auto model = num.given("model flops per chip", model_flops_per_chip(query),
+  const auto model = num.given("model flops per chip", training::model_flops_per_chip(query.question, query.sequence),
                                "three times the forward pass; assay models shows the terms");
   const auto mfu = num.named("mfu", model / (step * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
@@ -257,18 +225,12 @@ void add_question(const TrainQuery& query, report::Members& out) {
     out.emplace_back("encoder_sequence_length", query.question.setup.source_of(query.sequence));
 }
 
-FlopsPerSecond useful_rate(const TrainQuery& query, const training::TrainingCost& cost) {
-  return model_flops_per_chip(query) / Seconds(cost.estimate);
-}
-
-void add_rates(const TrainQuery& query, const training::TrainingCost& cost, FlopsPerSecond peak, report::Members& out) {
-  const FlopsPerSecond useful = useful_rate(query, cost);
-  out.emplace_back("mfu", useful / peak);
-  out.emplace_back("hfu", cost.executed_flops / cost.estimate / peak.value());
-  const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(cost.estimate);
-  out.emplace_back("tokens_per_second", rate);
-  out.emplace_back("tokens_per_second_per_chip", rate / query.question.chips);
-  out.emplace_back("flops_per_second_per_chip", useful);
+void add_rates(const training::Utilisation& reached, report::Members& out) {
+  out.emplace_back("mfu", reached.mfu);
+  out.emplace_back("hfu", reached.hfu);
+  out.emplace_back("tokens_per_second", reached.rate);
+  out.emplace_back("tokens_per_second_per_chip", reached.chip_rate);
+  out.emplace_back("flops_per_second_per_chip", reached.useful);
 }
 
 /// Which tensor-parallel collectives overlap, where the request does not say.
@@ -367,10 +329,7 @@ Result<void> add_requested(const Request& request, const Context& context, const
     response.files.emplace_back(*file, trace);
   }
   if (size.fits() && request.has("sensitivity")) {
-    ASSAY_TRY(rows, sensitivity_rows(request, context, query, best));
-    ASSAY_TRY(memory, capacity_members(query, best));
-    out.emplace_back("sensitivity", std::move(rows));
-    out.emplace_back("memory_sensitivity", std::move(memory));
+    ASSAY_CHECK(add_sensitivity(request, context, query, best, out));
     response.table_key = "sensitivity";
   }
   return {};
@@ -410,7 +369,7 @@ std::string too_large_text(const TrainQuery& query, const search::Candidate& bes
     shortfall += fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
                              human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
   return fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
-                     shortfall, nearest_fit(query, best.strategy, capacity.value()));
+                     shortfall, nearest_fit_text(query, best.strategy));
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -436,7 +395,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
   out.emplace_back("limiter", fits ? training::limiter_of(cost) : std::string_view("memory capacity"));
   out.emplace_back("limits", limit_rows(cost));
-  add_rates(query, cost, peak.value, out);
+  const training::Utilisation reached = training::utilisation(query.question, query.sequence, cost, peak.value);
+  add_rates(reached, out);
   out.emplace_back("memory", memory_members(query, cost, query.cluster.chip.hbm().capacity.value, fits));
   const Result<SimulatedStep> simulated = simulated_step(query, best);
   ASSAY_CHECK(add_details(request, query, best, fits, simulated, response));
@@ -453,7 +413,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   add_search_notes(request, query, best.strategy, response.notes);
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                                    100.0 * (useful_rate(query, cost) / peak.value), strategy_text(best.strategy));
+                                    100.0 * reached.mfu, strategy_text(best.strategy));
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);

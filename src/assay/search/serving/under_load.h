@@ -1,0 +1,18 @@
+// The best point of a search for requests that arrive at a given rate.
+#pragma once
+#include "assay/search/serving/search.h"
+#include "assay/serving/load/loaded_server.h"
+
+namespace assay::search {
+
+/// Whether the server keeps up, with the 99th percentiles of both latencies within the limits.
+bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choices);
+
+/// The point of the front with the least time to the last token at `rate` requests per second, of those that meet the
+/// latency limits; else of those that keep up; else the one that serves the most. A given batch is kept.
+Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
+                                              const hardware::Cluster& cluster, const ServingSearch& found,
+                                              const ServingChoices& choices, const serving::LoadChoices& load,
+                                              double rate);
+
+}  // namespace assay::search

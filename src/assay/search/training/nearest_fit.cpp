@@ -1,0 +1,59 @@
+#include "assay/search/training/nearest_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "assay/model/accounting.h"
+
+namespace assay::search {
+namespace {
+
+std::vector<training::Strategy> single_changes(const training::Strategy& strategy, bool has_host) {
+  std::vector<training::Strategy> changes;
+  const auto change = [&](auto&& edit) {
+    training::Strategy s = strategy;
+    edit(s);
+    if (!(s == strategy)) changes.push_back(s);
+  };
+  change([](training::Strategy& s) { s.recompute = lower::Recompute::full(); });
+  if (strategy.parallelism.data > 1) change([](training::Strategy& s) { s.parallelism.zero = 3; });
+  if (has_host)
+    for (const training::Offload offload :
+         {training::Offload::both, training::Offload::optimizer, training::Offload::activations})
+      change([&](training::Strategy& s) { s.offload = offload; });
+  change([](training::Strategy& s) { s.micro_batch = 1; });
+  return changes;
+}
+
+Bytes state_bytes(const training::TrainingSetup& setup) {
+  const model::ParameterCounts counts = model::parameter_counts(*setup.model);
+  return Bytes(static_cast<double>(counts.total) * storage(setup.formats.weights, 1.0).value() +
+               static_cast<double>(counts.trained) *
+                   (storage(setup.formats.gradients, 1.0).value() + setup.optimizer.state_bytes()));
+}
+
+}  // namespace
+
+NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
+                       const hardware::Cluster& cluster, const training::Strategy& strategy) {
+  NearestFit out;
+  const double capacity = cluster.chip.hbm().capacity.value.value();
+  out.states = state_bytes(question.setup);
+  out.chips = std::ceil(out.states.value() / capacity);
+  double least = std::numeric_limits<double>::infinity();
+  for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > 0.0)) {
+    const auto cost = training::price_strategy(question, sequence, cluster, changed);
+    if (!cost) continue;
+    const double on_chip = cost->memory.total(), on_host = cost->host_memory - question.host.capacity;
+    const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
+    if (lacks >= least) continue;
+    least = lacks;
+    out.change = NearestFit::Change{changed, Bytes(on_chip), Bytes(cost->host_memory), Bytes(std::max(0.0, on_host)),
+                                    lacks <= 0.0};
+  }
+  if (least > 0.0 && out.chips > question.chips) out.change.reset();
+  return out;
+}
+
+}  // namespace assay::search

@@ -1,0 +1,83 @@
+#include "assay/serving/throughput.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/testing/serving_case.h"
+
+namespace assay::serving {
+namespace {
+
+/// Prompts of 1024 tokens in 0.5 s, outputs of 256 tokens at 10 ms each, 32 sequences.
+ServingPoint given_point() {
+  ServingPoint point;
+  point.batch = 32;
+  point.prefill.estimate = 0.5;
+  point.decode.estimate = 0.01;
+  return point;
+}
+
+// A request takes 0.5 s of prefill and 256 x 10 ms / 32 = 0.08 s of decode steps: 1 / 0.58 requests per second. Without
+// prefill the server ends 32 / 2.56 s = 12.5 requests per second, which 12.5 x 0.5 = 6.25 prefill servers supply.
+TEST(InterleavedRate, HandWorked) {
+  ServingQuestion question;
+  question.prompt = 1024;
+  question.output = 256;
+  const InterleavedRate out = interleaved_rate(question, given_point());
+  EXPECT_DOUBLE_EQ(out.requests_per_second, 1.0 / 0.58);
+  EXPECT_DOUBLE_EQ(out.tokens_per_second, 256.0 / 0.58);
+  EXPECT_DOUBLE_EQ(out.last_token.value(), 0.5 + 2.56);
+  EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
+  EXPECT_DOUBLE_EQ(out.finished_per_step, 0.125);
+  EXPECT_EQ(out.freed_per_step, Tokens(160.0));  // an eighth of 1280
+  EXPECT_EQ(out.balanced_chunk, Tokens(128.0));  // an eighth of 1024
+}
+
+// The decode server of 12.5 requests per second and 6.25 servers of two prompts per second, on 8 chips each.
+TEST(DisaggregatedRate, HandWorked) {
+  ServingQuestion question;
+  question.prompt = 1024;
+  question.output = 256;
+  const DisaggregatedRate out = disaggregated_rate(question, given_point(), 8.0, 2.0);
+  EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
+  EXPECT_DOUBLE_EQ(out.requests_per_chip, 12.5 / (8.0 * 7.25));
+  EXPECT_DOUBLE_EQ(out.tokens_per_chip, 256.0 * out.requests_per_chip);
+}
+
+// Two chips at 3.6 USD an hour cost 2e-3 USD a second; a million tokens at 1000 per second take 1000 seconds.
+TEST(Cost, OfAMillionTokensIsTheirTimeOnAllChips) {
+  EXPECT_DOUBLE_EQ(cost_of_million_tokens(3.6_USD_per_h, 2.0, 1000.0).value(), 2.0);
+}
+
+TEST(ServingLimiter, IsTheLargestOfTheIdealTimes) {
+  ServingTime time;
+  time.compute = 2.0;
+  time.memory = 1.0;
+  EXPECT_EQ(limiter_of(time), "compute");
+  time.memory = 3.0;
+  EXPECT_EQ(limiter_of(time), "memory");
+  time.network = 4.0;
+  EXPECT_EQ(limiter_of(time), "network");
+}
+
+// A chunk as large as the balanced one is in every step and keeps the batch full; a smaller one does not, a larger one
+// is in fewer steps.
+TEST(ChunkedRate, ChunksBelowTheBalancedOneCannotKeepTheBatchFull) {
+  const testing::ServingCase c("llama-3-8b", "h100-sxm:1");
+  const ServingStrategy strategy = testing::tensor_only(1);
+  const auto links = *serving_links(c.question.setup, strategy, c.cluster);
+  const ServingPoint point =
+      serving_point(c.question, strategy, serving_profiles(c.question, strategy, links), links, 32);
+  const auto balanced = static_cast<std::int64_t>(interleaved_rate(c.question, point).balanced_chunk.value());
+  ASSERT_EQ(balanced, 128);
+  const auto at = [&](std::int64_t chunk) { return *chunked_rate(c.question, c.cluster, point, chunk); };
+  EXPECT_DOUBLE_EQ(at(balanced).share_of_steps, 1.0);
+  EXPECT_DOUBLE_EQ(at(balanced).batch_kept_full, 32.0);
+  EXPECT_DOUBLE_EQ(at(balanced / 2).batch_kept_full, 16.0);
+  EXPECT_DOUBLE_EQ(at(2 * balanced).share_of_steps, 0.5);
+  EXPECT_DOUBLE_EQ(at(2 * balanced).batch_kept_full, 32.0);
+  EXPECT_GE(at(balanced).step.estimate, point.decode.estimate);
+  EXPECT_EQ(at(1 << 20).chunk, Tokens(1024.0));  // no chunk is longer than the prompt
+}
+
+}  // namespace
+}  // namespace assay::serving
