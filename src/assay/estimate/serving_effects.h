@@ -103,7 +103,7 @@ std::vector<std::string> serving_classes(const Family* family, const model::Tran
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
                                             double context);
 
-/// Read files like catalogue/steps/serving.toml and serving_memory.toml; report the first fault and its place.
+/// Read files like catalogue/steps/serving.toml and serving_memory.toml; report every fault at once.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
 /// The effects of the catalogue; neutral if it has none.

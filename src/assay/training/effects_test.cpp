@@ -49,10 +49,24 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
     EXPECT_EQ(again->time_intervals[i].spread, steps.time_intervals[i].spread);
 }
 
-TEST(StepEffects, AFaultNamesItsPlace) {
-  const auto read = estimate::read_steps("[products]\nslowdown = 3\n", "steps/training.toml", {});
+TEST(StepEffects, EveryFaultOfAFileIsReportedWithItsPlace) {
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+  std::string text = "[source.fit]\ntitle = \"t\"\n" + estimate::steps_text(steps, "fit");
+  const auto replace = [&](std::string_view old, std::string_view by) { text.replace(text.find(old), old.size(), by); };
+  replace("plain = ", "plane = ");
+  replace("hopper = ", "hoper = ");
+  replace("[step]\nsource = \"fit\"", "[step]\nsource = \"fitt\"");
+  const auto read = estimate::read_steps(text, "steps/training.toml", steps.families);
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().where.find("steps/training.toml:1"), std::string::npos) << read.error().where;
+  std::string all = read.error().where + " " + read.error().what + " " + read.error().hint;
+  for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what + " " + error.hint;
+  for (const char* part :
+       {"steps/training.toml:", "attention.plain this key is required docs/validation.md lists the keys",
+        "attention.plane unknown key \"plane\" did you mean plain?",
+        "products.slowdown.hoper there is no family \"hoper\" did you mean hopper?",
+        "attention.slowdown.hopper the tables do not agree on whether hopper was measured",
+        "step.source unknown source \"fitt\" did you mean fit?"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;
 }
 
 TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
