@@ -85,11 +85,11 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
 }
 
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model) {
+  if (!family || !family->serving) return {};
   const bool experts =
       std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
                   [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
   const std::string kind = experts ? "experts" : "dense";
-  if (!family) return {kind, "all"};
   return {kind + ", " + family->id, kind, "all"};
 }
 

@@ -96,8 +96,8 @@ struct ServingCalibration : MeasuredFamilies {
   ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
 };
 
-/// Error classes of a step, narrowest first: family and kind of model, kind of model, all.
-/// `family` is the family of the chip, nullptr if it has none.
+/// Error classes of a step, narrowest first: family and kind of model, kind of model, all. None where no prefill or
+/// decode steps were measured on the family. `family` is that of the chip, nullptr if it has none.
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model);
 /// Coordinates of a step of `batch` sequences with `context` tokens each, to tell whether it extrapolates.
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,

@@ -146,21 +146,22 @@ bool has_state_spaces(const model::Transformer& model) {
 
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model) {
+  if (!family || !family->training) return {};
   const bool experts = has_experts(model);
   // Chips that run one program have no nodes, and their steps are a class of their own.
-  if (family && family->compiled_whole) {
+  if (family->compiled_whole) {
     if (!experts) return {"dense, " + family->id, family->id, "all"};
     return {"experts, " + family->id, "experts", family->id, "all"};
   }
   const std::string regime = experts                                     ? "experts"
                              : cluster.chips() <= cluster.chips_per_node ? "dense, one node"
                                                                          : "dense, many nodes";
-  if (!family) return {regime, "all"};
   return {regime + ", " + family->id, regime, "all"};
 }
 
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster) {
-  if (family && family->compiled_whole) return {"gpu"};  // their peaks were not measured
+  if (!family || !family->training) return {};
+  if (family->compiled_whole) return {"gpu"};  // their peaks were not measured
   // One node has one way to split a model; on many nodes some stages hold more than others, and states are sharded.
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }

@@ -133,8 +133,8 @@ struct StepCalibration : MeasuredFamilies {
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
 };
 
-/// Error classes of steps, narrowest first, and of their peak memory.
-/// `family` is the family of the cluster's chips, nullptr if they have none.
+/// Error classes of steps, narrowest first, and of their peak memory. None where no steps were measured on the family:
+/// errors on other chips say nothing about it. `family` is that of the cluster's chips, nullptr if they have none.
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model);
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster);

@@ -188,7 +188,7 @@ TEST(StepEffects, AChipOfNoFamilyIsNeutral) {
     EXPECT_TRUE(steps.has_steps(cluster_of(cluster).chip)) << cluster;
 }
 
-TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
+TEST(StepEffects, EveryMeasuredFamilyHasClassesWithIntervalsAndNoOther) {
   const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   const model::Transformer dense = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
   const model::Transformer experts = model::load_model("mixtral-8x7b", hardware::Catalogue::builtin(), "test")->model;
@@ -200,7 +200,11 @@ TEST(StepEffects, EveryStepHasAClassWithAnInterval) {
   EXPECT_EQ(classes("h100-sxm:64", dense).front(), "dense, many nodes, hopper");
   EXPECT_EQ(classes("b200:64", experts).front(), "experts, blackwell");
   EXPECT_EQ(classes("tpu-v5p:4x4x4", dense), (std::vector<std::string>{"dense, tpu", "tpu", "all"}));
-  EXPECT_EQ(classes("gaudi3:8", dense), (std::vector<std::string>{"dense, one node", "all"}));
+  for (const char* cluster :
+       {"gaudi3:8", "l40s:8"}) {  // no family; a family whose prefill and decode were measured only
+    EXPECT_TRUE(classes(cluster, dense).empty()) << cluster;
+    EXPECT_TRUE(estimate::memory_classes(steps.family(cluster_of(cluster).chip), cluster_of(cluster)).empty());
+  }
   for (const char* cluster : {"h100-sxm:8", "a100-sxm-80:512", "b200:64", "tpu-v5p:4x4x4"})
     for (const model::Transformer& model : {dense, experts}) {
       const estimate::IntervalClass* found = estimate::interval_of(steps.time_intervals, classes(cluster, model));
