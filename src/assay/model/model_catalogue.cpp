@@ -96,7 +96,9 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts) {
 
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file) {
   ASSAY_TRY(root, parse_toml(document, file));
-  RecordFile shared{.name = std::string(file), .keys_hint = "docs/models.md lists the keys", .sourced_tables = false};
+  RecordFile shared{.name = std::string(file),
+                    .keys_hint = "catalogue/models/llama-3-8b.toml is an example",
+                    .sourced_tables = false};
   RecordReader reader(shared, root);
   CatalogueModel model;
   std::string id, name;
