@@ -4,21 +4,15 @@
 
 #include <algorithm>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
 
 namespace assay::estimate {
 namespace {
 
-void read_share(TableReader& reader, std::array<double, 12>& shares) {
-  reader.table("share", [&](TableReader& inner) {
-    for (const DtypeFacts& dtype : all_dtypes())
-      if (inner.has(dtype.name)) inner.value(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
-  });
-}
-
-void read_kernels(TableReader& reader, FamilyKernels& kernels) {
-  read_share(reader, kernels.share);
-  reader.value("droop", kernels.droop);
+void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
+  reader.formats("share", kernels.share);
+  reader.number("droop", kernels.droop);
   reader.flag("fine_tiles", kernels.fine_tiles);
   reader.flag("whole_products", kernels.whole_products);
   reader.flag("unbounded_port", kernels.unbounded_port);
@@ -27,29 +21,29 @@ void read_kernels(TableReader& reader, FamilyKernels& kernels) {
   reader.flag("flash2", kernels.flash2);
   reader.flag("paged_attention", kernels.paged_attention);
   reader.flag("fixed_groups", kernels.fixed_groups);
-  if (reader.has("in_network")) reader.value("in_network", kernels.in_network);
-  reader.table("host", [&](TableReader& host) {
-    host.value("eager", kernels.host.eager);
-    host.value("compiled", kernels.host.compiled);
-    host.value("graph", kernels.host.graph);
+  if (reader.has("in_network")) reader.number("in_network", kernels.in_network);
+  reader.table("host", [&](RecordReader& host) {
+    host.number("eager", kernels.host.eager);
+    host.number("compiled", kernels.host.compiled);
+    host.number("graph", kernels.host.graph);
   });
   if (reader.has("pointwise_from")) reader.text("pointwise_from", kernels.pointwise_from);
   if (reader.has("collective_from")) reader.text("collective_from", kernels.collective_from);
 }
 
-void read_training(TableReader& reader, FamilyTraining& training) {
+void read_training(RecordReader& reader, FamilyTraining& training) {
   reader.range("products", training.product);
   reader.range("attention", training.attention);
   if (reader.has("pointwise")) reader.range("pointwise", training.pointwise);
   reader.range("tensor_overlapped", training.tensor_overlapped);
 }
 
-void read_serving(TableReader& reader, FamilyServing& serving) {
+void read_serving(RecordReader& reader, FamilyServing& serving) {
   reader.range("products", serving.product);
   reader.range("attention", serving.attention);
   reader.range("decode", serving.decode);
   if (reader.has("meet")) reader.range("meet", serving.meet);
-  reader.value("one_shot", serving.one_shot);
+  reader.number("one_shot", serving.one_shot);
   reader.flag("vector_decode", serving.vector_decode);
 }
 
@@ -74,27 +68,19 @@ std::vector<std::string> named_families(const Family& family) {
 }  // namespace
 
 Result<Family> read_family(std::string_view document, std::string_view file) {
-  ASSAY_TRY(root, parse_toml(document, file));
   Family family;
-  TableDocument shared{std::string(file)};
-  TableReader reader(shared, root);
-  reader.sources();
-  reader.text("id", family.id);
-  reader.text("name", family.name);
-  reader.texts("architectures", family.architectures);
-  reader.flag("compiled_whole", family.compiled_whole);
-  if (reader.has("kernels"))
-    reader.table("kernels", [&](TableReader& inner) { read_kernels(inner, family.kernels.emplace()); });
-  if (reader.has("training"))
-    reader.table("training", [&](TableReader& inner) { read_training(inner, family.training.emplace()); });
-  if (reader.has("serving"))
-    reader.table("serving", [&](TableReader& inner) { read_serving(inner, family.serving.emplace()); });
-  reader.finish();
-  const std::string_view base = file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
-  if (!family.id.empty() && base != family.id + ".toml")
-    reader.fault("id", fmt::format("the id is {} but the file is {}", in_quotes(family.id), in_quotes(base)),
-                 "file name = id");
-  ASSAY_CHECK(shared.result());
+  RecordFile shared{.name = std::string(file)};
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    reader.text("id", family.id);
+    reader.check_id(family.id);
+    reader.text("name", family.name);
+    reader.texts("architectures", family.architectures);
+    reader.flag("compiled_whole", family.compiled_whole);
+    reader.optional_table("kernels", [&](RecordReader& inner) { read_kernels(inner, family.kernels.emplace()); });
+    reader.optional_table("training", [&](RecordReader& inner) { read_training(inner, family.training.emplace()); });
+    reader.optional_table("serving", [&](RecordReader& inner) { read_serving(inner, family.serving.emplace()); });
+  }));
   return family;
 }
 

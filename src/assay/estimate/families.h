@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "assay/base/dtype.h"
+#include "assay/base/fit_range.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
-#include "assay/estimate/table_reader.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"

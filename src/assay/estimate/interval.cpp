@@ -7,57 +7,10 @@
 #include <map>
 #include <set>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
 
 namespace assay::estimate {
-namespace {
-
-Error fault(std::string_view file, const Toml& node, std::string_view key, std::string what) {
-  return {Error::Kind::input,
-          fmt::format("{}:{}:{}: {}", file, node.line, node.column, key),
-          std::move(what),
-          "`assay validate --fit` writes these tables",
-          {}};
-}
-
-std::optional<double> number_of(const Toml* node) {
-  if (!node || (node->kind != Toml::Kind::number && node->kind != Toml::Kind::integer)) return std::nullopt;
-  return node->number;
-}
-
-Result<IntervalClass> read_class(const Toml& table, const std::string& key, std::string_view file) {
-  IntervalClass out;
-  const Toml* name = table.find("class");
-  if (!name || name->kind != Toml::Kind::text)
-    return tl::unexpected(fault(file, table, key + ".class", "expected text"));
-  out.name = name->text;
-  const auto spread = number_of(table.find("spread")), rows = number_of(table.find("rows")),
-             groups = number_of(table.find("groups"));
-  if (!spread || !(*spread >= 0.0))
-    return tl::unexpected(fault(file, table, key + ".spread", "expected a number from 0 up"));
-  if (!rows || !groups) return tl::unexpected(fault(file, table, key + ".rows", "expected counts of rows and groups"));
-  out.spread = *spread;
-  out.rows = std::llround(*rows);
-  out.groups = std::llround(*groups);
-  if (const Toml* seen = table.find("seen"))
-    for (const auto& [what, range] : seen->members) {
-      if (what == "hardware") {
-        for (const Toml& item : range.items) {
-          if (item.kind != Toml::Kind::text)
-            return tl::unexpected(fault(file, item, key + ".seen.hardware", "expected names of architectures"));
-          out.hardware.push_back(item.text);
-        }
-        continue;
-      }
-      if (range.items.size() != 2 || !number_of(&range.items[0]) || !number_of(&range.items[1]))
-        return tl::unexpected(fault(file, range, key + ".seen." + what, "expected the least and the largest"));
-      out.seen.push_back({what, range.items[0].number, range.items[1].number});
-    }
-  return out;
-}
-
-}  // namespace
-
 std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at, std::string_view architecture) const {
   std::vector<std::string> out;
   if (std::find(hardware.begin(), hardware.end(), architecture) == hardware.end()) out.emplace_back("hardware");
@@ -126,15 +79,20 @@ const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std:
   return nullptr;
 }
 
-Result<std::vector<IntervalClass>> read_intervals(const Toml& root, std::string_view key, std::string_view file) {
-  std::vector<IntervalClass> out;
-  const Toml* tables = root.find(key);
-  if (!tables) return out;
-  for (const auto& [name, table] : tables->members) {
-    ASSAY_TRY(one, read_class(table, fmt::format("{}.{}", key, name), file));
-    out.push_back(std::move(one));
-  }
-  return out;
+void read_intervals(RecordReader& root, std::string_view key, std::vector<IntervalClass>& classes) {
+  root.each_table(key, [&](const std::string&, RecordReader& reader) {
+    IntervalClass& one = classes.emplace_back();
+    reader.text("class", one.name);
+    reader.number("spread", one.spread);
+    reader.count("rows", one.rows);
+    reader.count("groups", one.groups);
+    reader.each_key("seen", [&](const std::string& name, RecordReader& seen) {
+      if (name == "hardware") return seen.texts(name, one.hardware);
+      IntervalClass::Range& range = one.seen.emplace_back();
+      range.name = name;
+      seen.span(name, range.low, range.high);
+    });
+  });
 }
 
 std::string intervals_text(const std::vector<IntervalClass>& classes, std::string_view key, std::string_view source) {
@@ -143,13 +101,11 @@ std::string intervals_text(const std::vector<IntervalClass>& classes, std::strin
     const IntervalClass& one = classes[i];
     text += fmt::format("\n[{}.{}]\nsource = \"{}\"\nclass = \"{}\"\nspread = {:.3g}\nrows = {}\ngroups = {}\n", key,
                         i + 1, source, one.name, one.spread, one.rows, one.groups);
-    text += "seen = { hardware = [";
-    for (std::size_t k = 0; k < one.hardware.size(); ++k)
-      text += fmt::format("{}\"{}\"", k ? ", " : "", one.hardware[k]);
-    text += "]";
+    std::vector<std::string> seen;
+    if (!one.hardware.empty()) seen.push_back(fmt::format("hardware = [\"{}\"]", join(one.hardware, "\", \"")));
     for (const IntervalClass::Range& range : one.seen)
-      text += fmt::format(", {} = [{:.4g}, {:.4g}]", range.name, range.low, range.high);
-    text += " }\n";
+      seen.push_back(fmt::format("{} = [{:.4g}, {:.4g}]", range.name, range.low, range.high));
+    text += fmt::format("seen = {{ {} }}\n", join(seen, ", "));
   }
   return text;
 }

@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/base/result.h"
-#include "assay/base/toml.h"
+namespace assay {
+class RecordReader;
+}  // namespace assay
 
 namespace assay::estimate {
 
@@ -56,8 +57,8 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
 /// The class of the first of `names` that has one; nullptr if none has.
 const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std::span<const std::string> names);
 
-/// The tables below `key` of a file, and the text that reads back as them.
-Result<std::vector<IntervalClass>> read_intervals(const Toml& root, std::string_view key, std::string_view file);
+/// The tables [key.N] of a file, and the text that reads back as them.
+void read_intervals(RecordReader& root, std::string_view key, std::vector<IntervalClass>& classes);
 std::string intervals_text(const std::vector<IntervalClass>& classes, std::string_view key, std::string_view source);
 
 }  // namespace assay::estimate

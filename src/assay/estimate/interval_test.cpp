@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "assay/base/record_reader.h"
+
 namespace assay::estimate {
 namespace {
 
@@ -49,9 +51,16 @@ TEST(Interval, ClassesWithFewGroupsAreLeftToWiderOnes) {
 TEST(Interval, TheTextReadsBack) {
   const std::vector<IntervalClass> classes = {
       {"dense", 0.125, 12, 5, {{"chips", 1, 64}, {"sequence", 512, 8192}}, {"Ampere"}}, {"experts", 0.3, 7, 6, {}}};
-  const auto toml = parse_toml(intervals_text(classes, "interval", "fit"), "test.toml");
-  ASSERT_TRUE(toml) << toml.error().what;
-  const auto back = read_intervals(*toml, "interval", "test.toml");
+  const auto read = [](const std::string& text) {
+    RecordFile file{.name = "test.toml"};
+    std::vector<IntervalClass> found;
+    const auto whole = read_record("[source.fit]\ntitle = \"t\"\n" + text, file, [&](RecordReader& reader) {
+      reader.sources();
+      read_intervals(reader, "interval", found);
+    });
+    return whole ? Result<std::vector<IntervalClass>>(found) : tl::unexpected<Error>(whole.error());
+  };
+  const auto back = read(intervals_text(classes, "interval", "fit"));
   ASSERT_TRUE(back) << back.error().what;
   ASSERT_EQ(back->size(), 2u);
   EXPECT_EQ((*back)[0].name, "dense");
@@ -59,7 +68,9 @@ TEST(Interval, TheTextReadsBack) {
   ASSERT_EQ((*back)[0].seen.size(), 2u);
   EXPECT_DOUBLE_EQ((*back)[0].seen[1].high, 8192);
   EXPECT_EQ((*back)[0].hardware, std::vector<std::string>{"Ampere"});
-  EXPECT_FALSE(read_intervals(*parse_toml("[interval.1]\nspread = 0.1\n", "test.toml"), "interval", "test.toml"));
+  const auto wrong = read("[interval.1]\nsource = \"fit\"\nspread = 0.1\nseen = { chips = 3 }\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().also.size(), 3u);  // class, rows, groups, and what was seen
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "assay/estimate/effects_file.h"
+#include "assay/base/record_reader.h"
+#include "assay/estimate/effects_writer.h"
 #include "assay/model/accounting.h"
 
 namespace assay::estimate {
@@ -13,28 +14,34 @@ constexpr std::string_view host_names[] = {"native", "python"};
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
 void visit_serving_steps(C& c, V& v) {
-  v.table("products");
-  v.family_numbers("slowdown", c.families, c.measured, c.product);
-  v.number("experts", c.experts);
-  v.time("quantise", c.quantise);
-  v.table("attention");
-  v.family_numbers("slowdown", c.families, c.measured, c.attention);
-  v.family_numbers("decode", c.families, c.measured, c.decode);
-  v.number("vector", c.vector);
-  v.time("token", c.token);
-  v.number("copies", c.copies);
-  v.table("pointwise");
-  v.numbers("kernels", fusion_names, c.kernels);
-  v.numbers("traffic", fusion_names, c.pointwise);
-  v.table("collectives");
-  v.family_times("one_shot", c.families, c.measured, c.one_shot);
-  v.family_times("meet", c.families, c.measured, c.meet);
-  v.table("step");
-  v.times("start", fusion_names, c.start);
-  v.times("launch", host_names, c.launch);
-  v.times("host", scheduler_names, c.step);
-  v.times("sequence", scheduler_names, c.sequence);
-  v.time("first", c.first);
+  const std::vector<std::string_view> ids = c.family_ids();
+  v.table("products", [&](auto& t) {
+    t.numbers_of("slowdown", "family", ids, c.measured, c.product);
+    t.number("experts", c.experts);
+    t.number("quantise", c.quantise);
+  });
+  v.table("attention", [&](auto& t) {
+    t.numbers_of("slowdown", "family", ids, c.measured, c.attention);
+    t.numbers_of("decode", "family", ids, c.measured, c.decode);
+    t.number("vector", c.vector);
+    t.number("token", c.token);
+    t.number("copies", c.copies);
+  });
+  v.table("pointwise", [&](auto& t) {
+    t.numbers("kernels", fusion_names, c.kernels);
+    t.numbers("traffic", fusion_names, c.pointwise);
+  });
+  v.table("collectives", [&](auto& t) {
+    t.numbers_of("one_shot", "family", ids, c.measured, c.one_shot);
+    t.numbers_of("meet", "family", ids, c.measured, c.meet);
+  });
+  v.table("step", [&](auto& t) {
+    t.numbers("start", fusion_names, c.start);
+    t.numbers("launch", host_names, c.launch);
+    t.numbers("host", scheduler_names, c.step);
+    t.numbers("sequence", scheduler_names, c.sequence);
+    t.number("first", c.first);
+  });
 }
 
 }  // namespace
@@ -78,11 +85,11 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
 }
 
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model) {
+  if (!family || !family->serving) return {};
   const bool experts =
       std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(),
                   [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; });
   const std::string kind = experts ? "experts" : "dense";
-  if (!family) return {kind, "all"};
   return {kind + ", " + family->id, kind, "all"};
 }
 
@@ -97,36 +104,37 @@ std::vector<Coordinate> serving_coordinates(double chips, const model::Transform
 }
 
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families) {
-  ASSAY_TRY(root, parse_toml(document, file));
   ServingCalibration steps(std::move(families));
-  EffectsReader reader(root, file);
-  visit_serving_steps(steps, reader);
-  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
-  ASSAY_TRY(prefill, read_intervals(root, "prefill_interval", file));
-  ASSAY_TRY(decode, read_intervals(root, "decode_interval", file));
-  steps.prefill_intervals = std::move(prefill);
-  steps.decode_intervals = std::move(decode);
+  steps.measured.clear();  // the first table by family says which were
+  RecordFile shared = effects_file(file);
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    visit_serving_steps(steps, reader);
+    read_intervals(reader, "prefill_interval", steps.prefill_intervals);
+    read_intervals(reader, "decode_interval", steps.decode_intervals);
+  }));
   return steps;
 }
 
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps) {
   constexpr std::string_view kinds[] = {"launched", "compiled_whole"};
-  ASSAY_TRY(root, parse_toml(document, file));
-  EffectsReader reader(root, file);
   std::array<double, 2> hidden{}, graphs{};
   std::array<Bytes, 2> context{}, communication{}, kernel{};
   std::array<double, ServingCalibration::ways> activations{};
-  reader.table("driver");
-  reader.numbers("hidden", kinds, hidden);
-  reader.table("process");
-  reader.sizes("context", kinds, context);
-  reader.sizes("communication", kinds, communication);
-  reader.table("graphs");
-  reader.numbers("captured", kinds, graphs);
-  reader.sizes("kernel", kinds, kernel);
-  reader.table("activations");
-  reader.numbers("held", fusion_names, activations);
-  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+  RecordFile shared = effects_file(file);
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    reader.table("driver", [&](RecordReader& inner) { inner.numbers("hidden", kinds, hidden); });
+    reader.table("process", [&](RecordReader& inner) {
+      inner.numbers("context", kinds, context);
+      inner.numbers("communication", kinds, communication);
+    });
+    reader.table("graphs", [&](RecordReader& inner) {
+      inner.numbers("captured", kinds, graphs);
+      inner.numbers("kernel", kinds, kernel);
+    });
+    reader.table("activations", [&](RecordReader& inner) { inner.numbers("held", fusion_names, activations); });
+  }));
   for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
     const std::size_t kind = way == static_cast<std::size_t>(Fusion::xla) ? 1 : 0;
     RuntimeMemory& memory = steps.memory[way];

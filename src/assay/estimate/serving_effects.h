@@ -96,14 +96,14 @@ struct ServingCalibration : MeasuredFamilies {
   ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
 };
 
-/// Error classes of a step, narrowest first: family and kind of model, kind of model, all.
-/// `family` is the family of the chip, nullptr if it has none.
+/// Error classes of a step, narrowest first: family and kind of model, kind of model, all. None where no prefill or
+/// decode steps were measured on the family. `family` is that of the chip, nullptr if it has none.
 std::vector<std::string> serving_classes(const Family* family, const model::Transformer& model);
 /// Coordinates of a step of `batch` sequences with `context` tokens each, to tell whether it extrapolates.
 std::vector<Coordinate> serving_coordinates(double chips, const model::Transformer& model, double batch,
                                             double context);
 
-/// Read files like catalogue/steps/serving.toml and serving_memory.toml; report the first fault and its place.
+/// Read files like catalogue/steps/serving.toml and serving_memory.toml; report every fault at once.
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families);
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps);
 /// The effects of the catalogue; neutral if it has none.

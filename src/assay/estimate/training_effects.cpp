@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "assay/estimate/effects_file.h"
+#include "assay/base/record_reader.h"
+#include "assay/estimate/effects_writer.h"
 #include "assay/model/accounting.h"
 
 namespace assay::estimate {
@@ -11,43 +12,60 @@ namespace {
 /// Every number with its table and key, once for reading and writing.
 template <class C, class V>
 void visit_steps(C& c, V& v) {
-  v.table("products");
-  v.family_numbers("slowdown", c.families, c.measured, c.product);
-  v.numbers("experts", fusion_names, c.expert_product);
-  v.number("fused_experts", c.fused_expert_product);
-  v.table("attention");
-  v.family_numbers("slowdown", c.families, c.measured, c.attention);
-  v.number("plain", c.plain_attention);
-  v.number("first_flash", c.first_flash);
-  v.number("unaligned", c.unaligned);
-  v.table("pointwise");
-  v.family_numbers("slowdown", c.families, c.measured, c.stream);
-  v.numbers("traffic", fusion_names, c.pointwise);
-  v.number("composed", c.composed);
-  v.numbers("casts", fusion_names, c.cast);
-  v.numbers("loss", fusion_names, c.loss);
-  v.numbers("experts", fusion_names, c.expert_traffic);
-  v.number("scans", c.scan);
-  v.table("collectives");
-  v.family_numbers("tensor_overlapped", c.families, c.measured, c.tensor_overlapped);
-  v.number("tensor_beside", c.tensor_backward_exposed);
-  v.number("experts", c.expert_exposed);
-  v.number("context", c.context_exposed);
-  v.number("contention", c.contention);
-  v.number("gradients", c.gradients_exposed);
-  v.number("omni_path", c.omni_path);
-  v.table("step");
-  v.number("straggler", c.straggler);
-  v.time("fixed", c.fixed);
-  v.times("launch", fusion_names, c.launch);
-  v.table("memory");
-  v.numbers("activations", fusion_names, c.activations);
-  v.numbers("logits", fusion_names, c.logits);
-  v.numbers("reserved", fusion_names, c.reserved);
-  v.sizes("context", fusion_names, c.context);
+  const std::vector<std::string_view> ids = c.family_ids();
+  v.table("products", [&](auto& t) {
+    t.numbers_of("slowdown", "family", ids, c.measured, c.product);
+    t.numbers("experts", fusion_names, c.expert_product);
+    t.number("fused_experts", c.fused_expert_product);
+  });
+  v.table("attention", [&](auto& t) {
+    t.numbers_of("slowdown", "family", ids, c.measured, c.attention);
+    t.number("plain", c.plain_attention);
+    t.number("first_flash", c.first_flash);
+    t.number("unaligned", c.unaligned);
+  });
+  v.table("pointwise", [&](auto& t) {
+    t.numbers_of("slowdown", "family", ids, c.measured, c.stream);
+    t.numbers("traffic", fusion_names, c.pointwise);
+    t.number("composed", c.composed);
+    t.numbers("casts", fusion_names, c.cast);
+    t.numbers("loss", fusion_names, c.loss);
+    t.numbers("experts", fusion_names, c.expert_traffic);
+    t.number("scans", c.scan);
+  });
+  v.table("collectives", [&](auto& t) {
+    t.numbers_of("tensor_overlapped", "family", ids, c.measured, c.tensor_overlapped);
+    t.number("tensor_beside", c.tensor_backward_exposed);
+    t.number("experts", c.expert_exposed);
+    t.number("context", c.context_exposed);
+    t.number("contention", c.contention);
+    t.number("gradients", c.gradients_exposed);
+    t.number("omni_path", c.omni_path);
+  });
+  v.table("step", [&](auto& t) {
+    t.number("straggler", c.straggler);
+    t.number("fixed", c.fixed);
+    t.numbers("launch", fusion_names, c.launch);
+  });
+  v.table("memory", [&](auto& t) {
+    t.numbers("activations", fusion_names, c.activations);
+    t.numbers("logits", fusion_names, c.logits);
+    t.numbers("reserved", fusion_names, c.reserved);
+    t.numbers("context", fusion_names, c.context);
+  });
 }
 
 }  // namespace
+
+RecordFile effects_file(std::string_view file) {
+  return {.name = std::string(file), .keys_hint = "docs/validation.md lists the keys", .largest = 100};
+}
+
+std::vector<std::string_view> MeasuredFamilies::family_ids() const {
+  std::vector<std::string_view> ids;
+  for (const Family& family : families) ids.push_back(family.id);
+  return ids;
+}
 
 bool MeasuredFamilies::has_steps(const hardware::Chip& chip) const {
   const std::optional<std::size_t> at = family_index(families, chip);
@@ -128,21 +146,22 @@ bool has_state_spaces(const model::Transformer& model) {
 
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model) {
+  if (!family || !family->training) return {};
   const bool experts = has_experts(model);
   // Chips that run one program have no nodes, and their steps are a class of their own.
-  if (family && family->compiled_whole) {
+  if (family->compiled_whole) {
     if (!experts) return {"dense, " + family->id, family->id, "all"};
     return {"experts, " + family->id, "experts", family->id, "all"};
   }
   const std::string regime = experts                                     ? "experts"
                              : cluster.chips() <= cluster.chips_per_node ? "dense, one node"
                                                                          : "dense, many nodes";
-  if (!family) return {regime, "all"};
   return {regime + ", " + family->id, regime, "all"};
 }
 
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster) {
-  if (family && family->compiled_whole) return {"gpu"};  // their peaks were not measured
+  if (!family || !family->training) return {};
+  if (family->compiled_whole) return {"gpu"};  // their peaks were not measured
   // One node has one way to split a model; on many nodes some stages hold more than others, and states are sharded.
   return {cluster.chips() > cluster.chips_per_node ? "many nodes" : "one node", "gpu"};
 }
@@ -168,15 +187,15 @@ std::vector<Coordinate> step_coordinates(const hardware::Cluster& cluster, const
 }
 
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families) {
-  ASSAY_TRY(root, parse_toml(document, file));
   StepCalibration steps(std::move(families));
-  EffectsReader reader(root, file);
-  visit_steps(steps, reader);
-  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
-  ASSAY_TRY(times, read_intervals(root, "interval", file));
-  ASSAY_TRY(peaks, read_intervals(root, "memory_interval", file));
-  steps.time_intervals = std::move(times);
-  steps.memory_intervals = std::move(peaks);
+  steps.measured.clear();  // the first table by family says which were
+  RecordFile shared = effects_file(file);
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    visit_steps(steps, reader);
+    read_intervals(reader, "interval", steps.time_intervals);
+    read_intervals(reader, "memory_interval", steps.memory_intervals);
+  }));
   return steps;
 }
 
@@ -190,12 +209,14 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
   PowerClock clock;
   for (const auto& [path, text] : catalogue.files("steps/power.toml")) {
-    ASSAY_TRY(root, parse_toml(text, path));
-    EffectsReader reader(root, path);
-    reader.table("clock");
-    reader.number("exponent", clock.exponent);
-    reader.number("least_share", clock.least_share);
-    if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+    RecordFile shared = effects_file(path);
+    ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {
+      reader.sources();
+      reader.table("clock", [&](RecordReader& inner) {
+        inner.number("exponent", clock.exponent);
+        inner.number("least_share", clock.least_share);
+      });
+    }));
     break;
   }
   return clock;

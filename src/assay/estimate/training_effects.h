@@ -18,6 +18,10 @@
 #include "assay/lower/recompute.h"
 #include "assay/model/transformer.h"
 
+namespace assay {
+struct RecordFile;
+}  // namespace assay
+
 namespace assay::estimate {
 
 /// How the software launches kernels and fuses element-wise operations.
@@ -96,6 +100,7 @@ struct MeasuredFamilies {
   explicit MeasuredFamilies(Families all) : families(std::move(all)), measured(families.size(), 0) {}
   /// Nullptr where the chip has no family.
   const Family* family(const hardware::Chip& chip) const { return family_of(families, chip); }
+  std::vector<std::string_view> family_ids() const;
   bool has_steps(const hardware::Chip& chip) const;
   /// Whether a step is one program of a compiler on this chip.
   bool compiled_whole(const hardware::Chip& chip) const;
@@ -128,8 +133,8 @@ struct StepCalibration : MeasuredFamilies {
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
 };
 
-/// Error classes of steps, narrowest first, and of their peak memory.
-/// `family` is the family of the cluster's chips, nullptr if they have none.
+/// Error classes of steps, narrowest first, and of their peak memory. None where no steps were measured on the family:
+/// errors on other chips say nothing about it. `family` is that of the cluster's chips, nullptr if they have none.
 std::vector<std::string> step_classes(const Family* family, const hardware::Cluster& cluster,
                                       const model::Transformer& model);
 std::vector<std::string> memory_classes(const Family* family, const hardware::Cluster& cluster);
@@ -142,7 +147,9 @@ bool has_experts(const model::Transformer& model);
 bool has_gated_experts(const model::Transformer& model);
 bool has_state_spaces(const model::Transformer& model);
 
-/// Reads a file like catalogue/steps/training.toml; reports the first fault and its place.
+/// A file of catalogue/steps, to be read.
+RecordFile effects_file(std::string_view file);
+/// Reads a file like catalogue/steps/training.toml; reports every fault at once.
 Result<StepCalibration> read_steps(std::string_view document, std::string_view file, Families families);
 /// The effects of the catalogue; neutral if it has none.
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);

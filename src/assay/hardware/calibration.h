@@ -147,21 +147,21 @@ struct CalibrationSections {
     v.flag("fine_tiles", x.fine_tiles);
     v.number("small_tile", x.small_tile);
     v.number("fill", x.fill);
-    v.time("split_cost", x.split_cost);
-    v.rate("port", x.port);
-    v.time("fork", x.fork);
+    v.number("split_cost", x.split_cost);
+    v.number("port", x.port);
+    v.number("fork", x.fork);
   };
   static constexpr auto regime = [](auto& x, auto& v) {
-    v.time("launch", x.launch);
-    v.time("gap", x.gap);
-    v.time("ramp", x.ramp);
+    v.number("launch", x.launch);
+    v.number("gap", x.gap);
+    v.number("ramp", x.ramp);
   };
   static constexpr auto pointwise = [](auto& x, auto& v) {
     v.share("stream", x.stream);
     v.share("norm", x.norm);
     v.share("softmax", x.softmax);
     v.share("optimizer", x.optimizer);
-    v.time("ramp", x.ramp);
+    v.number("ramp", x.ramp);
   };
   static constexpr auto attention_pass = [](auto& x, auto& v) {
     v.share("share", x.share);
@@ -173,44 +173,44 @@ struct CalibrationSections {
     v.share("share", x.share);
     v.share("crowded", x.crowded);
     v.share("wide", x.wide);
-    v.time("item", x.item);
+    v.number("item", x.item);
   };
   static constexpr auto attention_kernel = [](auto& x, auto& v) {
-    v.inner("forward", x.forward, attention_pass);
-    v.inner("backward", x.backward, attention_pass);
-    v.inner("decode", x.decode, decode);
+    v.table("forward", x.forward, attention_pass);
+    v.table("backward", x.backward, attention_pass);
+    v.table("decode", x.decode, decode);
   };
   static constexpr auto attention = [](auto& x, auto& v) {
-    v.section("flash2", x.flash2, attention_kernel);
-    v.section("cudnn", x.cudnn, attention_kernel);
+    v.optional_table("flash2", x.flash2, attention_kernel);
+    v.optional_table("cudnn", x.cudnn, attention_kernel);
   };
   static constexpr auto collective_curve = [](auto& x, auto& v) {
-    v.time("latency", x.latency);
-    v.time("member", x.member);
+    v.number("latency", x.latency);
+    v.number("member", x.member);
     v.share("share", x.share);
     v.number("pair", x.pair);
-    v.time("chunk", x.chunk);
+    v.number("chunk", x.chunk);
   };
   static constexpr auto across_curve = [](auto& x, auto& v) {
-    v.time("latency", x.latency);
+    v.number("latency", x.latency);
     v.share("share", x.share);
-    v.size("chunk", x.chunk);
+    v.number("chunk", x.chunk);
   };
   static constexpr auto collective = [](auto& x, auto& v) {
     v.number("in_network", x.in_network);
-    v.rate("tree", x.tree);
-    v.inner("all_gather", x.all_gather, collective_curve);
-    v.inner("reduce_scatter", x.reduce_scatter, collective_curve);
-    v.inner("all_reduce", x.all_reduce, collective_curve);
-    v.inner("all_to_all", x.all_to_all, collective_curve);
-    v.section("infiniband", x.infiniband, across_curve);
-    v.section("efa", x.efa, across_curve);
-    v.section("tcpxo", x.tcpxo, across_curve);
+    v.number("tree", x.tree);
+    v.table("all_gather", x.all_gather, collective_curve);
+    v.table("reduce_scatter", x.reduce_scatter, collective_curve);
+    v.table("all_reduce", x.all_reduce, collective_curve);
+    v.table("all_to_all", x.all_to_all, collective_curve);
+    v.optional_table("infiniband", x.infiniband, across_curve);
+    v.optional_table("efa", x.efa, across_curve);
+    v.optional_table("tcpxo", x.tcpxo, across_curve);
   };
   static constexpr auto host = [](auto& x, auto& v) {
-    v.time("eager", x.eager);
-    v.time("compiled", x.compiled);
-    v.time("graph", x.graph);
+    v.number("eager", x.eager);
+    v.number("compiled", x.compiled);
+    v.number("graph", x.graph);
   };
   static constexpr auto spread = [](auto& x, auto& v) {
     v.number("matmul", x.matmul);
@@ -228,14 +228,14 @@ void visit_calibration(C& c, V& v) {
   v.text("name", c.name);
   v.text("chip", c.chip);
   v.texts("architectures", c.architectures);
-  v.section("matmul", c.matmul, CalibrationSections::matmul);
-  v.section("burst", c.burst, CalibrationSections::regime);
-  v.section("sustained", c.sustained, CalibrationSections::regime);
-  v.section("pointwise", c.pointwise, CalibrationSections::pointwise);
-  v.section("attention", c.attention, CalibrationSections::attention);
-  v.section("collective", c.collective, CalibrationSections::collective);
-  v.section("host", c.host, CalibrationSections::host);
-  v.section("spread", c.spread, CalibrationSections::spread);
+  v.optional_table("matmul", c.matmul, CalibrationSections::matmul);
+  v.optional_table("burst", c.burst, CalibrationSections::regime);
+  v.optional_table("sustained", c.sustained, CalibrationSections::regime);
+  v.optional_table("pointwise", c.pointwise, CalibrationSections::pointwise);
+  v.optional_table("attention", c.attention, CalibrationSections::attention);
+  v.optional_table("collective", c.collective, CalibrationSections::collective);
+  v.optional_table("host", c.host, CalibrationSections::host);
+  v.optional_table("spread", c.spread, CalibrationSections::spread);
 }
 
 /// Reads and checks a calibration file; reports every fault at once.

@@ -83,9 +83,9 @@ split_cost = 4
   std::string all = result.error().where + " " + result.error().what;
   for (const Error& error : result.error().also) all += "\n" + error.where + " " + error.what + " " + error.hint;
   for (const char* part :
-       {"a source needs title, date and command", "unknown source \"fitt\"",
-        "matmul.share.bf16 1.9 is not a share from 1e-4 to 1.25", "unknown key \"bf17\"",
-        "matmul.droop expected a number from 0 to 1e6, got text", "unknown key \"fil\" did you mean fill",
+       {"a source needs command or url", "unknown source \"fitt\"",
+        "matmul.share.bf16 1.9 is not a share from 0.0001 to 1.25", "unknown key \"bf17\"",
+        "matmul.droop expected a number from 0 to 1000000, got text", "unknown key \"fil\" did you mean fill",
         "matmul.fill this key is required", "matmul.split_cost this number has no unit; expected s",
         "belongs to one chip, or to architectures", "the id is \"small\" but the file is \"other.toml\""})
     EXPECT_NE(all.find(part), std::string::npos) << part << "\nin\n" << all;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
 
 namespace assay::hardware {

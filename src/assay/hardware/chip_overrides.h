@@ -6,9 +6,6 @@
 
 namespace assay::hardware {
 
-/// The source of a number set by --set; numbers from a file have "FILE:LINE (KEY)".
-inline constexpr const char* override_source = "--set";
-
 /// Writes the value into the file's tree; the error lists the available keys.
 Result<void> apply_override(Toml& root, const Override& change);
 

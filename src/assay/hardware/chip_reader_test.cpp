@@ -133,7 +133,7 @@ TEST(ChipReader, TheUnknownSourceOfATableIsReportedOnce) {
   EXPECT_EQ(faults(with("[host]\nsource = \"datasheet\"", "[host]\nsource = \"datashet\"")),
             (Faults{"small.toml:40:1: host.source | unknown source \"datashet\""}));
   EXPECT_EQ(faults(with("[host]\nsource = \"datasheet\"", "[host]\nsource = 7")).front(),
-            "small.toml:40:1: host.source | source must be text: the key of a [source.KEY] table");
+            "small.toml:40:1: host.source | expected text, got a whole number");
 }
 
 TEST(ChipReader, AnAssumedNumberNeedsANote) {
@@ -144,16 +144,19 @@ TEST(ChipReader, AnAssumedNumberNeedsANote) {
 
 TEST(ChipReader, ASourceIsATitleAPlaceAndADate) {
   EXPECT_EQ(faults(with("title = \"Datasheet\"\n", "")),
-            (Faults{"small.toml:6:1: source.datasheet | a source needs title, url (or command) and accessed"}));
+            (Faults{"small.toml:6:1: source.datasheet.title | this key is required"}));
+  EXPECT_EQ(faults(with("url = ", "link = ")),
+            (Faults{"small.toml:6:1: source.datasheet.url | a source needs url or command",
+                    "small.toml:8:1: source.datasheet.link | unknown key \"link\""}));
   EXPECT_EQ(faults(with("accessed = 2026-11-01", "accessed = \"yesterday\"")),
             (Faults{"small.toml:9:1: source.datasheet.accessed | expected a date, got text"}));
   EXPECT_EQ(faults(with("title = \"Datasheet\"", "title = \"Datasheet\"\npage = 3")),
-            (Faults{"small.toml:8:1: source.datasheet | unknown key \"page\""}));
+            (Faults{"small.toml:8:1: source.datasheet.page | unknown key \"page\""}));
   EXPECT_EQ(
       faults(std::string(small_chip_file) + "[source.assumed]\ntitle = \"x\"\nurl = \"x\"\naccessed = 2026-11-01\n"),
       (Faults{"small.toml:52:1: source.assumed | the source \"assumed\" is reserved"}));
   EXPECT_EQ(faults(with("[source.datasheet]", "source = \"book\"\n[other]")).front(),
-            "small.toml:6:1: source | expected the tables of the sources");
+            "small.toml:6:1: source | expected a table, got text");
 }
 
 TEST(ChipReader, WrongKindsAreNamed) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
-#include "assay/base/toml.h"
 
 namespace assay::hardware {
 namespace {
@@ -178,40 +178,29 @@ Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::s
                             std::optional<std::int64_t>& slices) {
   ASSAY_TRY(text, read_file(path, where));
   ASSAY_TRY(root, parse_toml(text, path));
-  const Toml* chip = root.find("chip");
-  if (!chip) return read_chip(text, path, overrides);
+  if (!root.find("chip")) return read_chip(text, path, overrides);
+  std::string chip;
   std::vector<Override> own;
-  std::vector<Error> faults;
-  const auto wrong = [&](const Toml& node, std::string_view key, std::string what) {
-    faults.push_back({Error::Kind::input,
-                      fmt::format("{}:{}:{}: {}", path, node.line, node.column, key),
-                      std::move(what),
-                      "a cluster file has chip = \"h100-sxm\", size = \"1024\" or \"16x16\", slices = 4 and [set] with "
-                      "\"memory.hbm.bandwidth\" = \"3 TB/s\"",
-                      {}});
-  };
-  for (const auto& [key, value] : root.members) {
-    if ((key == "chip" || key == "size") && value.kind == Toml::Kind::text) {
-      if (key == "size" && !size) size = value.text;
-    } else if (key == "slices" && value.kind == Toml::Kind::integer && value.integer >= 1 &&
-               value.integer <= max_chips) {
-      if (!slices) slices = value.integer;
-    } else if (key == "set" && value.kind == Toml::Kind::table) {
-      for (const auto& [path_key, member] : value.members) {
-        if (member.kind != Toml::Kind::text) wrong(member, "set." + path_key, "an override must be text");
-        own.push_back({path_key, member.text});
-      }
-    } else {
-      wrong(value, key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)));
-    }
-  }
-  if (!faults.empty()) {
-    Error first = faults.front();
-    first.also.assign(faults.begin() + 1, faults.end());
-    return tl::unexpected<Error>(std::move(first));
-  }
+  std::optional<std::string> own_size;
+  std::optional<std::int64_t> own_slices;
+  RecordFile shared{.name = path, .keys_hint = {}, .sourced_tables = false};
+  RecordReader reader(shared, root);
+  reader.text("chip", chip);
+  reader.text("size", own_size);
+  reader.count("slices", own_slices);
+  reader.each_key("set", [&](const std::string& key, RecordReader& set) {
+    Override& change = own.emplace_back();
+    change.path = key;
+    set.text(key, change.value);
+  });
+  if (own_slices && *own_slices > max_chips)
+    reader.fault("slices", fmt::format("{} slices is too many", *own_slices), "the limit is 10 million");
+  reader.finish();
+  ASSAY_CHECK(shared.result());
+  if (!size) size = own_size;
+  if (!slices) slices = own_slices;
   own.insert(own.end(), overrides.begin(), overrides.end());
-  return catalogue.chip(chip->text, where, own);
+  return catalogue.chip(chip, where, own);
 }
 
 }  // namespace

@@ -247,8 +247,10 @@ TEST(Cluster, EveryFaultOfAClusterFileIsReported) {
   EXPECT_EQ(cluster.error().where, file.path() + ":2:1: size");
   ASSERT_EQ(cluster.error().also.size(), 3u);
   EXPECT_EQ(cluster.error().also[0].where, file.path() + ":3:1: slices");
-  EXPECT_EQ(cluster.error().also[1].what, "unknown or wrongly typed key \"sices\"");
-  EXPECT_EQ(cluster.error().also[2].what, "an override must be text");
+  EXPECT_EQ(cluster.error().also[1].where, file.path() + ":6:1: set.memory");
+  EXPECT_EQ(cluster.error().also[1].what, "expected text, got a table");
+  EXPECT_EQ(cluster.error().also[2].what, "unknown key \"sices\"");
+  EXPECT_EQ(cluster.error().also[2].hint, "did you mean slices or size?");
 }
 
 TEST(Cluster, RatesAreThoseOfAllChips) {

@@ -6,56 +6,13 @@
 #include <cmath>
 #include <filesystem>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
-#include "assay/base/toml.h"
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_names.h"
 
 namespace assay::model {
 namespace {
-
-/// Collects the faults of one file.
-class Faults {
- public:
-  explicit Faults(std::string_view file) : file_(file) {}
-  void add(const Toml& at, std::string_view key, std::string what, std::string hint = {}) {
-    found_.push_back({Error::Kind::input,
-                      fmt::format("{}:{}:{}: {}", file_, at.line, at.column, key),
-                      std::move(what),
-                      std::move(hint),
-                      {}});
-  }
-  Result<void> finish() {
-    if (found_.empty()) return {};
-    Error first = std::move(found_.front());
-    first.also.assign(std::make_move_iterator(found_.begin() + 1), std::make_move_iterator(found_.end()));
-    return tl::unexpected<Error>(std::move(first));
-  }
-  /// The text of a member; a fault if it is missing or not text.
-  std::string text(const Toml& table, std::string_view key, bool required = true) {
-    const Toml* value = table.find(key);
-    if (!value) {
-      if (required) add(table, key, "is missing");
-      return {};
-    }
-    if (value->kind != Toml::Kind::text && value->kind != Toml::Kind::date) {
-      add(*value, key, fmt::format("must be text, got {}", describe(value->kind)));
-      return {};
-    }
-    return value->text;
-  }
-  void only(const Toml& table, std::string_view prefix, std::initializer_list<std::string_view> keys) {
-    for (const auto& [key, value] : table.members)
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        const std::vector<std::string> known(keys.begin(), keys.end());
-        add(value, fmt::format("{}{}", prefix, key), "unknown key", suggestion(key, known));
-      }
-  }
-
- private:
-  std::string file_;
-  std::vector<Error> found_;
-};
 
 /// "8,030,261,248" is exact; "175 B", "1.3 B" and "340 M" are rounded to the last digit; "~22 B" is within a tenth.
 bool read_total(std::string_view text, PublishedTotal& total) {
@@ -81,40 +38,41 @@ bool read_total(std::string_view text, PublishedTotal& total) {
   return scale != 1 || point == std::string::npos;
 }
 
-PublishedTotal read_published(const Toml& root, std::string_view file,
-                              const std::vector<hardware::SourceEntry>& sources, Faults& faults) {
-  PublishedTotal total;
-  const Toml* table = root.find("parameters");
-  if (!table || table->kind != Toml::Kind::table) {
-    faults.add(root, "parameters", "is missing", "parameters = { value = \"8,030,261,248\", source = \"card\" }");
-    return total;
-  }
-  faults.only(*table, "parameters.", {"value", "source", "scope"});
-  total.text = faults.text(*table, "value");
+void read_parameters(PublishedTotal& total, RecordReader& reader) {
+  reader.text("value", total.text);
   if (!total.text.empty() && !read_total(total.text, total))
-    faults.add(*table, "parameters.value", fmt::format("{} is not a number of parameters", in_quotes(total.text)),
-               "exact: \"8,030,261,248\"; rounded: \"175 B\"");
-  const std::string source = faults.text(*table, "source");
-  if (!source.empty() && std::none_of(sources.begin(), sources.end(), [&](const auto& s) { return s.key == source; }))
-    faults.add(*table, "parameters.source", fmt::format("no [source.{}]", source));
-  total.source = fmt::format("{}:{} ({})", file, table->line, source);
-  if (const Toml* outside = root.find("outside")) {
-    PublishedTotal other;
-    faults.only(*outside, "outside.", {"value", "what"});
-    total.outside_what = faults.text(*outside, "what");
-    if (!read_total(faults.text(*outside, "value"), other))
-      faults.add(*outside, "outside.value", "is not a number of parameters", "\"866,652,672\"");
-    total.outside = other.value;
-  }
-  const std::string scope = faults.text(*table, "scope", false);
+    reader.fault("value", fmt::format("{} is not a number of parameters", in_quotes(total.text)),
+                 "exact: \"8,030,261,248\"; rounded: \"175 B\"");
+  if (reader.source().empty()) reader.required("source");
+  total.source = reader.origin();
+  std::optional<std::string> scope;
+  reader.text("scope", scope);
   if (scope == "without embedding")
     total.scope = PublishedTotal::Scope::without_embedding;
   else if (scope == "without norms")
     total.scope = PublishedTotal::Scope::without_norms;
-  else if (!scope.empty())
-    faults.add(*table, "parameters.scope", fmt::format("unknown scope {}", in_quotes(scope)),
-               "\"without embedding\" or \"without norms\"");
-  return total;
+  else if (scope)
+    reader.fault("scope", fmt::format("unknown scope {}", in_quotes(*scope)),
+                 "\"without embedding\" or \"without norms\"");
+}
+
+void read_outside(PublishedTotal& total, RecordReader& reader) {
+  PublishedTotal other;
+  std::string value;
+  reader.text("what", total.outside_what);
+  reader.text("value", value);
+  if (!value.empty() && !read_total(value, other))
+    reader.fault("value", fmt::format("{} is not a number of parameters", in_quotes(value)), "\"866,652,672\"");
+  total.outside = other.value;
+}
+
+hardware::SourceEntry read_model_source(const std::string& key, RecordReader& reader) {
+  hardware::SourceEntry source;
+  source.key = key;
+  reader.text("title", source.title);
+  reader.text("url", source.url);
+  if (reader.has("accessed")) reader.date("accessed", source.accessed);  // missing: not opened yet
+  return source;
 }
 
 }  // namespace
@@ -138,38 +96,31 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts) {
 
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file) {
   ASSAY_TRY(root, parse_toml(document, file));
-  Faults faults(file);
+  RecordFile shared{.name = std::string(file),
+                    .keys_hint = "catalogue/models/llama-3-8b.toml is an example",
+                    .sourced_tables = false};
+  RecordReader reader(shared, root);
   CatalogueModel model;
-  faults.only(root, "", {"id", "name", "aliases", "maker", "note", "parameters", "outside", "source", "config"});
-  const std::string id = faults.text(root, "id"), name = faults.text(root, "name");
-  model.maker = faults.text(root, "maker", false);
-  model.note = faults.text(root, "note", false);
-  if (const Toml* aliases = root.find("aliases"))
-    for (const Toml& alias : aliases->items)
-      if (alias.kind != Toml::Kind::text) faults.add(alias, "aliases", "must be a list of names");
-  if (const Toml* sources = root.find("source"); sources && sources->kind == Toml::Kind::table) {
-    for (const auto& [key, entry] : sources->members) {
-      if (entry.kind != Toml::Kind::table) {
-        faults.add(entry, fmt::format("source.{}", key), "must be a table with title and url");
-        continue;
-      }
-      faults.only(entry, fmt::format("source.{}.", key), {"title", "url", "accessed"});
-      hardware::SourceEntry source;
-      source.key = key;
-      source.title = faults.text(entry, "title");
-      source.url = faults.text(entry, "url");
-      source.accessed = faults.text(entry, "accessed", false);  // missing: not opened yet
-      model.sources.push_back(std::move(source));
-    }
-  } else {
-    faults.add(root, "source", "is missing", "[source.card] with title and url");
-  }
-  model.published = read_published(root, file, model.sources, faults);
-  const Toml* config = root.find("config");
-  if (!config || config->kind != Toml::Kind::table)
-    faults.add(root, "config", "is missing", "[config] with the fields of the model's config.json");
-  ASSAY_CHECK(faults.finish());
+  std::string id, name;
+  std::optional<std::string> maker, note;
+  std::optional<std::vector<std::string>> aliases;  // for ModelNames
+  reader.sources(
+      [&](const std::string& key, RecordReader& source) { model.sources.push_back(read_model_source(key, source)); });
+  reader.text("id", id);
+  reader.text("name", name);
+  reader.text("maker", maker);
+  reader.text("note", note);
+  reader.texts("aliases", aliases);
+  reader.table("parameters", model.published, read_parameters);
+  reader.optional_table("outside", model.published, read_outside);
+  const Toml* config = reader.required("config");  // the fields of the model's config.json, checked as such
+  if (config && config->kind != Toml::Kind::table)
+    reader.fault("config", "expected a table", "[config] with the fields of the model's config.json");
+  reader.finish();
+  ASSAY_CHECK(shared.result());
   ASSAY_TRY(imported, import_config(json_of(*config), file));
+  model.maker = maker.value_or("");
+  model.note = note.value_or("");
   model.imported = std::move(imported);
   model.imported.model.id = id;
   model.imported.model.name = name;

@@ -54,7 +54,7 @@ url = "u"
   ASSERT_FALSE(read);
   std::string all = read.error().where + read.error().what;
   for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what;
-  for (const char* part : {"wrong", "name", "\"many\"", "[source.nowhere]", "config"})
+  for (const char* part : {"wrong", "name", "\"many\"", "unknown source \"nowhere\"", "config"})
     EXPECT_NE(all.find(part), std::string::npos) << part << " not in\n" << all;
 }
 

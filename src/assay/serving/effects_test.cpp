@@ -37,10 +37,11 @@ TEST(ServingEffects, AFileReadsBackAsWhatItWasWrittenFrom) {
   EXPECT_EQ(read->decode_intervals.front().name, "dense, hopper");
 }
 
-TEST(ServingEffects, AMissingTableIsReportedWithItsPlace) {
+TEST(ServingEffects, EveryMissingTableIsReportedWithItsPlace) {
   const auto read = estimate::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml", families());
   ASSERT_FALSE(read);
-  EXPECT_NE(read.error().where.find("serving.toml:"), std::string::npos);
+  EXPECT_EQ(read.error().where, "serving.toml:1:1: products");
+  EXPECT_EQ(read.error().also.size(), 4u);  // attention, pointwise, collectives, step
 }
 
 TEST(ServingEffects, TheCatalogueHasThem) {

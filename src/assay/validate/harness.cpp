@@ -2,148 +2,56 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "assay/base/text.h"
-#include "assay/base/toml.h"
+#include "assay/base/record_reader.h"
 
 namespace assay::validate {
 namespace {
 
-class Reader {
- public:
-  explicit Reader(std::string_view file) : file_(file) {}
-
-  void fault(const Toml& node, std::string_view key, std::string what, std::string hint = {}) {
-    faults_.push_back({Error::Kind::input,
-                       fmt::format("{}:{}:{}: {}", file_, node.line, node.column, key),
-                       std::move(what),
-                       std::move(hint),
-                       {}});
-  }
-  void time(const Toml& node, std::string_view key, Seconds& value) {
-    if (node.kind != Toml::Kind::text) return fault(node, key, "this time has no unit", "write \"6.2 us\"");
-    const auto parsed = parse_quantity(node.text, Seconds::dim, "");
-    if (!parsed) return fault(node, key, parsed.error().what, parsed.error().hint);
-    if (!(parsed->value >= 0.0)) return fault(node, key, "a time is not below 0");
-    value = Seconds(parsed->value);
-  }
-  void bytes(const Toml& node, std::string_view key, Bytes& value) {
-    if (node.kind != Toml::Kind::text) return fault(node, key, "this size has no unit", "write \"40 MB\"");
-    const auto parsed = parse_quantity(node.text, Bytes::dim, "");
-    if (!parsed) return fault(node, key, parsed.error().what, parsed.error().hint);
-    if (!(parsed->value >= 0.0)) return fault(node, key, "a size is not below 0");
-    value = Bytes(parsed->value);
-  }
-  void passes(const Toml& node, std::string_view key, double& value) {
-    const bool number = node.kind == Toml::Kind::number || node.kind == Toml::Kind::integer;
-    if (!number || !(node.number >= 0.0)) return fault(node, key, "expected a number from 0 up");
-    value = node.number;
-  }
-  Result<void> finish() {
-    if (faults_.empty()) return {};
-    Error first = faults_.front();
-    first.also.assign(faults_.begin() + 1, faults_.end());
-    return tl::unexpected<Error>(std::move(first));
-  }
-
- private:
-  std::string file_;
-  std::vector<Error> faults_;
-};
-
-void read_launches(const Toml& table, Reader& reader, Harness& harness) {
-  for (const auto& [key, value] : table.members) {
-    const auto* known = std::find(std::begin(kernel_kind_names), std::end(kernel_kind_names), key);
-    if (known == std::end(kernel_kind_names)) {
-      const std::vector<std::string> names(std::begin(kernel_kind_names), std::end(kernel_kind_names));
-      reader.fault(value, key, "unknown kind of kernel", suggestion(key, names));
-      continue;
-    }
-    reader.time(value, key, harness.launch[static_cast<std::size_t>(known - std::begin(kernel_kind_names))]);
-  }
+void read_cast(Quantising& cast, RecordReader& reader) {
+  reader.number("fixed", cast.fixed);
+  reader.number("element", cast.element);
+  reader.number("passes", cast.passes);
 }
 
-void read_cast(const Toml& numbers, Reader& reader, Quantising& cast) {
-  for (const auto& [key, value] : numbers.members) {
-    if (key == "fixed")
-      reader.time(value, key, cast.fixed);
-    else if (key == "element")
-      reader.time(value, key, cast.element);
-    else if (key == "passes")
-      reader.passes(value, key, cast.passes);
-    else
-      reader.fault(value, key, fmt::format("unknown key {}", in_quotes(key)), "the keys are fixed, element and passes");
-  }
+void read_quantising(Harness& harness, const std::string& format, RecordReader& reader) {
+  const auto dtype = parse_dtype(format, "");
+  if (!dtype) reader.fault("", dtype.error().what, "write [harness.NAME.quantise.fp8.Hopper]");
+  reader.member_tables([&](const std::string& architecture, RecordReader& inner) {
+    Quantising cast;
+    read_cast(cast, inner);
+    if (dtype) harness.quantise[{*dtype, architecture}] = cast;
+  });
 }
 
-void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
-  for (const auto& [format, architectures] : table.members) {
-    const auto dtype = parse_dtype(format, "");
-    if (!dtype || architectures.kind != Toml::Kind::table) {
-      reader.fault(architectures, format, "expected a number format", "write [harness.NAME.quantise.fp8.Hopper]");
-      continue;
-    }
-    for (const auto& [architecture, numbers] : architectures.members) {
-      if (numbers.kind == Toml::Kind::table)
-        read_cast(numbers, reader, harness.quantise[{*dtype, architecture}]);
-      else
-        reader.fault(numbers, architecture, "expected an architecture and its times",
-                     "write [harness.NAME.quantise.fp8.Hopper]");
-    }
-  }
-}
-
-void read_harness(const Toml& table, const std::string& name, const Toml* sources, Reader& reader, Harness& harness) {
-  bool has_source = false;
-  for (const auto& [key, value] : table.members) {
-    if (key == "launch" && value.kind == Toml::Kind::table)
-      read_launches(value, reader, harness);
-    else if (key == "gap")
-      reader.time(value, key, harness.gap);
-    else if (key == "ramp")
-      reader.time(value, key, harness.ramp);
-    else if (key == "dirty")
-      reader.bytes(value, key, harness.dirty);
-    else if (key == "evicts")
-      reader.passes(value, key, harness.evicts);
-    else if (key == "quantise" && value.kind == Toml::Kind::table)
-      read_quantising(value, reader, harness);
-    else if (key == "attention_passes")
-      reader.passes(value, key, harness.attention_passes);
-    else if (key == "split_k" && value.kind == Toml::Kind::boolean)
-      harness.split_k = value.boolean;
-    else if (key == "source" && sources && sources->find(value.text))
-      has_source = true;
-    else
-      reader.fault(value, name + "." + key, fmt::format("unknown or wrongly typed key {}", in_quotes(key)),
-                   "the keys are source, launch, gap, ramp, dirty, evicts, split_k, quantise and attention_passes");
-  }
-  if (!has_source)
-    reader.fault(table, name, "these numbers have no source", "source = \"KEY\" of a [source.KEY] table");
+/// Absent numbers keep their defaults: a table that was timed in another way has no such cost.
+void read_harness(Harness& harness, RecordReader& reader) {
+  const auto optional = [&](std::string_view key, auto& value) {
+    if (reader.has(key)) reader.number(key, value);
+  };
+  optional("gap", harness.gap);
+  optional("ramp", harness.ramp);
+  optional("dirty", harness.dirty);
+  optional("evicts", harness.evicts);
+  optional("attention_passes", harness.attention_passes);
+  reader.flag("split_k", harness.split_k);
+  reader.optional_table("launch", [&](RecordReader& launch) {
+    for (std::size_t i = 0; i < kernel_kinds; ++i)
+      if (launch.has(kernel_kind_names[i])) launch.number(kernel_kind_names[i], harness.launch[i]);
+  });
+  reader.each_table("quantise",
+                    [&](const std::string& format, RecordReader& inner) { read_quantising(harness, format, inner); });
 }
 
 }  // namespace
 
 Result<Harnesses> read_harnesses(std::string_view document, std::string_view file) {
-  ASSAY_TRY(root, parse_toml(document, file));
-  Reader reader(file);
   Harnesses found;
-  const Toml* sources = root.find("source");
-  for (const auto& [key, value] : root.members) {
-    if (key == "source") continue;
-    if (key != "harness" || value.kind != Toml::Kind::table) {
-      reader.fault(value, key, "the tables are [source.KEY] and [harness.NAME]");
-      continue;
-    }
-    for (const auto& [name, table] : value.members) {
-      if (table.kind != Toml::Kind::table)
-        reader.fault(table, name, "a harness is a table");
-      else
-        read_harness(table, name, sources, reader, found[name]);
-    }
-  }
-  ASSAY_CHECK(reader.finish());
+  RecordFile shared{.name = std::string(file)};
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    reader.each_table("harness",
+                      [&](const std::string& name, RecordReader& inner) { read_harness(found[name], inner); });
+  }));
   return found;
 }
 

@@ -1,20 +1,22 @@
 #include "assay/validate/fit/ranges.h"
 
+#include "assay/base/record_reader.h"
+
 namespace assay::validate {
 namespace {
 
-void read_pass(estimate::TableReader& reader, PassRanges& pass) {
+void read_pass(RecordReader& reader, PassRanges& pass) {
   reader.range("share", pass.share);
   reader.range("wide", pass.wide);
   reader.range("softmax", pass.softmax);
   reader.range("passes", pass.passes);
 }
 
-void read_attention(estimate::TableReader& reader, AttentionRanges& attention) {
+void read_attention(RecordReader& reader, AttentionRanges& attention) {
   reader.bounds("table_share", attention.table_share);
-  reader.table("forward", [&](estimate::TableReader& pass) { read_pass(pass, attention.forward); });
-  reader.table("backward", [&](estimate::TableReader& pass) { read_pass(pass, attention.backward); });
-  reader.table("decode", [&](estimate::TableReader& decode) {
+  reader.table("forward", [&](RecordReader& pass) { read_pass(pass, attention.forward); });
+  reader.table("backward", [&](RecordReader& pass) { read_pass(pass, attention.backward); });
+  reader.table("decode", [&](RecordReader& decode) {
     decode.range("share", attention.decode_share);
     decode.range("crowded", attention.crowded);
     decode.range("wide", attention.decode_wide);
@@ -22,7 +24,7 @@ void read_attention(estimate::TableReader& reader, AttentionRanges& attention) {
   });
 }
 
-void read_matmul(estimate::TableReader& reader, MatmulRanges& matmul) {
+void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
   reader.bounds("share", matmul.share);
   reader.bounds("droop", matmul.droop);
   reader.range("memory_share", matmul.memory_share);
@@ -33,7 +35,7 @@ void read_matmul(estimate::TableReader& reader, MatmulRanges& matmul) {
   reader.range("port", matmul.port);
 }
 
-void read_pointwise(estimate::TableReader& reader, PointwiseRanges& pointwise) {
+void read_pointwise(RecordReader& reader, PointwiseRanges& pointwise) {
   reader.range("stream", pointwise.stream);
   reader.range("norm", pointwise.norm);
   reader.range("softmax", pointwise.softmax);
@@ -41,7 +43,7 @@ void read_pointwise(estimate::TableReader& reader, PointwiseRanges& pointwise) {
   reader.range("ramp", pointwise.ramp);
 }
 
-void read_collective(estimate::TableReader& reader, CollectiveRanges& collective) {
+void read_collective(RecordReader& reader, CollectiveRanges& collective) {
   reader.range("latency", collective.latency);
   reader.range("member", collective.member);
   reader.range("share", collective.share);
@@ -50,13 +52,13 @@ void read_collective(estimate::TableReader& reader, CollectiveRanges& collective
   reader.bounds("in_network", collective.in_network);
 }
 
-void read_across(estimate::TableReader& reader, CollectiveRanges& collective) {
+void read_across(RecordReader& reader, CollectiveRanges& collective) {
   reader.range("latency", collective.across_latency);
   reader.range("share", collective.across_share);
   reader.range("chunk", collective.across_chunk);
 }
 
-void read_measuring(estimate::TableReader& reader, HarnessRanges& harness) {
+void read_measuring(RecordReader& reader, HarnessRanges& harness) {
   reader.bounds("product_launch", harness.product_launch);
   reader.bounds("kernel_launch", harness.kernel_launch);
   reader.bounds("collective_launch", harness.collective_launch);
@@ -68,48 +70,47 @@ void read_measuring(estimate::TableReader& reader, HarnessRanges& harness) {
   reader.range("attention_passes", harness.attention_passes);
 }
 
-void read_quantise(estimate::TableReader& reader, QuantiseRanges& quantise) {
+void read_quantise(RecordReader& reader, QuantiseRanges& quantise) {
   reader.range("fixed", quantise.fixed);
   reader.range("fixed_fp4", quantise.fixed_fp4);
   reader.range("element", quantise.element);
   reader.range("passes", quantise.passes);
 }
 
-void read_start(estimate::TableReader& reader, HarnessStart& start) {
-  reader.value("launch", start.launch);
-  reader.value("gap", start.gap);
-  reader.value("ramp", start.ramp);
+void read_start(RecordReader& reader, HarnessStart& start) {
+  reader.number("launch", start.launch);
+  reader.number("gap", start.gap);
+  reader.number("ramp", start.ramp);
   reader.flag("whole_k", start.whole_k);
 }
 
-void read_kernel_file(estimate::TableReader& reader, KernelRanges& out) {
-  reader.table("matmul", [&](estimate::TableReader& inner) { read_matmul(inner, out.matmul); });
-  reader.table("pointwise", [&](estimate::TableReader& inner) { read_pointwise(inner, out.pointwise); });
-  reader.table("attention", [&](estimate::TableReader& inner) { read_attention(inner, out.attention); });
-  reader.table("collective", [&](estimate::TableReader& inner) { read_collective(inner, out.collective); });
-  reader.table("across", [&](estimate::TableReader& inner) { read_across(inner, out.collective); });
-  reader.table("measuring", [&](estimate::TableReader& inner) { read_measuring(inner, out.harness); });
-  reader.table("quantise", [&](estimate::TableReader& inner) { read_quantise(inner, out.quantise); });
-  reader.table("own", [&](estimate::TableReader& inner) { read_start(inner, out.own); });
-  reader.tables("harness", [&](estimate::TableReader& inner) {
-    HarnessStart& start = out.tables.emplace_back();
+void read_kernel_file(RecordReader& reader, KernelRanges& out) {
+  reader.table("matmul", [&](RecordReader& inner) { read_matmul(inner, out.matmul); });
+  reader.table("pointwise", [&](RecordReader& inner) { read_pointwise(inner, out.pointwise); });
+  reader.table("attention", [&](RecordReader& inner) { read_attention(inner, out.attention); });
+  reader.table("collective", [&](RecordReader& inner) { read_collective(inner, out.collective); });
+  reader.table("across", [&](RecordReader& inner) { read_across(inner, out.collective); });
+  reader.table("measuring", [&](RecordReader& inner) { read_measuring(inner, out.harness); });
+  reader.table("quantise", [&](RecordReader& inner) { read_quantise(inner, out.quantise); });
+  reader.table("own", [&](RecordReader& inner) { read_start(inner, out.own); });
+  reader.items("harness", out.tables, [](HarnessStart& start, RecordReader& inner) {
     inner.text("name", start.name);
     read_start(inner, start);
   });
 }
 
-void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
-  reader.table("products", [&](estimate::TableReader& inner) {
+void read_training_file(RecordReader& reader, TrainingRanges& out) {
+  reader.table("products", [&](RecordReader& inner) {
     inner.range("experts", out.expert_product);
     inner.range("experts_xla", out.expert_product_xla);
     inner.range("fused_experts", out.fused_expert_product);
   });
-  reader.table("attention", [&](estimate::TableReader& inner) {
+  reader.table("attention", [&](RecordReader& inner) {
     inner.range("plain", out.plain_attention);
     inner.range("first_flash", out.first_flash);
     inner.range("unaligned", out.unaligned);
   });
-  reader.table("pointwise", [&](estimate::TableReader& inner) {
+  reader.table("pointwise", [&](RecordReader& inner) {
     inner.range("traffic", out.pointwise);
     inner.range("traffic_xla", out.pointwise_xla);
     inner.range("composed", out.composed);
@@ -121,7 +122,7 @@ void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
     inner.range("experts_xla", out.expert_traffic_xla);
     inner.range("scans", out.scan);
   });
-  reader.table("collectives", [&](estimate::TableReader& inner) {
+  reader.table("collectives", [&](RecordReader& inner) {
     inner.range("tensor_beside", out.tensor_backward_exposed);
     inner.range("experts", out.expert_exposed);
     inner.range("context", out.context_exposed);
@@ -129,13 +130,13 @@ void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
     inner.range("gradients", out.gradients_exposed);
     inner.range("omni_path", out.omni_path);
   });
-  reader.table("step", [&](estimate::TableReader& inner) {
+  reader.table("step", [&](RecordReader& inner) {
     inner.range("straggler", out.straggler);
     inner.range("fixed", out.fixed);
     inner.range("launch", out.launch);
     inner.range("launch_xla", out.launch_xla);
   });
-  reader.table("memory", [&](estimate::TableReader& inner) {
+  reader.table("memory", [&](RecordReader& inner) {
     inner.range("activations", out.activations);
     inner.range("logits", out.logits);
     inner.range("reserved", out.reserved);
@@ -143,34 +144,34 @@ void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
   });
 }
 
-void read_serving_file(estimate::TableReader& reader, ServingRanges& out) {
-  reader.table("products", [&](estimate::TableReader& inner) {
+void read_serving_file(RecordReader& reader, ServingRanges& out) {
+  reader.table("products", [&](RecordReader& inner) {
     inner.range("experts", out.experts);
     inner.range("quantise", out.quantise);
   });
-  reader.table("attention", [&](estimate::TableReader& inner) {
+  reader.table("attention", [&](RecordReader& inner) {
     inner.range("vector", out.vector);
     inner.range("token", out.token);
     inner.range("copies", out.copies);
   });
   const auto by_software = [&](std::string_view table, auto read) {
-    reader.table(table, [&](estimate::TableReader& inner) {
+    reader.table(table, [&](RecordReader& inner) {
       for (std::size_t way = 0; way < std::size(estimate::fusion_names); ++way)
         read(inner, estimate::fusion_names[way], way);
     });
   };
-  by_software("kernels", [&](auto& inner, auto name, std::size_t way) { inner.value(name, out.kernels[way]); });
+  by_software("kernels", [&](auto& inner, auto name, std::size_t way) { inner.number(name, out.kernels[way]); });
   by_software("traffic", [&](auto& inner, auto name, std::size_t way) { inner.range(name, out.pointwise[way]); });
   by_software("start", [&](auto& inner, auto name, std::size_t way) { inner.range(name, out.start[way]); });
-  reader.table("launch", [&](estimate::TableReader& inner) {
+  reader.table("launch", [&](RecordReader& inner) {
     inner.range("native", out.launch[0]);
     inner.range("python", out.launch[1]);
   });
-  reader.table("host", [&](estimate::TableReader& inner) {
+  reader.table("host", [&](RecordReader& inner) {
     for (std::size_t i = 0; i < out.step.size(); ++i) inner.range(estimate::scheduler_names[i], out.step[i]);
     inner.range("first", out.first);
   });
-  reader.table("sequence", [&](estimate::TableReader& inner) {
+  reader.table("sequence", [&](RecordReader& inner) {
     for (std::size_t i = 0; i < out.sequence.size(); ++i) inner.range(estimate::scheduler_names[i], out.sequence[i]);
   });
 }
@@ -178,16 +179,14 @@ void read_serving_file(estimate::TableReader& reader, ServingRanges& out) {
 /// A file of catalogue/fits; `read` reads its tables.
 template <class Ranges>
 Result<Ranges> ranges_of(const hardware::Catalogue& catalogue, const std::string& path,
-                         void (*read)(estimate::TableReader&, Ranges&)) {
+                         void (*read)(RecordReader&, Ranges&)) {
   for (const auto& [file, text] : catalogue.files(path)) {
-    ASSAY_TRY(root, parse_toml(text, file));
     Ranges out;
-    estimate::TableDocument shared{file};
-    estimate::TableReader reader(shared, root);
-    reader.sources();
-    read(reader, out);
-    reader.finish();
-    ASSAY_CHECK(shared.result());
+    RecordFile shared{.name = file};
+    ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {
+      reader.sources();
+      read(reader, out);
+    }));
     return out;
   }
   return fail(path, "is not in the catalogue", "", Error::Kind::missing);

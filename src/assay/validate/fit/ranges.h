@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/base/fit_range.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/estimate/families.h"
@@ -14,8 +15,6 @@
 #include "assay/validate/fit/minimise.h"
 
 namespace assay::validate {
-
-using estimate::FitRange;
 
 struct PassRanges {
   FitRange<double> share, wide, softmax, passes;

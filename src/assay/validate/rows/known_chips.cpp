@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "assay/base/record_reader.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -34,34 +35,27 @@ struct Letters {
   }
 };
 
-NamedAccelerator read_accelerator(estimate::TableReader& reader) {
-  NamedAccelerator out;
+void read_accelerator(NamedAccelerator& out, RecordReader& reader) {
   reader.text("name", out.name);
   reader.text("chip", out.chip);
-  if (reader.has("power")) reader.value("power", out.power.emplace());
-  if (reader.has("changes"))
-    reader.members("changes", [&](const std::string& path, estimate::TableReader& inner) {
-      hardware::Override& change = out.changes.emplace_back();
-      change.path = path;
-      inner.text(path, change.value);
-    });
-  return out;
+  reader.number("power", out.power);
+  reader.each_key("changes", [&](const std::string& path, RecordReader& inner) {
+    hardware::Override& change = out.changes.emplace_back();
+    change.path = path;
+    inner.text(path, change.value);
+  });
 }
 
-NamedNetwork read_network(estimate::TableReader& reader) {
-  NamedNetwork out;
+void read_network(NamedNetwork& out, RecordReader& reader) {
   reader.text("text", out.text);
-  if (reader.has("bandwidth")) reader.value("bandwidth", out.bandwidth);
+  if (reader.has("bandwidth")) reader.number("bandwidth", out.bandwidth);
   reader.flag("omni_path", out.omni_path);
-  return out;
 }
 
-MeasuredSlice read_slice(estimate::TableReader& reader) {
-  MeasuredSlice out;
+void read_slice(MeasuredSlice& out, RecordReader& reader) {
   reader.text("chip", out.chip);
   reader.text("cluster", out.cluster);
   reader.text("axis", out.axis);
-  return out;
 }
 
 }  // namespace
@@ -71,16 +65,14 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(families, estimate::families_of(catalogue));
   known.families_ = std::move(families);
   for (const auto& [path, text] : catalogue.files("validation/accelerators.toml")) {
-    ASSAY_TRY(root, parse_toml(text, path));
-    estimate::TableDocument shared{path};
-    estimate::TableReader reader(shared, root);
-    reader.sources();
-    reader.tables("accelerator", [&](auto& one) { known.accelerators_.push_back(read_accelerator(one)); });
-    reader.tables("network", [&](auto& one) { known.networks_.push_back(read_network(one)); });
-    reader.tables("slice", [&](auto& one) { known.slices_.push_back(read_slice(one)); });
-    reader.table("collectives", [&](auto& sweeps) { sweeps.texts("chips", known.swept_); });
-    reader.finish();
-    ASSAY_CHECK(shared.result());
+    RecordFile shared{.name = path};
+    ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {
+      reader.sources();
+      reader.items("accelerator", known.accelerators_, read_accelerator);
+      reader.items("network", known.networks_, read_network);
+      reader.items("slice", known.slices_, read_slice);
+      reader.table("collectives", [&](RecordReader& sweeps) { sweeps.texts("chips", known.swept_); });
+    }));
   }
   return known;
 }
