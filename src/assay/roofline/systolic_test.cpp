@@ -173,7 +173,7 @@ RC_GTEST_PROP(SystolicLaws, TheResultEqualsAPlainProduct, ()) {
 }
 
 RC_GTEST_PROP(SystolicLaws, TheCheckedRunIsExact, ()) {
-  const Case c = any_case();
+  const Product c = any_systolic_product();
   const CheckedSystolicRun checked = simulate_and_check(c.array, c.m, c.k, c.n);
   RC_ASSERT(checked.max_error == 0.0);
   RC_ASSERT(checked.run.cycles == closed_form(c));
