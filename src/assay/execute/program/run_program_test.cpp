@@ -68,7 +68,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : sampled(some))
       for (const lower::Recompute& recompute :
-           {lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()}) {
+           sampled(std::vector{lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()})) {
         SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, lower::name(recompute)));
         lower::TrainingPlan how = small_plan(variety.model, 2);
         how.recompute = recompute;

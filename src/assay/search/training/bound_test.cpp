@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/testing/sampling.h"
+
 namespace assay::search {
 namespace {
 
@@ -62,15 +64,16 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
   constexpr std::pair<pipeline::PipelineSchedule, std::int64_t> orders[] = {
       {one_f_one_b, 1}, {zb_h1, 1},       {zb_h2, 1},       {zb_v, 1},
       {dualpipe, 1},    {interleaved, 1}, {interleaved, 2}, {interleaved, 4}};
-  std::int64_t priced = 0;
+  std::int64_t tried = 0, priced = 0;
   double closest = 0.0;
   for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8"})
     for (const bool overlap : {true, false})
       for (const std::int64_t tensor : {1, 2})
         for (const std::int64_t pipeline : {1, 2, 4})
           for (const std::int64_t fsdp : {1, 4})
-            for (const std::int64_t microbatches : {1, 2, 4, 7, 8, 16})
+            for (const std::int64_t microbatches : testing::sampled(std::vector<std::int64_t>{1, 2, 4, 7, 8, 16}))
               for (const auto& [schedule, chunks] : orders) {
+                ++tried;
                 Case c(where, overlap, chunks > 1);
                 training::Strategy s;
                 lower::Parallelism& p = s.parallelism;
@@ -125,7 +128,7 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 ++priced;
                 closest = std::max(closest, all / cost->estimate);
               }
-  EXPECT_GT(priced, 500);
+  EXPECT_GT(priced, tried / 5);
   EXPECT_GT(closest, 0.9);
 }
 
