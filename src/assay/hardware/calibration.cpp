@@ -17,13 +17,13 @@ struct CalibrationDocument {
   std::string file;
   std::set<std::string> sources;
   std::vector<Error> faults;
-  std::vector<std::pair<std::string, std::string>> origins;
+  SourceTable origins;
 };
 
 class CalibrationReader {
  public:
-  CalibrationReader(CalibrationDocument& document, const Toml& table, std::string path)
-      : document_(document), table_(table), path_(std::move(path)) {}
+  CalibrationReader(CalibrationDocument& document, const Toml& table, std::string path, std::string source = "")
+      : document_(document), table_(table), path_(std::move(path)), source_(std::move(source)) {}
 
   void text(std::string_view key, std::string& value) {
     if (const Toml* node = required(key)) read_text(*node, key, value);
@@ -64,7 +64,7 @@ class CalibrationReader {
     if (!node) return;
     if (node->kind != Toml::Kind::table || node->members.empty())
       return fault(*node, key, "expected a table of shares by format", "e.g. share = { bf16 = 0.87 }");
-    CalibrationReader inner(document_, *node, join_path(key));
+    CalibrationReader inner(document_, *node, join_path(key), source_);
     for (const DtypeFacts& dtype : all_dtypes())
       if (node->find(dtype.name)) inner.share(dtype.name, shares[static_cast<std::size_t>(dtype.dtype)]);
     inner.finish();
@@ -122,6 +122,7 @@ class CalibrationReader {
     if (!(node->number >= low && node->number <= high))
       return fault(*node, key, fmt::format("{} is not {}", human_number(node->number), wanted), "");
     value = node->number;
+    add_origin(*node, join_path(key));
   }
   template <class Q>
   void read_quantity(std::string_view key, Q& value, Q most, std::string_view example) {
@@ -135,12 +136,13 @@ class CalibrationReader {
     if (!(parsed->value >= 0.0) || parsed->value > most.value())
       return fault(*node, key, fmt::format("{} is not from 0 to {}", in_quotes(node->text), human(most)), "");
     value = Q(parsed->value);
+    add_origin(*node, join_path(key));
   }
   template <class T, class F>
   void read_table(const Toml& node, std::string_view key, T& value, F read) {
     if (node.kind != Toml::Kind::table)
       return fault(node, key, fmt::format("expected a table, got {}", describe(node.kind)), "");
-    CalibrationReader below(document_, node, join_path(key));
+    CalibrationReader below(document_, node, join_path(key), source_);
     if (path_.empty()) below.read_origin(node, std::string(key));
     read(value, below);
     below.finish();
@@ -155,12 +157,17 @@ class CalibrationReader {
       return fault(*source, "source", fmt::format("unknown source {}", in_quotes(source->text)),
                    suggestion(source->text, known));
     }
-    document_.origins.emplace_back(section, fmt::format("{}:{} ({})", document_.file, node.line, source->text));
+    source_ = source->text;
+    add_origin(node, section);
+  }
+  void add_origin(const Toml& node, std::string key) {
+    document_.origins.add(std::move(key), fmt::format("{}:{} ({})", document_.file, node.line, source_));
   }
 
   CalibrationDocument& document_;
   const Toml& table_;
   std::string path_;
+  std::string source_;  ///< key of the source of these numbers
   std::set<std::string> seen_;
 };
 
@@ -260,7 +267,7 @@ class Writer {
     return text.find('e') == std::string::npos ? text : fmt::format("{:.8f}", value);
   }
   std::string source_of(std::string_view section) const {
-    for (const auto& [name, origin] : calibration_.origins)
+    for (const auto& [name, origin] : calibration_.origins.all())
       if (name == section) return origin.substr(origin.find('(') + 1, origin.size() - origin.find('(') - 2);
     return calibration_.sources.empty() ? "fit" : calibration_.sources.front().key;
   }
@@ -269,20 +276,26 @@ class Writer {
   std::string text_, path_;
 };
 
+/// The sources of a section's numbers.
+void add_origins(std::string_view section, const Calibration& from, Calibration& into) {
+  for (const auto& [key, source] : from.origins.all())
+    if (key.starts_with(section) && (key.size() == section.size() || key[section.size()] == '.'))
+      into.origins.add(key, source);
+}
+
 template <class T>
 void take_missing(std::optional<T>& own, const std::optional<T>& family, std::string_view section,
                   const Calibration& from, Calibration& into) {
   if (own || !family) return;
   own = family;
-  into.origins.emplace_back(section, from.origin(section));
+  add_origins(section, from, into);
 }
 
 }  // namespace
 
 std::string Calibration::origin(std::string_view section) const {
-  for (const auto& [name_, origin_] : origins)
-    if (name_ == section) return origin_;
-  return "not calibrated";
+  const std::string_view known = origins.of(section);
+  return known.empty() ? "not calibrated" : std::string(known);
 }
 
 Fabric fabric_of(std::string_view technology) {
@@ -407,7 +420,10 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
     // A format that the chip's own fit did not cover.
     if (v.matmul && family->matmul)
       for (std::size_t i = 0; i < v.matmul->share.size(); ++i)
-        if (v.matmul->share[i] == 0.0) v.matmul->share[i] = family->matmul->share[i];
+        if (v.matmul->share[i] == 0.0 && family->matmul->share[i] > 0.0) {
+          v.matmul->share[i] = family->matmul->share[i];
+          add_origins(fmt::format("matmul.share.{}", name(static_cast<Dtype>(i))), *family, v);
+        }
   }
   return std::optional(std::move(found));
 }
