@@ -34,6 +34,8 @@ std::string formula(const Ledger& ledger, const Node& node) {
       return human_number(node.quantity.value);
     case Node::Op::ceil:
       return fmt::format("ceil({})", label(ledger, node.lhs, 0, false));
+    case Node::Op::sqrt:
+      return fmt::format("sqrt({})", label(ledger, node.lhs, 0, false));
     case Node::Op::alias:
       return label(ledger, node.lhs, 0, false);
     case Node::Op::max:
@@ -90,6 +92,16 @@ void walk(const Ledger& ledger, int id, int depth, Seen& seen, std::vector<Deriv
 }
 
 }  // namespace
+
+std::string_view SourceTable::of(std::string_view key) const {
+  while (true) {
+    for (const auto& [known, source] : sources_)
+      if (known == key) return source;
+    const std::size_t dot = key.rfind('.');
+    if (dot == std::string_view::npos) return {};
+    key = key.substr(0, dot);
+  }
+}
 
 int limiter(const Ledger& ledger, int id) {
   while (ledger.at(id).op == Node::Op::max || ledger.at(id).op == Node::Op::alias) {

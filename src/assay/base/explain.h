@@ -27,9 +27,21 @@ struct Sourced {
   std::vector<Other> also{};  ///< what other sources say; not used
 };
 
+/// Where numbers come from, by key: kept beside the numbers, so that only a traced evaluation reads it.
+class SourceTable {
+ public:
+  void add(std::string key, std::string source) { sources_.emplace_back(std::move(key), std::move(source)); }
+  /// The source of a key; else of the longest table above it ("matmul" for "matmul.droop"); empty where none is known.
+  std::string_view of(std::string_view key) const;
+  const std::vector<std::pair<std::string, std::string>>& all() const { return sources_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> sources_;
+};
+
 /// One recorded value: an input that was given, or an operation on other values.
 struct Node {
-  enum class Op : char { given, constant, alias, mul, div, add, sub, max, min, ceil };
+  enum class Op : char { given, constant, alias, mul, div, add, sub, max, min, ceil, sqrt };
   Op op = Op::given;
   AnyQuantity quantity;
   int lhs = -1, rhs = -1;  ///< operands; a unary operation has no rhs
@@ -102,6 +114,7 @@ auto operator/(TracedQuantity<D> a, double s) {
 }
 inline auto operator-(TracedQuantity<Dim{}> a, double s) { return a - detail::constant(a, s); }
 inline auto operator+(TracedQuantity<Dim{}> a, double s) { return a + detail::constant(a, s); }
+inline auto operator+(double s, TracedQuantity<Dim{}> a) { return detail::constant(a, s) + a; }
 
 template <Dim D>
 auto max(TracedQuantity<D> a, TracedQuantity<D> b) {
@@ -115,6 +128,10 @@ inline TracedQuantity<Dim{}> ceil(TracedQuantity<Dim{}> a) {
   const double value = std::ceil(a.value());
   return {value, a.ledger, a.ledger->push({Node::Op::ceil, {value, Dim{}}, a.id, -1, {}, {}})};
 }
+inline TracedQuantity<Dim{}> sqrt(TracedQuantity<Dim{}> a) {
+  const double value = std::sqrt(a.value());
+  return {value, a.ledger, a.ledger->push({Node::Op::sqrt, {value, Dim{}}, a.id, -1, {}, {}})};
+}
 
 template <Dim D>
 constexpr Quantity<D> max(Quantity<D> a, Quantity<D> b) {
@@ -127,6 +144,7 @@ constexpr Quantity<D> min(Quantity<D> a, Quantity<D> b) {
 constexpr double max(double a, double b) { return a < b ? b : a; }
 constexpr double min(double a, double b) { return b < a ? b : a; }
 using std::ceil;
+using std::sqrt;
 
 /// The policy of the hot loop: values only.
 struct Plain {
@@ -144,6 +162,11 @@ struct Plain {
   }
   constexpr double given(std::string_view, const Sourced<double>& q) const { return q.value; }
   constexpr double given(std::string_view, double value, std::string_view) const { return value; }
+  /// A number whose source a table knows by key; nullptr: no source is known.
+  template <class Q>
+  constexpr Q given(std::string_view, Q q, const SourceTable*, std::string_view) const {
+    return q;
+  }
   template <class Q>
   constexpr Q named(std::string_view, Q q) const {
     return q;
@@ -173,6 +196,10 @@ struct Traced {
     return {value, ledger,
             ledger->push({Node::Op::given, {value, Dim{}}, -1, -1, std::string(name), std::string(source)})};
   }
+  template <class Q>
+  auto given(std::string_view name, Q q, const SourceTable* sources, std::string_view key) const {
+    return given(name, q, sources ? sources->of(key) : std::string_view());
+  }
   template <Dim D>
   TracedQuantity<D> named(std::string_view name, TracedQuantity<D> t) const {
     // A value that already has a name keeps it: the new name is an alias one level up.
@@ -182,6 +209,18 @@ struct Traced {
     return t;
   }
 };
+
+/// A number of one quantity under a policy: NumberOf<N, Seconds>, NumberOf<N, double>.
+template <class N, class Q>
+struct NumberType {
+  using type = typename N::template Number<Q::dim>;
+};
+template <class N>
+struct NumberType<N, double> {
+  using type = typename N::template Number<Dim{}>;
+};
+template <class N, class Q>
+using NumberOf = typename NumberType<N, Q>::type;
 
 /// The value of a number under either policy, as a plain quantity.
 template <Dim D>

@@ -212,6 +212,10 @@ void RecordReader::state(std::string_view what, Names names, std::vector<char>& 
   }
 }
 
+void RecordReader::add_origin(const Toml& node, std::string_view key) {
+  if (!source_.empty()) file_.origins.add(join_path(key), fmt::format("{}:{} ({})", file_.name, node.line, source_));
+}
+
 void RecordReader::plain_number(const Toml& node, std::string_view key, double& value, double low, double high,
                                 std::string_view wanted) {
   const auto bounds = [&] { return fmt::format("{} from {} to {}", wanted, human_number(low), human_number(high)); };
@@ -219,6 +223,7 @@ void RecordReader::plain_number(const Toml& node, std::string_view key, double& 
   if (!(node.number >= low && node.number <= high))
     return fault_at(node, key, fmt::format("{} is not {}", human_number(node.number), bounds()));
   value = node.number;
+  add_origin(node, key);
 }
 
 std::optional<double> RecordReader::parsed_quantity(const Toml& node, const Toml& at, std::string_view key, Dim dim) {
@@ -242,6 +247,7 @@ void RecordReader::plain_quantity(const Toml& node, std::string_view key, Dim di
     return fault_at(node, key,
                     fmt::format("{} is not from 0 to {}", in_quotes(node.text), human(AnyQuantity{most(dim), dim})));
   value = *parsed;
+  add_origin(node, key);
 }
 
 void RecordReader::positive_quantity(const Toml& node, const Toml& at, std::string_view key, Dim dim, double& value) {

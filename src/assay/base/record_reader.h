@@ -31,8 +31,8 @@ struct RecordFile {
   bool sourced_tables = true;       ///< a table below the root names the source of its numbers; else each number does
   double largest = 1e6;             ///< of numbers without a unit
   std::set<std::string> sources{};  ///< keys of the file's [source.KEY] tables
-  /// Tables below the root, and where their numbers come from: "FILE:LINE (KEY)".
-  std::vector<std::pair<std::string, std::string>> origins{};
+  /// Where the numbers of tables with a source come from, by table and by key: "FILE:LINE (KEY)".
+  SourceTable origins{};
   std::vector<Error> faults{};
 
   /// All faults as one error, the first at its head.
@@ -218,6 +218,7 @@ class RecordReader {
   void read_source(bool needed);
   const Toml* list_of_tables(std::string_view key);
   void state(std::string_view what, Names names, std::vector<char>& stated);
+  void add_origin(const Toml& node, std::string_view key);
 
   template <class F>
   void inner_table(const Toml* node, std::string_view key, bool needs_source, F read) {
@@ -225,7 +226,7 @@ class RecordReader {
     RecordReader inner(file_, *node, join_path(key), source_);
     const bool inside_sources = path_ == "source" || (path_.empty() && key == "source");
     if (!inside_sources) inner.read_source(needs_source);
-    if (needs_source) file_.origins.emplace_back(inner.path_, inner.origin());
+    if (needs_source) file_.origins.add(inner.path_, inner.origin());
     read(inner);
     inner.finish();
   }

@@ -56,16 +56,4 @@ bool JoinedProducts::take(const Part& part) {
   return true;
 }
 
-std::vector<JoinedProducts::Product> JoinedProducts::products() const {
-  std::vector<Product> out;
-  for (const Part& joint : joints_) {
-    const MatmulTime time =
-        matmul_time({*rates_.matmul, rates_.cores, rates_.rate(joint.dtype), matmul_share(*rates_.matmul, joint.dtype)},
-                    joint.shape, rates_.regime);
-    const Seconds slowed = time.sustained > time.memory ? time.sustained - time.arithmetic : Seconds(0);
-    out.push_back({time.total, slowed, joint.is_recomputed, joint.kind == Part::Kind::of_weight});
-  }
-  return out;
-}
-
 }  // namespace assay::estimate

@@ -10,8 +10,6 @@ namespace assay::estimate {
 
 class JoinedProducts {
  public:
-  explicit JoinedProducts(const KernelRates& rates) : rates_(rates) {}
-
   /// A product of a program that others may be fused with.
   struct Part {
     enum class Kind : std::uint8_t { forward, of_input, of_weight } kind = Kind::forward;
@@ -31,16 +29,9 @@ class JoinedProducts {
   bool take(const Part& part);
 
   /// The fused products.
-  struct Product {
-    Seconds estimate;
-    Seconds slowed;  ///< the part that the lower clock under sustained power adds; 0 where memory bounds it
-    bool is_recomputed = false;
-    bool of_weight = false;  ///< the gradient of one
-  };
-  std::vector<Product> products() const;
+  const std::vector<Part>& joints() const { return joints_; }
 
  private:
-  const KernelRates& rates_;
   std::vector<Part> joints_;
 };
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "assay/estimate/chip_numbers.h"
+
 namespace assay::estimate {
 namespace {
 
@@ -27,37 +29,115 @@ constexpr double unit_rows = 16;         ///< every tile has a multiple of these
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
 /// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
-Seconds overlapped(Seconds a, Seconds b) {
-  const double most = std::max(a, b).value();
-  if (!(most > 0.0)) return Seconds(0);
-  const double r = std::min(a, b).value() / most, r2 = r * r;
-  return Seconds(most * std::sqrt(std::sqrt(1.0 + r2 * r2)));
+template <class N>
+NumberOf<N, Seconds> overlapped(const N& num, NumberOf<N, Seconds> a, NumberOf<N, Seconds> b) {
+  const auto most = num.named("longer", max(a, b));
+  if (!(most.value() > 0.0)) return most;
+  const auto r = num.named("ratio", min(a, b) / most), r2 = r * r;
+  return num.named("overlapped", most * sqrt(sqrt(1.0 + r2 * r2)));
 }
 
-double round_up(double size, double unit) { return std::ceil(size / unit) * unit; }
-
-Seconds systolic_arithmetic(const CoreRates& chip, FlopsPerSecond rate, const MatmulShape& shape) {
-  const double padded = round_up(shape.m, chip.pad_m) * round_up(shape.k, chip.pad_k) * round_up(shape.n, chip.pad_n);
-  return Flops(2.0 * shape.batch * padded) / rate;
+template <class N>
+auto reached_rate(const N& num, const ProductRates& rates) {
+  if constexpr (N::traced)
+    return num.named("reached rate", num.given("matrix share", rates.share, rates.sources,
+                                               "matmul.share." + std::string(rates.format)) *
+                                         peak_of(num, rates));
+  else
+    return rates.rate();
 }
 
-/// On as many cores of a CPU as pay off. They share its rates in equal parts.
-MatmulTime forked_time(const hardware::MatmulCalibration& fit, const CoreRates& chip, FlopsPerSecond rate,
-                       const MatmulShape& shape, const hardware::Regime& regime) {
-  const Flops work(2.0 * shape.batch * shape.m * shape.n * (shape.k + fit.fill));
+/// A product's sizes on one device.
+template <class N>
+struct SizesOf {
+  NumberOf<N, double> batch, m, n, k;
+  SizesOf(const N& num, const MatmulShape& shape)
+      : batch(num.given("batch", shape.batch, "independent products")),
+        m(num.given("m", shape.m, "rows")),
+        n(num.given("n", shape.n, "columns")),
+        k(num.given("k", shape.k, "summed over")) {}
+};
+
+template <class N>
+auto product_flops(const N& num) {
+  return num.given("FLOP each", Flops(2.0), "a product and an addition");
+}
+
+template <class N>
+NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates, const MatmulShape& shape) {
+  const SizesOf<N> size(num, shape);
+  const auto round_up = [&](NumberOf<N, double> length, double unit, std::string_view name) {
+    const auto step = num.given(name, unit, rates.sources, "array");
+    return ceil(length / step) * step;
+  };
+  const auto padded = num.named("padded", round_up(size.m, rates.chip.pad_m, "array rows") *
+                                              round_up(size.k, rates.chip.pad_k, "array depth") *
+                                              round_up(size.n, rates.chip.pad_n, "array columns"));
+  return product_flops(num) * size.batch * padded / reached_rate(num, rates);
+}
+
+/// Slowed down by the clock that sustained power allows: the more, the less the chip rests between kernels.
+template <class N>
+class Throttle {
+ public:
+  Throttle(const N& num, const ProductRates& rates, const hardware::Regime& regime)
+      : droop_(num.given("droop", rates.fit.droop, rates.sources, "matmul.droop")),
+        gap_(num.given("gap", regime.gap, rates.sources, "regime.gap")) {}
+  auto operator()(NumberOf<N, Seconds> work) const { return work * (1.0 + droop_ * (work / (work + gap_))); }
+
+ private:
+  NumberOf<N, double> droop_;
+  NumberOf<N, Seconds> gap_;
+};
+
+template <class N>
+NumberOf<N, Seconds> product_stream(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                                    const hardware::Regime& regime, NumberOf<N, BytesPerSecond> hbm) {
+  const auto dense = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share");
+  const auto share =
+      shape.grouped ? dense * num.given("grouped", rates.fit.grouped, rates.sources, "matmul.grouped") : dense;
+  return num.named("streaming",
+                   stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"),
+                               num.given("bytes", shape.bytes, "operands and result, once each")));
+}
+
+/// On some cores of a CPU. They share its rates in equal parts.
+template <class N>
+MatmulTimeOf<N> forked_at(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                          const hardware::Regime& regime, double cores) {
+  const hardware::MatmulCalibration& fit = rates.fit;
+  const SizesOf<N> size(num, shape);
+  const auto used = num.given("cores in use", cores, "as many as pay off");
+  const auto part = num.named("part of the cores", used / core_count(num, rates.chip, rates.sources));
+  const auto fill = num.given("fill", fit.fill, rates.sources, "matmul.fill");
+  const auto work = product_flops(num) * size.batch * size.m * size.n * (size.k + fill);
+  MatmulTimeOf<N> time;
+  time.arithmetic = work / (part * reached_rate(num, rates));
+  time.sustained = num.named("arithmetic", Throttle<N>(num, rates, regime)(time.arithmetic));
+  time.memory = product_stream(num, rates, shape, regime, part * main_memory(num, rates.chip, rates.sources));
+  time.adding = num.given("adding", Seconds(0), "k is not split");
+  const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
+  const auto start = cores > 1.0 ? launch + num.given("fork", *fit.fork, rates.sources, "matmul.fork") : launch;
+  time.total = start + time.sustained + time.memory;
+  time.tile.cores = cores;
+  return time;
+}
+
+/// On as many cores of a CPU as pay off.
+template <class N>
+MatmulTimeOf<N> forked_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime) {
   MatmulTime best;
   best.total = Seconds(HUGE_VAL);
-  for (double cores = 1.0;; cores = std::min(2.0 * cores, chip.cores)) {
-    const double part = cores / chip.cores;
-    MatmulTime time;
-    time.arithmetic = work / (part * rate);
-    time.sustained = time.arithmetic * (1.0 + fit.droop * (time.arithmetic / (time.arithmetic + regime.gap)));
-    time.memory = stream_time(part * chip.hbm, fit.memory_share, regime.ramp, shape.bytes);
-    time.total = regime.launch + (cores > 1.0 ? *fit.fork : Seconds(0)) + time.sustained + time.memory;
-    time.tile.cores = cores;
+  for (double cores = 1.0;; cores = std::min(2.0 * cores, rates.chip.cores)) {
+    const MatmulTime time = forked_at(Plain{}, rates, shape, regime, cores);
     if (time.total < best.total) best = time;
-    if (cores >= chip.cores) return best;
+    if (cores >= rates.chip.cores) break;
   }
+  if constexpr (N::traced)
+    return forked_at(num, rates, shape, regime, best.tile.cores);
+  else
+    return best;
 }
 
 }  // namespace
@@ -81,21 +161,53 @@ CoreRates core_rates(const hardware::Chip& chip) {
   return rates;
 }
 
+namespace {
+
+/// What does not depend on the size of a tile.
+template <class N>
+struct TileRates {
+  NumberOf<N, FlopsPerSecond> per_core;
+  NumberOf<N, double> faster;                  ///< than bf16; a tile's start and end take the same time in all formats
+  NumberOf<N, double> small_tile;              ///< elements
+  std::optional<NumberOf<N, Seconds>> loaded;  ///< time to get one element of an operand
+
+  TileRates(const N& num, const ProductRates& rates)
+      : per_core(num.named("rate of a core", reached_rate(num, rates) / core_count(num, rates.chip, rates.sources))),
+        faster(rates.chip.bf16.value() > 0.0
+                   ? num.named("faster than bf16", peak_of(num, rates) / num.given("bf16 peak", rates.chip.bf16,
+                                                                                   rates.sources, "peak.bf16"))
+                   : num.given("faster than bf16", 1.0, "the chip has no bf16")),
+        small_tile(num.given("small tile", rates.fit.small_tile, rates.sources, "matmul.small_tile")) {
+    if (!rates.fit.port || !(rates.fit.port->value() > 0.0)) return;
+    const auto element = min(num.given("widest element", Bytes(4.0), "32 bits"),
+                             num.given("element in bf16", Bytes(2.0), "16 bits") / faster);
+    loaded = element / num.given("port", *rates.fit.port, rates.sources, "matmul.port");
+  }
+  auto fill(const N& num, const ProductRates& rates) const {
+    return num.named("fill", num.given("fill in bf16", rates.fit.fill, rates.sources, "matmul.fill") * faster);
+  }
+  /// Time of one tile for one element of k.
+  NumberOf<N, Seconds> step(const N& num, const TileSize& tile) const {
+    const auto edges = num.given("edges", tile.edges, "of the tile, beyond those of 128 x 256");
+    const auto work = num.given("FLOP of a tile", Flops(2.0 * tile.m * tile.n), "for one element of k");
+    const auto arithmetic = work * (1.0 + small_tile * edges) / per_core;
+    if (!loaded) return num.named("step of a tile", arithmetic);
+    const auto operands = num.given("operands of a tile", tile.m + tile.n, "elements, for one element of k");
+    return num.named("step of a tile", max(arithmetic, operands * *loaded));
+  }
+};
+
+}  // namespace
+
 TileSteps tile_steps(const ProductRates& rates) {
-  const hardware::MatmulCalibration& fit = rates.fit;
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
-  const double per_core = rates.rate().value() / rates.chip.cores;
-  // Narrower formats are proportionally faster; a tile's start and end take the same time in all of them.
-  const double faster = rates.chip.bf16.value() > 0.0 ? rates.peak / rates.chip.bf16 : 1.0;
-  const double loaded = fit.port && fit.port->value() > 0.0 ? std::min(4.0, 2.0 / faster) / fit.port->value() : 0.0;
-  steps.fill = fit.fill * faster;
+  const Plain num;
+  const TileRates<Plain> tiles(num, rates);
+  steps.fill = tiles.fill(num, rates);
   steps.seconds.fill(HUGE_VAL);
-  for (std::size_t t = 0; t < (fit.fine_tiles ? steps.seconds.size() : coarse_tiles); ++t) {
-    const TileSize& tile = tile_sizes[t];
-    const double arithmetic = 2.0 * tile.m * tile.n * (1.0 + fit.small_tile * tile.edges) / per_core;
-    steps.seconds[t] = std::max(arithmetic, (tile.m + tile.n) * loaded);
-  }
+  for (std::size_t t = 0; t < (rates.fit.fine_tiles ? steps.seconds.size() : coarse_tiles); ++t)
+    steps.seconds[t] = tiles.step(num, tile_sizes[t]).value();
   return steps;
 }
 
@@ -120,11 +232,15 @@ Splits adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chi
 }
 
 /// A partly full last round costs between its share and a whole one: cores do not run in lockstep.
-double waves_of(double rounds) { return 0.5 * std::ceil(rounds) + 0.5 * std::max(1.0, rounds); }
+template <class N>
+NumberOf<N, double> waves_of(const N& num, NumberOf<N, double> rounds) {
+  return num.named("waves", 0.5 * ceil(rounds) + 0.5 * max(num.given("one", 1.0, "at least one round"), rounds));
+}
 
 /// Seconds of the tiles of a product, and of adding up its partial sums over k.
 struct Tiled {
   double arithmetic = HUGE_VAL, adding = 0;
+  std::size_t size = 0;  ///< in tile_sizes
 };
 
 /// Cut into tiles, and along k where that pays, on as many cores as there are: the best choice of a library. It
@@ -152,41 +268,86 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
     if (nearly * steps.seconds[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {
       if (nearly * (steps.seconds[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
-      const double waves = waves_of(tiles / chip.cores * splits[i]);
+      const double waves = waves_of(Plain{}, tiles / chip.cores * splits[i]);
       const double seconds = waves * steps.seconds[t] * part[i];
       if (!(seconds + adding[i] < best)) continue;
       best = seconds + adding[i];
-      found = {seconds, adding[i]};
+      found = {seconds, adding[i], t};
       choice = {tile.m, tile.n, splits[i], waves};
     }
   }
   return found;
 }
 
-/// The time of a product whose arithmetic is known.
-MatmulTime with_memory(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
-                       const hardware::Regime& regime, Seconds arithmetic, Seconds adding = Seconds(0)) {
-  MatmulTime time;
-  // Of both together, so that a split never saves what power would have cost.
-  const auto slowed = [&](Seconds work) { return work * (1.0 + fit.droop * (work / (work + regime.gap))); };
-  time.arithmetic = arithmetic;
-  time.sustained = slowed(arithmetic);
-  time.adding = slowed(arithmetic + adding) - time.sustained;
-  time.memory = stream_time(chip.hbm, fit.memory_share * (shape.grouped ? fit.grouped : 1.0), regime.ramp, shape.bytes);
-  // A systolic array's compiler prefetches across products, so only the longer of both counts.
-  time.total = regime.launch + time.adding +
-               (chip.systolic ? std::max(time.sustained, time.memory) : overlapped(time.sustained, time.memory));
+/// The arithmetic of a product that is cut into tiles, and the time to add up its partial sums over k.
+template <class N>
+struct TiledTime {
+  NumberOf<N, Seconds> arithmetic;
+  std::optional<NumberOf<N, Seconds>> adding;  ///< where k is split
+};
+
+/// The derivation of what the search found, in the same order of operations.
+template <class N>
+TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const MatmulShape& shape, const Tiled& found,
+                           const TileChoice& choice) {
+  const TileSize& tile = tile_sizes[found.size];
+  const SizesOf<N> size(num, shape);
+  const TileRates<N> by(num, rates);
+  const auto tile_m = num.given("tile rows", tile.m, "the library's choice"),
+             tile_n = num.given("tile columns", tile.n, "the library's choice"),
+             split = num.given("parts of k", choice.split, "the library's choice");
+  const auto tiles = num.named("tiles", size.batch * (ceil(size.m / tile_m) * ceil(size.n / tile_n)));
+  const auto waves = waves_of(num, tiles / core_count(num, rates.chip, rates.sources) * split);
+  const auto part = num.named("k of a core", size.k / split + by.fill(num, rates));
+  TiledTime<N> time{waves * by.step(num, tile) * part, {}};
+  if (!(choice.split > 1.0)) return time;
+  const auto rate = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share") *
+                    main_memory(num, rates.chip, rates.sources);
+  const auto partial = num.given("partial sum", Bytes(4.0), "fp32") * size.batch * size.m * size.n / rate;
+  time.adding = num.given("split cost", rates.fit.split_cost, rates.sources, "matmul.split_cost") + split * partial;
   return time;
 }
 
-MatmulTime searched_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                         const TileSteps& steps, bool may_split) {
-  const auto& [fit, chip, peak, share] = rates;
-  if (fit.fork) return forked_time(fit, chip, rates.rate(), shape, regime);
-  if (chip.systolic) return with_memory(fit, chip, shape, regime, systolic_arithmetic(chip, rates.rate(), shape));
+/// The time of a product whose arithmetic is known.
+template <class N>
+MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, const TiledTime<N>& tiled) {
+  MatmulTimeOf<N> time;
+  const Throttle<N> slowed(num, rates, regime);
+  time.arithmetic = num.named("arithmetic in a burst", tiled.arithmetic);
+  time.sustained = num.named("arithmetic", slowed(tiled.arithmetic));
+  time.memory = product_stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
+  // A systolic array's compiler prefetches across products, so only the longer of both counts.
+  const auto both = rates.chip.systolic ? num.named("longer", max(time.sustained, time.memory))
+                                        : overlapped(num, time.sustained, time.memory);
+  const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
+  if (!tiled.adding) {
+    time.adding = num.given("adding", Seconds(0), "k is not split");
+    time.total = launch + both;
+    return time;
+  }
+  // Of both together, so that a split never saves what power would have cost.
+  time.adding = num.named("adding", slowed(tiled.arithmetic + *tiled.adding) - time.sustained);
+  time.total = launch + time.adding + both;
+  return time;
+}
+
+template <class N>
+MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                              const hardware::Regime& regime, const TileSteps& steps, bool may_split) {
+  if (rates.fit.fork) return forked_time(num, rates, shape, regime);
+  if (rates.chip.systolic)
+    return with_memory<N>(num, rates, shape, regime, {systolic_arithmetic(num, rates, shape), {}});
   TileChoice tile;
-  const Tiled found = tiled_arithmetic(fit, chip, shape, steps, may_split, tile);
-  MatmulTime time = with_memory(fit, chip, shape, regime, Seconds(found.arithmetic), Seconds(found.adding));
+  const Tiled found = tiled_arithmetic(rates.fit, rates.chip, shape, steps, may_split, tile);
+  TiledTime<N> tiled;
+  if constexpr (N::traced) {
+    tiled = derived_tiles(num, rates, shape, found, tile);
+  } else {
+    tiled.arithmetic = Seconds(found.arithmetic);
+    if (tile.split > 1.0) tiled.adding = Seconds(found.adding);
+  }
+  MatmulTimeOf<N> time = with_memory(num, rates, shape, regime, tiled);
   time.tile = tile;
   return time;
 }
@@ -211,7 +372,7 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
       const double rounds = tiles / chip.cores;
       Splits seconds;
       for (std::size_t i = 0; i < splits.size(); ++i)
-        seconds[i] = waves_of(rounds * splits[i]) * steps.seconds[t] * part[i];
+        seconds[i] = waves_of(Plain{}, rounds * splits[i]) * steps.seconds[t] * part[i];
       for (std::size_t row = first; row < std::min(first + high, count); ++row)
         for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], seconds[i]);
     }
@@ -219,84 +380,48 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
   return rows;
 }
 
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       bool may_split) {
+template <class N>
+MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, bool may_split) {
   const bool tiled = !rates.fit.fork && !rates.chip.systolic;
-  return searched_time(rates, shape, regime, tiled ? tile_steps(rates) : TileSteps{}, may_split);
+  return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates) : TileSteps{}, may_split);
 }
 
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       const TileSteps& steps, const TileRows& rows) {
+template <class N>
+MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, const KnownTiles& known) {
   const double row = std::ceil(shape.m / unit_rows);
-  if (!(row <= static_cast<double>(rows.size()))) return searched_time(rates, shape, regime, steps, true);
-  const Splits &tiles = rows[static_cast<std::size_t>(row) - 1], adding = adding_parts(rates.fit, rates.chip, shape);
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < splits.size(); ++i)
-    if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
-  return with_memory(rates.fit, rates.chip, shape, regime, Seconds(tiles[best]), Seconds(adding[best]));
+  if (N::traced || !(row <= static_cast<double>(known.rows.size())))
+    return searched_time(num, rates, shape, regime, known.steps, true);
+  if constexpr (!N::traced) {
+    const Splits &tiles = known.rows[static_cast<std::size_t>(row) - 1],
+                 adding = adding_parts(rates.fit, rates.chip, shape);
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < splits.size(); ++i)
+      if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
+    TiledTime<N> tiled{Seconds(tiles[best]), {}};
+    if (best > 0) tiled.adding = Seconds(adding[best]);
+    return with_memory(num, rates, shape, regime, tiled);
+  }
 }
 
-Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes) {
-  if (!(bytes > Bytes(0))) return Seconds(0);
-  const Seconds full = bytes / hbm;
-  return full / share * (1.0 + std::sqrt(ramp / full));
+template <class N>
+NumberOf<N, Seconds> stream_time(const N& num, NumberOf<N, BytesPerSecond> hbm, NumberOf<N, double> share,
+                                 NumberOf<N, Seconds> ramp, NumberOf<N, Bytes> bytes) {
+  if (!(bytes.value() > 0.0)) return num.given("nothing to move", Seconds(0), "");
+  const auto full = num.named("at full bandwidth", bytes / hbm);
+  return full / share * (1.0 + sqrt(ramp / full));
 }
 
-namespace {
-
-/// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
-/// filled up in both; GPU kernels are made for some widths.
-double padded_head(const CoreRates& chip, double head_dim) {
-  constexpr double gpu_step = 32;  // FlashAttention's
-  const auto up_to = [&](double step) { return std::ceil(head_dim / step) * step; };
-  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(gpu_step);
-}
-
-}  // namespace
-
-Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
-                       const AttentionWork& work, bool backward) {
-  constexpr double side = 128;  // of a tile of scores
-  const auto keys = static_cast<double>(work.shape.keys);
-  const double rows = work.queries <= side / 2.0 ? side / 2.0 : side;
-  const double products = backward ? 2.5 : 1.0;  // recomputed scores, and four gradients
-  const double tile = 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax) * products;
-  const double share = work.head_dim > hardware::wide_head ? fit.share * fit.wide : fit.share;
-  const Seconds each = Flops(tile) / (share / chip.cores * peak);
-  // Tiles on the diagonal are computed in full.
-  const double across = std::ceil(keys / side);
-  const double visited = std::min(across, work.shape.mean_keys() / side + (work.shape.causal ? 0.5 : 0.0));
-  const double window = static_cast<double>(work.shape.window > 0 ? work.shape.window : work.shape.chunk);
-  const double most = window > 0.0 ? std::min(across, std::ceil(window / side) + 1.0) : across;
-  const double all = work.heads * std::ceil(work.queries / rows) * visited / chip.cores;
-  // Rows of tiles are distributed over the cores; if there are few, the longest one determines the end.
-  const Seconds busy = each * std::sqrt(all * all + most * most);
-  const Bytes moved = backward ? 2.5 * (work.bytes + work.shared) : work.bytes;
-  return busy + fit.passes * (moved / chip.hbm);
-}
-
-Seconds decode_time(const hardware::DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim,
-                    Bytes bytes) {
-  // FlashAttention's rule: two blocks fit on a core, and nothing is split where there are 0.8 times as many.
-  constexpr double parts = 0.8 * 2.0;
-  const double narrow = items >= parts * chip.cores ? fit.share * fit.crowded : fit.share;
-  return bytes / ((head_dim > hardware::wide_head ? fit.wide : narrow) * chip.hbm) + items / chip.cores * fit.item;
-}
-
-Seconds split_attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
-                             const AttentionWork& work, double items) {
-  constexpr double side = 128, rows = side / 2.0;  // of a tile of scores
-  const double tiles = items * std::ceil(work.queries * work.heads / items / rows) * work.shape.mean_keys() / side;
-  const double share = work.head_dim > hardware::wide_head ? fit.share * fit.wide : fit.share;
-  return Flops(tiles * 4.0 * rows * side * (padded_head(chip, work.head_dim) + fit.softmax)) / (share * peak);
-}
-
-const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,
-                                                             hardware::AttentionKernel choice) {
-  const auto* flash2 = fit.flash2 ? &*fit.flash2 : nullptr;
-  const auto* cudnn = fit.cudnn ? &*fit.cudnn : nullptr;
-  if (choice == hardware::AttentionKernel::flash2) return flash2 ? flash2 : cudnn;
-  return cudnn ? cudnn : flash2;
-}
+#define ASSAY_INSTANTIATE(N)                                                                                       \
+  template MatmulTimeOf<N> matmul_time(const N&, const ProductRates&, const MatmulShape&, const hardware::Regime&, \
+                                       bool);                                                                      \
+  template MatmulTimeOf<N> matmul_time(const N&, const ProductRates&, const MatmulShape&, const hardware::Regime&, \
+                                       const KnownTiles&);                                                         \
+  template NumberOf<N, Seconds> stream_time(const N&, NumberOf<N, BytesPerSecond>, NumberOf<N, double>,            \
+                                            NumberOf<N, Seconds>, NumberOf<N, Bytes>);
+ASSAY_INSTANTIATE(Plain)
+ASSAY_INSTANTIATE(Traced)
+#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::estimate

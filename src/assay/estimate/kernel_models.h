@@ -1,13 +1,15 @@
 // How long real kernels take: the ideal rates of a chip, and the physical effects that good software cannot avoid.
 // Matrix products: tiles run in waves over the cores, a tile has to be filled, k may be split, the clock drops under
 // sustained power, memory takes time to reach its rate, and a kernel has to be launched. Attention: the same tiles with
-// a softmax in between. The rest streams memory. docs/calibration.md has the formulas and their fit. Nothing here
-// allocates except tile_rows: a search calls them a million times.
+// a softmax in between. The rest streams memory. docs/calibration.md has the formulas and their fit. Formulas are
+// written once over a number policy; under Plain nothing here allocates except tile_rows: a search calls them a million
+// times.
 #pragma once
 #include <array>
 #include <optional>
 #include <vector>
 
+#include "assay/base/explain.h"
 #include "assay/base/units.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/chip.h"
@@ -42,21 +44,24 @@ struct TileChoice {
 };
 
 /// Parts of a product's time. `arithmetic` is at the clock of a burst; `adding` sums the parts of k after all else.
-struct MatmulTime {
-  Seconds arithmetic, sustained, memory, adding, total;
+template <class N>
+struct MatmulTimeOf {
+  NumberOf<N, Seconds> arithmetic, sustained, memory, adding, total;
   TileChoice tile;
 };
+using MatmulTime = MatmulTimeOf<Plain>;
+
 /// What a chip does with products of one format. Holds references: for the duration of a call.
 struct ProductRates {
   const hardware::MatmulCalibration& fit;
   const CoreRates& chip;
   FlopsPerSecond peak;  ///< dense, of the format
   double share;         ///< calibrated share of the peak
+  const SourceTable* sources = nullptr;
+  std::string_view format = {};  ///< its name, of which `sources` knows the peak and the share
 
   FlopsPerSecond rate() const { return share * peak; }
 };
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       bool may_split = true);
 
 /// What does not depend on the shape of a product.
 struct TileSteps {
@@ -70,12 +75,25 @@ TileSteps tile_steps(const ProductRates& rates);
 using TileRows = std::vector<std::array<double, 4>>;
 TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
                    const MatmulShape& product, double most);
-/// The same time from a table of tiles, for many shapes; larger numbers of rows are searched.
-MatmulTime matmul_time(const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
-                       const TileSteps& steps, const TileRows& rows);
+
+/// What is known of the tiles of a product before it is priced. Changes no time.
+struct KnownTiles {
+  const TileSteps& steps;
+  const TileRows& rows;
+};
+
+template <class N>
+MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, bool may_split = true);
+/// The same time with tiles that are known, for many shapes; larger numbers of rows are searched.
+template <class N>
+MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                            const hardware::Regime& regime, const KnownTiles& known);
 
 /// Streams `bytes` at a share of the memory rate after a ramp: one formula for large and small transfers.
-Seconds stream_time(BytesPerSecond hbm, double share, Seconds ramp, Bytes bytes);
+template <class N>
+NumberOf<N, Seconds> stream_time(const N& num, NumberOf<N, BytesPerSecond> hbm, NumberOf<N, double> share,
+                                 NumberOf<N, Seconds> ramp, NumberOf<N, Bytes> bytes);
 
 /// Attention on one device: `heads` counts the heads of all sequences together.
 struct AttentionWork {
@@ -85,17 +103,34 @@ struct AttentionWork {
   Bytes bytes;                       ///< queries, keys, values and results
   Bytes shared;  ///< extra if every query head had its own keys and values: gradients are summed from such
 };
-Seconds attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
-                       const AttentionWork& work, bool backward);
+/// What a chip does in attention. Holds references: for the duration of a call.
+struct AttentionRates {
+  const hardware::AttentionPass& fit;
+  const CoreRates& chip;
+  FlopsPerSecond peak;
+  const SourceTable* sources = nullptr;
+  std::string_view format = {};
+};
+template <class N>
+NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,
+                                    bool backward);
+
+/// What a chip does in attention over a cache.
+struct DecodeRates {
+  const hardware::DecodeCalibration& fit;
+  const CoreRates& chip;
+  const SourceTable* sources = nullptr;
+};
 /// One query per sequence: `items` are sequences x key-value heads, `bytes` the keys and values. Few items are split
 /// along the cache until every core has several parts; many are not split, which may cost bandwidth.
-Seconds decode_time(const hardware::DecodeCalibration& fit, const CoreRates& chip, double items, double head_dim,
-                    Bytes bytes);
+template <class N>
+NumberOf<N, Seconds> decode_time(const N& num, const DecodeRates& rates, double items, double head_dim, Bytes bytes);
 
 /// Arithmetic of a few queries per sequence over a cache that is split over the cores, as in verifying drafts: heads
 /// that share keys fill tiles together. `items` as above.
-Seconds split_attention_time(const hardware::AttentionPass& fit, const CoreRates& chip, FlopsPerSecond peak,
-                             const AttentionWork& work, double items);
+template <class N>
+NumberOf<N, Seconds> split_attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,
+                                          double items);
 
 /// The calibration of a choice; flash2 stands in where cudnn was not measured, and vice versa.
 const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,

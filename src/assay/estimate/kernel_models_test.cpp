@@ -34,7 +34,7 @@ TEST(Matmul, OneFullWaveOfLargeTilesByHand) {
   s.bytes = Bytes(0);
   hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 1.0;
-  const MatmulTime time = matmul_time({fit, chip(), peak, 1.0}, s, {}, false);
+  const MatmulTime time = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false);
   EXPECT_EQ(time.tile.m * time.tile.n, 128.0 * 256.0);
   EXPECT_EQ(time.tile.waves, 1.0);
   EXPECT_NEAR(time.total.value(), 65.536e-3, 1e-12);
@@ -46,9 +46,9 @@ TEST(Matmul, AnEmptyCoreIsPaidFor) {
   MatmulShape s = shape(128, 256 * 101, 1000);
   s.bytes = Bytes(0);
   hardware::MatmulCalibration fit = ideal();
-  EXPECT_LT(matmul_time({fit, chip(), peak, 1.0}, s, {}, false).tile.m, 128.0);
+  EXPECT_LT(matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false).tile.m, 128.0);
   fit.small_tile = 1e5;
-  const MatmulTime time = matmul_time({fit, chip(), peak, 1.0}, s, {}, false);
+  const MatmulTime time = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false);
   EXPECT_NEAR(time.tile.waves, 1.505, 1e-12);
   EXPECT_NEAR(time.total.value(), 1.505 * 65.536e-3, 1e-9);
 }
@@ -62,8 +62,9 @@ TEST(Matmul, ATileStartsAndEndsAsSlowlyInNarrowFormats) {
   fit.small_tile = 1.0, fit.fill = 1000;
   CoreRates rates = chip();
   rates.bf16 = peak;
-  EXPECT_NEAR(matmul_time({fit, rates, peak, 1.0}, s, {}, false).total.value(), 4000 * 65.536e-6, 1e-9);
-  EXPECT_NEAR(matmul_time({fit, rates, 2.0 * peak, 1.0}, s, {}, false).total.value(), (1500 + 1000) * 65.536e-6, 1e-9);
+  EXPECT_NEAR(matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false).total.value(), 4000 * 65.536e-6, 1e-9);
+  EXPECT_NEAR(matmul_time(Plain{}, {fit, rates, 2.0 * peak, 1.0}, s, {}, false).total.value(),
+              (1500 + 1000) * 65.536e-6, 1e-9);
 }
 
 TEST(Matmul, ACoreWaitsForItsOperands) {
@@ -76,16 +77,16 @@ TEST(Matmul, ACoreWaitsForItsOperands) {
   fit.port = BytesPerSecond(768 / 131.072e-6);
   CoreRates rates = chip();
   rates.bf16 = peak;
-  const MatmulTime time = matmul_time({fit, rates, peak, 1.0}, s, {}, false);
+  const MatmulTime time = matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false);
   EXPECT_EQ(time.tile.m * time.tile.n, 128.0 * 256.0);
   EXPECT_NEAR(time.total.value(), 131.072e-3, 1e-9);
-  EXPECT_NEAR(matmul_time({fit, rates, 2.0 * peak, 1.0}, s, {}, false).total.value(), 65.536e-3, 1e-9);
+  EXPECT_NEAR(matmul_time(Plain{}, {fit, rates, 2.0 * peak, 1.0}, s, {}, false).total.value(), 65.536e-3, 1e-9);
 }
 
 TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
   const MatmulShape s = shape(128, 128, 65536);
-  const Seconds with = matmul_time({ideal(), chip(), peak, 1.0}, s, {}).arithmetic;
-  const Seconds without = matmul_time({ideal(), chip(), peak, 1.0}, s, {}, false).arithmetic;
+  const Seconds with = matmul_time(Plain{}, {ideal(), chip(), peak, 1.0}, s, {}).arithmetic;
+  const Seconds without = matmul_time(Plain{}, {ideal(), chip(), peak, 1.0}, s, {}, false).arithmetic;
   EXPECT_LT(with, 0.5 * without);
 }
 
@@ -96,11 +97,11 @@ TEST(Matmul, PartsOfKAreAddedUpAfterTheMemoryThatHidesTheTiles) {
   s.bytes = Bytes(1e10);
   hardware::MatmulCalibration fit = ideal();
   fit.split_cost = Seconds(0.1);
-  const MatmulTime time = matmul_time({fit, chip(), peak, 1.0}, s, {});
+  const MatmulTime time = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {});
   EXPECT_EQ(time.tile.split, 8.0);
   EXPECT_NEAR(time.adding.value(), 0.1 + 4.0 * 8 * 128 * 128 / 1e9, 1e-9);
   EXPECT_NEAR(time.total.value(), 10.0 + time.adding.value(), 1e-6);
-  EXPECT_LT(matmul_time({fit, chip(), peak, 1.0}, s, {}, false).total, Seconds(10.001));
+  EXPECT_LT(matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false).total, Seconds(10.001));
 }
 
 TEST(Matmul, TilesOfManyWidthsFillTheCores) {
@@ -110,9 +111,9 @@ TEST(Matmul, TilesOfManyWidthsFillTheCores) {
   s.bytes = Bytes(0);
   hardware::MatmulCalibration fit = ideal();
   fit.small_tile = 20.0;
-  const Seconds coarse = matmul_time({fit, chip(), peak, 1.0}, s, {}, false).total;
+  const Seconds coarse = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false).total;
   fit.fine_tiles = true;
-  const MatmulTime fine = matmul_time({fit, chip(), peak, 1.0}, s, {}, false);
+  const MatmulTime fine = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false);
   EXPECT_EQ(fine.tile.m, 192.0);
   EXPECT_NEAR(fine.total.value(), 73.728e-3, 1e-9);
   EXPECT_GT(coarse, 1.05 * fine.total);
@@ -130,8 +131,8 @@ TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
     for (double m = 0.5; m < 1100; m += 0.5) {  // the last ones are beyond the rows
       const MatmulShape s = shape(m, n, k, batch);
       const hardware::Regime regime{Seconds(1e-6), Seconds(1e-6), Seconds(1e-6)};
-      const MatmulTime found = matmul_time({fit, chip(), peak, 0.8}, s, regime, steps, rows);
-      EXPECT_EQ(found.total.value(), matmul_time({fit, chip(), peak, 0.8}, s, regime).total.value());
+      const MatmulTime found = matmul_time(Plain{}, {fit, chip(), peak, 0.8}, s, regime, {steps, rows});
+      EXPECT_EQ(found.total.value(), matmul_time(Plain{}, {fit, chip(), peak, 0.8}, s, regime).total.value());
     }
   }
 }
@@ -140,23 +141,23 @@ TEST(Matmul, SustainedPowerCostsTheDroopAndABurstLess) {
   hardware::MatmulCalibration fit = ideal();
   fit.droop = 0.25;
   const MatmulShape s = shape(12800, 2560, 1000);
-  const MatmulTime hot = matmul_time({fit, chip(), peak, 1.0}, s, {});
+  const MatmulTime hot = matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {});
   EXPECT_NEAR(hot.sustained / hot.arithmetic, 1.25, 1e-12);
   const hardware::Regime cool{Seconds(0), hot.arithmetic, Seconds(0)};  // as long a pause as work: half of the droop
-  EXPECT_NEAR(matmul_time({fit, chip(), peak, 1.0}, s, cool).sustained / hot.arithmetic, 1.125, 1e-12);
+  EXPECT_NEAR(matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, cool).sustained / hot.arithmetic, 1.125, 1e-12);
 }
 
 TEST(Matmul, ASystolicArrayMultipliesItsPadding) {
   CoreRates tpu = chip();
   tpu.systolic = true, tpu.pad_m = 8, tpu.pad_k = tpu.pad_n = 128;
-  const MatmulTime one = matmul_time({ideal(), tpu, peak, 1.0}, shape(1, 1, 1), {});
+  const MatmulTime one = matmul_time(Plain{}, {ideal(), tpu, peak, 1.0}, shape(1, 1, 1), {});
   EXPECT_NEAR(one.arithmetic.value(), 2.0 * 8 * 128 * 128 / 1e11, 1e-18);
 }
 
 TEST(Matmul, SmallOnesCostTheirLaunch) {
   const hardware::Regime regime{6_us, Seconds(0), Seconds(0)};
   MatmulShape s = shape(1, 1, 1);
-  const Seconds time = matmul_time({ideal(), chip(), FlopsPerSecond(1e15), 1.0}, s, regime).total;
+  const Seconds time = matmul_time(Plain{}, {ideal(), chip(), FlopsPerSecond(1e15), 1.0}, s, regime).total;
   EXPECT_GT(time, 6_us);
   EXPECT_LT(time, 6.2_us);
 }
@@ -168,19 +169,19 @@ RC_GTEST_PROP(Matmul, IsNeverFasterThanIdealAndGrowsWithK, ()) {
   fit.small_tile = 20, fit.fill = 128, fit.split_cost = 4_us, fit.droop = 0.2, fit.memory_share = 0.9;
   fit.fine_tiles = *rc::gen::arbitrary<bool>();
   const hardware::Regime regime{2_us, 100_us, 1_us};
-  const MatmulTime time = matmul_time({fit, chip(), peak, 0.9}, s, regime);
+  const MatmulTime time = matmul_time(Plain{}, {fit, chip(), peak, 0.9}, s, regime);
   const Seconds ideal_time = std::max(Flops(2 * s.m * s.n * s.k) / peak, s.bytes / chip().hbm);
   RC_ASSERT(time.total >= ideal_time);
-  RC_ASSERT(matmul_time({fit, chip(), peak, 0.9}, shape(s.m, s.n, s.k + 64), regime).total >= time.total);
+  RC_ASSERT(matmul_time(Plain{}, {fit, chip(), peak, 0.9}, shape(s.m, s.n, s.k + 64), regime).total >= time.total);
   // Twice as many products in one batch take at most twice as long.
-  RC_ASSERT(matmul_time({fit, chip(), peak, 0.9}, shape(s.m, s.n, s.k, 2), regime).total <=
+  RC_ASSERT(matmul_time(Plain{}, {fit, chip(), peak, 0.9}, shape(s.m, s.n, s.k, 2), regime).total <=
             2.0 * (1.0 + fit.droop) * time.total);
 }
 
 TEST(Stream, ByHand) {
   // 1000 B at 1 B/ns and a share of a half: 2 us; a ramp of 250 ns adds sqrt(250 / 1000) = half of it.
-  EXPECT_NEAR(stream_time(BytesPerSecond(1e9), 0.5, Seconds(250e-9), Bytes(1000)).value(), 3e-6, 1e-18);
-  EXPECT_EQ(stream_time(BytesPerSecond(1e9), 0.5, 1_us, Bytes(0)), Seconds(0));
+  EXPECT_NEAR(stream_time(Plain{}, BytesPerSecond(1e9), 0.5, Seconds(250e-9), Bytes(1000)).value(), 3e-6, 1e-18);
+  EXPECT_EQ(stream_time(Plain{}, BytesPerSecond(1e9), 0.5, 1_us, Bytes(0)), Seconds(0));
 }
 
 AttentionWork attention(double heads, std::int64_t tokens, bool causal) {
@@ -195,32 +196,36 @@ TEST(Attention, ByHand) {
   // 64 tiles of 1e4 heads at 1 FLOP/ns.
   const hardware::AttentionPass fit{1.0, 0.0, 0.0};
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9;
-  EXPECT_NEAR(attention_time(fit, chip(), peak, attention(1e6, 1024, false), false).value() / (64e4 * tile), 1.0, 1e-6);
+  EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, false), false).value() / (64e4 * tile),
+              1.0, 1e-6);
   // Causal: 36 of 64 tiles, the diagonal whole (the mean of 512.5 keys is half a key more than a whole number of
   // tiles).
-  EXPECT_NEAR(attention_time(fit, chip(), peak, attention(1e6, 1024, true), false).value() / (36e4 * tile), 1.0, 2e-3);
+  EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, true), false).value() / (36e4 * tile),
+              1.0, 2e-3);
 }
 
 TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {
   const hardware::AttentionPass fit{0.7, 50.0, 0.5};
   AttentionWork work = attention(64, 4096, true);
   work.bytes = 1_GB;
-  EXPECT_NEAR(attention_time(fit, chip(), peak, work, true) / attention_time(fit, chip(), peak, work, false), 2.5,
-              1e-12);
+  EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, work, true) /
+                  attention_time(Plain{}, {fit, chip(), peak}, work, false),
+              2.5, 1e-12);
 }
 
 TEST(Attention, AWindowIsCheaperThanAllKeysAndOneHeadIsBoundByItsLongestRow) {
   const hardware::AttentionPass fit{1.0, 0.0, 0.0};
   AttentionWork all = attention(1000, 8192, true), window = all;
   window.shape.window = 1024;
-  EXPECT_LT(attention_time(fit, chip(), peak, window, false), 0.4 * attention_time(fit, chip(), peak, all, false));
+  EXPECT_LT(attention_time(Plain{}, {fit, chip(), peak}, window, false),
+            0.4 * attention_time(Plain{}, {fit, chip(), peak}, all, false));
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9;
-  EXPECT_GE(attention_time(fit, chip(), peak, attention(1, 1024, true), false).value(), 8 * tile);
+  EXPECT_GE(attention_time(Plain{}, {fit, chip(), peak}, attention(1, 1024, true), false).value(), 8 * tile);
 }
 
 TEST(Decode, ReadsTheCacheAndPaysForEachItem) {
   // 1 MB at half of 1 B/ns: 2 ms; 200 items on 100 cores at 1 us: 2 us.
-  EXPECT_NEAR(decode_time({0.5, 1.0, 1.0, 1_us}, chip(), 200, 128, 1_MB).value(), 2.002e-3, 1e-12);
+  EXPECT_NEAR(decode_time(Plain{}, {{0.5, 1.0, 1.0, 1_us}, chip()}, 200, 128, 1_MB).value(), 2.002e-3, 1e-12);
 }
 
 TEST(AttentionKernel, AutomaticIsTheBetterOneThatWasMeasured) {

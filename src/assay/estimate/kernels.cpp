@@ -13,9 +13,15 @@ Dtype product_format(const KernelRates& rates, const program::Program& program, 
 }
 
 /// The share of the bandwidth that a step which streams memory reaches.
-double stream_share(const hardware::PointwiseCalibration& fit, program::CostClass cost) {
-  if (cost == program::CostClass::norm) return fit.norm;
-  return cost == program::CostClass::optimizer ? fit.optimizer : fit.stream;
+void set_stream(const hardware::PointwiseCalibration& fit, program::CostClass cost, KernelWork& work) {
+  work.stream_share = fit.stream;
+  if (cost == program::CostClass::norm) {
+    work.stream_share = fit.norm;
+    work.stream_key = "pointwise.norm";
+  } else if (cost == program::CostClass::optimizer) {
+    work.stream_share = fit.optimizer;
+    work.stream_key = "pointwise.optimizer";
+  }
 }
 
 /// The share of the experts that any token picked, from the bytes of weights that the step reads.
@@ -30,50 +36,77 @@ double touched_experts(const program::Program& program, const program::Step& ste
   return std::clamp((step.bytes - filled * rest) / weights, 1e-6, 1.0);
 }
 
-Seconds product_estimate(const KernelRates& rates, FlopsPerSecond peak, double share, const program::Program& program,
-                         const program::Step& step) {
-  MatmulShape shape = product_shape(program, step);
+void set_product(const program::Program& program, const program::Step& step, KernelWork& work) {
+  MatmulShape& shape = work.product = product_shape(program, step);
   const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
   // Experts that get more than their part make the product longer than its tensors say.
-  const double load = flops > 0.0 ? step.flops.value() / flops : 1.0;
+  work.load = flops > 0.0 ? step.flops.value() / flops : 1.0;
   // Experts without tokens do not take part; the others have more tokens each.
-  const double touched = touched_experts(program, step, load);
+  const double touched = touched_experts(program, step, work.load);
   shape.batch *= touched;
   shape.m /= touched;
-  const MatmulTime time = matmul_time({*rates.matmul, rates.cores, peak, share}, shape, rates.regime);
-  return load > 1.0 ? rates.regime.launch + load * (time.total - rates.regime.launch) : time.total;
 }
 
-Seconds attention_estimate(const KernelRates& rates, FlopsPerSecond peak, const program::Program& program,
-                           const program::Step& step) {
-  const bool backward = step.op == program::Op::attention_grad;
-  const std::size_t first = backward ? 1 : 0;
+void set_attention(const program::Program& program, const program::Step& step, KernelWork& kernel) {
+  kernel.backward = step.op == program::Op::attention_grad;
+  const std::size_t first = kernel.backward ? 1 : 0;
   const program::ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
   const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  const double items =
-      program::local_extent(program, k, 0) * (k.rank == 4 ? program::local_extent(program, k, 2) : 1.0);
-  const auto read = [&] {
-    return decode_time(rates.attention->decode, rates.cores, items,
-                       k.rank == 4 ? program::local_extent(program, k, 3) : 0.0, step.bytes);
-  };
-  if (!backward && shape.queries <= most_decode_queries) return read();
-  AttentionWork work;
+  kernel.items = program::local_extent(program, k, 0) * (k.rank == 4 ? program::local_extent(program, k, 2) : 1.0);
+  kernel.cache_head = k.rank == 4 ? program::local_extent(program, k, 3) : 0.0;
+  kernel.model = kernel.backward                        ? KernelWork::Model::attention
+                 : shape.queries <= most_decode_queries ? KernelWork::Model::decode
+                 : is_split(shape)                      ? KernelWork::Model::split
+                                                        : KernelWork::Model::attention;
+  AttentionWork& work = kernel.attention;
   work.queries = program::local_extent(program, q, 1);
   work.heads = program::local_extent(program, q, 0) * program::local_extent(program, q, 2);
   const int values = step.in[first + 2];
   const program::ProgramTensor& v = values >= 0 ? program.tensor(values) : k;
   work.head_dim = (program::local_extent(program, q, q.rank - 1) + program::local_extent(program, v, v.rank - 1)) / 2.0;
   work.shape = shape;
-  work.bytes = step.bytes / (backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
+  work.bytes = step.bytes / (kernel.backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
   if (k.rank == 4) {
     const double kv_heads = program::local_extent(program, k, 0) * program::local_extent(program, k, 2);
     work.shared = (work.heads / kv_heads - 1.0) * 2.0 * program::local_bytes(program, k);
   }
-  const Seconds whole = attention_time(backward ? rates.attention->backward : rates.attention->forward, rates.cores,
-                                       peak, work, backward);
-  if (backward || !is_split(shape)) return whole;
-  return std::max(read(),
-                  std::min(whole, split_attention_time(rates.attention->forward, rates.cores, peak, work, items)));
+}
+
+template <class N>
+NumberOf<N, Seconds> product_estimate(const N& num, const KernelRates& rates, const KernelWork& work) {
+  const auto time = matmul_time(num, product_rates(rates, work), work.product, rates.regime);
+  if (!(work.load > 1.0)) return time.total;
+  const auto launch = num.given("launch", rates.regime.launch, &rates.sources, "regime.launch");
+  return launch + num.given("load", work.load, "tokens of the fullest expert over its part") * (time.total - launch);
+}
+
+template <class N>
+NumberOf<N, Seconds> attention_estimate(const N& num, const KernelRates& rates, const KernelWork& work) {
+  using enum KernelWork::Model;
+  const auto read = [&] { return decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes); };
+  if (work.model == decode) return read();
+  const AttentionRates by = attention_rates(rates, work);
+  const auto whole = attention_time(num, by, work.attention, work.backward);
+  if (work.model == attention) return whole;
+  return max(read(), min(whole, split_attention_time(num, by, work.attention, work.items)));
+}
+
+template <class N>
+KernelTimeOf<N> ideal_time(const N& num, const KernelRates& rates, const KernelWork& work) {
+  KernelTimeOf<N> time{};
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  time.memory = num.named("memory", bytes / num.given("hbm", rates.hbm, &rates.sources, "hbm"));
+  if (!(work.flops.value() > 0.0)) {
+    time.compute = num.given("compute", Seconds(0), "no arithmetic on matrix units");
+    return time;
+  }
+  const auto flops = num.given("flops", work.flops, "arithmetic of the step");
+  if constexpr (N::traced)
+    time.compute = num.named(
+        "compute", flops / num.given("peak", work.peak, &rates.sources, "peak." + std::string(name(work.format))));
+  else
+    time.compute = flops / work.peak;
+  return time;
 }
 
 }  // namespace
@@ -84,6 +117,29 @@ double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype) {
   if (facts(dtype).bits <= 4 && share(Dtype::fp4) > 0.0) return share(Dtype::fp4);
   if (facts(dtype).bits <= 8 && share(Dtype::fp8) > 0.0) return share(Dtype::fp8);
   return share(Dtype::bf16);
+}
+
+void add_chip_sources(const hardware::Chip& chip, SourceTable& sources) {
+  for (const DtypeFacts& dtype : all_dtypes())
+    if (const auto& peak = chip.peak[static_cast<std::size_t>(dtype.dtype)])
+      sources.add("peak." + std::string(dtype.name), peak->source);
+  sources.add("hbm", chip.hbm().bandwidth->source);
+  sources.add("cores", chip.cores.count.source);
+  sources.add("vector", chip.vector_unit.clock.source);
+  if (chip.matrix_unit.tile_m) sources.add("array", chip.matrix_unit.tile_m->source);
+  sources.add("efficiency.matrix", chip.efficiency.matrix.source);
+  sources.add("efficiency.memory", chip.efficiency.memory.source);
+}
+
+void add_calibration_sources(const hardware::Calibration& calibration, std::string_view regime, SourceTable& sources,
+                             std::string_view attention) {
+  const std::pair<std::string, std::string_view> renamed[] = {{std::string(regime), "regime"},
+                                                              {"attention." + std::string(attention), "attention"}};
+  for (const auto& [key, source] : calibration.origins.all()) {
+    sources.add(key, source);
+    for (const auto& [section, under] : renamed)
+      if (key.starts_with(section)) sources.add(std::string(under) + key.substr(section.size()), source);
+  }
 }
 
 Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std::string_view where,
@@ -99,15 +155,21 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
   rates.matrix_share = chip.efficiency.matrix.value;
   rates.memory_share = chip.efficiency.memory.value;
   rates.cores = core_rates(chip);
+  rates.sources.add("peak." + std::string(name(compute)), asked.source);
+  add_chip_sources(chip, rates.sources);
   if (!calibration) return rates;
   if (calibration->sustained) rates.regime = *calibration->sustained;
   rates.matmul = calibration->matmul;
-  if (rates.matmul && software.serves) rates.matmul->grouped = 1.0;
-  rates.pointwise = calibration->pointwise;
-  if (calibration->attention) {
-    const hardware::AttentionKernelCalibration* kernel = attention_kernel(*calibration->attention, software.attention);
-    if (kernel) rates.attention = *kernel;
+  if (rates.matmul && software.serves) {
+    rates.matmul->grouped = 1.0;
+    rates.sources.add("matmul.grouped", "serving kernels stream experts as other weights");
   }
+  rates.pointwise = calibration->pointwise;
+  const hardware::AttentionKernelCalibration* kernel =
+      calibration->attention ? attention_kernel(*calibration->attention, software.attention) : nullptr;
+  if (kernel) rates.attention = *kernel;
+  const bool is_flash2 = kernel && calibration->attention->flash2 && kernel == &*calibration->attention->flash2;
+  add_calibration_sources(*calibration, "sustained", rates.sources, is_flash2 ? "flash2" : "cudnn");
   return rates;
 }
 
@@ -129,34 +191,113 @@ MatmulShape product_shape(const program::Program& program, const program::Step& 
   return shape;
 }
 
-KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
-  KernelTime time;
-  time.memory = step.bytes / rates.hbm;
-  if (step.flops.value() > 0.0) time.compute = step.flops / rates.rate(product_format(rates, program, step));
+KernelWork kernel_work(const KernelRates& rates, const program::Program& program, const program::Step& step) {
+  KernelWork work;
+  work.flops = step.flops;
+  work.bytes = step.bytes;
+  if (rates.pointwise) set_stream(*rates.pointwise, program::facts(step.op).cost, work);
+  if (step.flops.value() == 0.0) {
+    if (rates.pointwise) work.model = KernelWork::Model::stream;
+    return work;
+  }
+  work.format = product_format(rates, program, step);
+  work.peak = rates.rate(work.format);
+  work.share = rates.matmul ? matmul_share(*rates.matmul, work.format) : 0.0;
+  const bool attends = program::is_attention(step.op) && step.detail >= 0;
+  if (step.op == program::Op::product && work.share > 0.0) {
+    work.model = KernelWork::Model::product;
+    set_product(program, step, work);
+  } else if (attends && rates.attention && program.attentions[static_cast<std::size_t>(step.detail)].flash) {
+    set_attention(program, step, work);
+  } else if (attends && work.share > 0.0) {  // plain attention: products, then scores through memory
+    work.model = KernelWork::Model::scores;
+  }
+  return work;
+}
+
+ProductRates product_rates(const KernelRates& rates, const KernelWork& work) {
+  return {*rates.matmul, rates.cores, work.peak, work.share, &rates.sources, name(work.format)};
+}
+
+AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work) {
+  return {work.backward ? rates.attention->backward : rates.attention->forward, rates.cores, work.peak, &rates.sources,
+          name(work.format)};
+}
+
+DecodeRates decode_rates(const KernelRates& rates) { return {rates.attention->decode, rates.cores, &rates.sources}; }
+
+template <class N>
+NumberOf<N, Seconds> streamed(const N& num, const KernelRates& rates, const KernelWork& work,
+                              NumberOf<N, Bytes> bytes) {
+  const auto hbm = num.given("hbm", rates.hbm, &rates.sources, "hbm");
+  if (!(work.stream_share > 0.0))
+    return num.named(
+        "streaming",
+        bytes / hbm / num.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory"));
+  const auto share = num.given("share of the bandwidth", work.stream_share, &rates.sources, work.stream_key);
+  const auto ramp = num.given("ramp", rates.pointwise->ramp, &rates.sources, "pointwise.ramp");
+  return num.named("streaming", stream_time(num, hbm, share, ramp, bytes));
+}
+
+template <class N>
+KernelTimeOf<N> kernel_time(const N& num, const KernelRates& rates, const KernelWork& work) {
+  using enum KernelWork::Model;
+  KernelTimeOf<N> time = ideal_time(num, rates, work);
+  const auto launch = [&] { return num.given("launch", rates.regime.launch, &rates.sources, "regime.launch"); };
+  const auto whole_stream = [&] {
+    const auto moved = streamed(num, rates, work, num.given("bytes", work.bytes, "read and written by the step"));
+    return rates.pointwise ? launch() + moved : moved;
+  };
+  switch (work.model) {
+    case product:
+      time.estimate = product_estimate(num, rates, work);
+      return time;
+    case decode:
+    case split:
+    case attention:
+      time.estimate = launch() + num.named("attention", attention_estimate(num, rates, work));
+      return time;
+    case scores: {
+      const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
+      const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");
+      time.estimate = whole_stream() + time.compute * ((1.0 + droop) / share);
+      return time;
+    }
+    case stream:
+    case shares:
+      break;
+  }
+  time.estimate = whole_stream();
+  if (work.flops.value() == 0.0) return time;
+  const auto share = num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix");
+  time.estimate = max(time.estimate, time.compute / share);
   return time;
 }
 
-KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
-  KernelTime time = ideal_kernel_time(rates, program, step);
-  time.estimate =
-      rates.pointwise
-          ? rates.regime.launch + stream_time(rates.hbm, stream_share(*rates.pointwise, program::facts(step.op).cost),
-                                              rates.pointwise->ramp, step.bytes)
-          : time.memory / rates.memory_share;
-  if (step.flops.value() == 0.0) return time;
-  const Dtype dtype = product_format(rates, program, step);
-  const FlopsPerSecond peak = rates.rate(dtype);
-  const double share = rates.matmul ? matmul_share(*rates.matmul, dtype) : 0.0;
-  const bool attends = program::is_attention(step.op) && step.detail >= 0;
-  if (step.op == program::Op::product && share > 0.0)
-    time.estimate = product_estimate(rates, peak, share, program, step);
-  else if (attends && rates.attention && program.attentions[static_cast<std::size_t>(step.detail)].flash)
-    time.estimate = rates.regime.launch + attention_estimate(rates, peak, program, step);
-  else if (attends && share > 0.0)  // plain attention: products, then scores through memory
-    time.estimate += time.compute * ((1.0 + rates.matmul->droop) / share);
-  else
-    time.estimate = std::max(time.estimate, time.compute / rates.matrix_share);
-  return time;
+template <class N>
+KernelTimeOf<N> ideal_kernel_time(const N& num, const KernelRates& rates, const program::Program& program,
+                                  const program::Step& step) {
+  KernelWork work;
+  work.flops = step.flops;
+  work.bytes = step.bytes;
+  if (step.flops.value() > 0.0) {
+    work.format = product_format(rates, program, step);
+    work.peak = rates.rate(work.format);
+  }
+  return ideal_time(num, rates, work);
 }
+
+KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step) {
+  return kernel_time(Plain{}, rates, kernel_work(rates, program, step));
+}
+
+#define ASSAY_INSTANTIATE(N)                                                                        \
+  template KernelTimeOf<N> kernel_time(const N&, const KernelRates&, const KernelWork&);            \
+  template KernelTimeOf<N> ideal_kernel_time(const N&, const KernelRates&, const program::Program&, \
+                                             const program::Step&);                                 \
+  template NumberOf<N, Seconds> streamed(const N&, const KernelRates&, const KernelWork&, NumberOf<N, Bytes>);
+ASSAY_INSTANTIATE(Plain)
+ASSAY_INSTANTIATE(Traced)
+#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::estimate

@@ -1,5 +1,6 @@
 // How long the steps of a program take on one chip: bounds from ideal rates, estimates from calibrated models. Chips
-// without a calibration use the shares of the ideal rates that good kernels reach.
+// without a calibration use the shares of the ideal rates that good kernels reach. Formulas are written once over a
+// number policy.
 #pragma once
 #include <array>
 
@@ -24,6 +25,7 @@ struct KernelRates {
   std::optional<hardware::MatmulCalibration> matmul;
   std::optional<hardware::PointwiseCalibration> pointwise;
   std::optional<hardware::AttentionKernelCalibration> attention;
+  SourceTable sources;  ///< of all of the above, by key: "hbm", "peak.bf16", "matmul.droop", "regime.launch"
 
   FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
 };
@@ -45,6 +47,12 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
                                  const hardware::Calibration* calibration = nullptr,
                                  const KernelSoftware& software = {});
 
+/// Add the sources of a chip's figures, and of the sections of a calibration, by the keys that models use: `regime` is
+/// known as "regime", the attention kernel as "attention". The first source of a key counts.
+void add_chip_sources(const hardware::Chip& chip, SourceTable& sources);
+void add_calibration_sources(const hardware::Calibration& calibration, std::string_view regime, SourceTable& sources,
+                             std::string_view attention = "cudnn");
+
 /// The share of the peak that products of a format reach in a burst, else the share of the nearest measured format; 0
 /// if none was measured.
 double matmul_share(const hardware::MatmulCalibration& fit, Dtype dtype);
@@ -58,15 +66,54 @@ inline bool is_split(const program::AttentionShape& shape) {
   return shape.queries > most_decode_queries && shape.queries <= most_split_queries && shape.queries < shape.keys;
 }
 
-struct KernelTime {
-  Seconds compute;   ///< arithmetic at the peak
-  Seconds memory;    ///< bytes at the peak
-  Seconds estimate;  ///< as good kernels do it
+/// What a kernel does on one device, and which model prices it.
+struct KernelWork {
+  /// `shares` where the chip has no calibration of such kernels.
+  enum class Model : std::uint8_t { shares, stream, product, decode, split, attention, scores };
+
+  Model model = Model::shares;
+  bool backward = false;  ///< of attention
+  Dtype format = Dtype::bf16;
+  Flops flops;
+  Bytes bytes;
+  FlopsPerSecond peak;                               ///< of the format; 0 without arithmetic
+  double share = 0;                                  ///< of the peak that products of the format reach
+  double stream_share = 0;                           ///< of the bandwidth; 0: not calibrated
+  std::string_view stream_key = "pointwise.stream";  ///< of its source
+  MatmulShape product;
+  double load = 1;  ///< arithmetic of a product, over what its shape says: of the fullest expert
+  AttentionWork attention;
+  double items = 0;       ///< caches that decoding reads: sequences x key-value heads
+  double cache_head = 0;  ///< elements of a head of the cache; 0 where all heads share one
 };
-/// Time of a step that is no collective. Wide formats that the chip does not support run at its bf16 rate. The ideal
-/// version leaves out the estimate, which takes longer to compute.
-KernelTime ideal_kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
+/// The work of a step that is no collective. Wide formats that the chip does not support run at its bf16 rate.
+KernelWork kernel_work(const KernelRates& rates, const program::Program& program, const program::Step& step);
+
+template <class N>
+struct KernelTimeOf {
+  NumberOf<N, Seconds> compute;   ///< arithmetic at the peak
+  NumberOf<N, Seconds> memory;    ///< bytes at the peak
+  NumberOf<N, Seconds> estimate;  ///< as good kernels do it
+};
+using KernelTime = KernelTimeOf<Plain>;
+/// Time of a kernel by itself.
+template <class N>
+KernelTimeOf<N> kernel_time(const N& num, const KernelRates& rates, const KernelWork& work);
+/// Of a step, without the estimate, which takes longer to compute.
+template <class N>
+KernelTimeOf<N> ideal_kernel_time(const N& num, const KernelRates& rates, const program::Program& program,
+                                  const program::Step& step);
+/// Both under Plain.
 KernelTime kernel_time(const KernelRates& rates, const program::Program& program, const program::Step& step);
+
+/// Bytes through memory as element-wise kernels move them, without a launch; at the chip's efficiency where such
+/// kernels were not measured.
+template <class N>
+NumberOf<N, Seconds> streamed(const N& num, const KernelRates& rates, const KernelWork& work, NumberOf<N, Bytes> bytes);
+/// The rates of a kernel's products and of its attention.
+ProductRates product_rates(const KernelRates& rates, const KernelWork& work);
+AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work);
+DecodeRates decode_rates(const KernelRates& rates);
 
 /// A product's sizes on one device: letters in both operands and the result form the batch, letters in one operand and
 /// the result its rows and columns, letters in both operands only are summed over.

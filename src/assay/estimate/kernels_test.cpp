@@ -67,7 +67,8 @@ TEST(KernelTime, AChipWithMoreBandwidthAndTheSameDieIsNeverSlower) {
         const double element = dtype == Dtype::fp8 ? 1.0 : 2.0, k = 4096;
         const MatmulShape s{1, rows, columns, k, Bytes(element * (rows + columns) * k + 2.0 * rows * columns)};
         const auto time = [&](const KernelRates& rates) {
-          return matmul_time({*rates.matmul, rates.cores, rates.rate(dtype), matmul_share(*rates.matmul, dtype)}, s,
+          return matmul_time(Plain{},
+                             {*rates.matmul, rates.cores, rates.rate(dtype), matmul_share(*rates.matmul, dtype)}, s,
                              rates.regime)
               .total;
         };
@@ -88,7 +89,8 @@ TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
   const KernelRates rates = *kernel_rates(chip, Dtype::bf16, "test", &c);
   const program::Step& q = step_with(p, program::Op::product, "Q");
   const MatmulTime expected =
-      matmul_time({*c.matmul, core_rates(chip), chip.peak[static_cast<std::size_t>(Dtype::bf16)]->value,
+      matmul_time(Plain{},
+                  {*c.matmul, core_rates(chip), chip.peak[static_cast<std::size_t>(Dtype::bf16)]->value,
                    matmul_share(*c.matmul, Dtype::bf16)},
                   product_shape(p, q), *c.sustained);
   EXPECT_EQ(kernel_time(rates, p, q).estimate, expected.total);

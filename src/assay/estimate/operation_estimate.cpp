@@ -1,11 +1,6 @@
 #include "assay/estimate/operation_estimate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "assay/base/text.h"
-#include "assay/estimate/kernels.h"
 
 namespace assay::estimate {
 namespace {
@@ -23,15 +18,11 @@ bool was_measured(const hardware::MatmulCalibration& fit, Dtype dtype) {
   return has(dtype) || (dtype == Dtype::fp16 && has(Dtype::bf16)) || (dtype == Dtype::int8 && has(Dtype::fp8));
 }
 
-/// What a function reads and writes, once each.
-Bytes streamed_bytes(const roofline::Operation& operation) {
-  return roofline::operation_work(Plain{}, operation, {}).bytes;
-}
-
 /// The share of the bandwidth that a function's kernel reaches.
-double function_share(const hardware::PointwiseCalibration& fit, const roofline::PointwiseFunction& function) {
-  if (function.name == "softmax") return fit.softmax;
-  return function.name == "rmsnorm" || function.name == "layernorm" ? fit.norm : fit.stream;
+void set_function_stream(const hardware::PointwiseCalibration& fit, std::string_view function, KernelWork& work) {
+  const bool is_norm = function == "rmsnorm" || function == "layernorm";
+  work.stream_share = function == "softmax" ? fit.softmax : is_norm ? fit.norm : fit.stream;
+  work.stream_key = function == "softmax" ? "pointwise.softmax" : is_norm ? "pointwise.norm" : "pointwise.stream";
 }
 
 }  // namespace
@@ -51,23 +42,47 @@ std::optional<OperationEstimate> OperationEstimate::make(const hardware::Chip& c
   OperationEstimate estimate;
   estimate.setting_ = setting;
   estimate.regime_ = *regime;
-  estimate.cores_ = core_rates(chip);
-  estimate.cores_.hbm = setting.hbm.value;
-  if (products) estimate.matrix_share_ = matmul_share(*fits.matmul, setting.compute);
+  KernelRates& rates = estimate.rates_;
+  rates.hbm = setting.hbm.value;
+  rates.cores = core_rates(chip);
+  rates.cores.hbm = setting.hbm.value;
+  rates.peak[static_cast<std::size_t>(setting.compute)] = setting.peak.value;
+  rates.regime = *regime;
+  rates.matmul = fits.matmul;
+  rates.pointwise = fits.pointwise;
+  rates.sources.add("peak." + std::string(name(setting.compute)), setting.peak.source);
+  rates.sources.add("hbm", setting.hbm.source);
+  add_chip_sources(chip, rates.sources);
+  add_calibration_sources(fits, setting.regime, rates.sources);
   estimate.calibration_ = std::move(calibration);
   return estimate;
 }
 
-MatmulTime OperationEstimate::product(const roofline::Matmul& matmul) const {
-  return matmul_time({*calibration_.values.matmul, cores_, setting_.peak.value, matrix_share_}, matmul_shape(matmul),
-                     regime_);
+KernelWork OperationEstimate::work(const roofline::Operation& operation) const {
+  KernelWork work;
+  if (!operation.is_matmul()) {
+    work.model = KernelWork::Model::stream;
+    set_function_stream(*rates_.pointwise, operation.pointwise().function->name, work);
+    work.bytes = roofline::operation_work(Plain{}, operation, {}).bytes;
+    return work;
+  }
+  work.model = KernelWork::Model::product;
+  work.format = setting_.compute;
+  work.peak = setting_.peak.value;
+  work.share = matmul_share(*rates_.matmul, setting_.compute);
+  work.product = matmul_shape(operation.matmul());
+  work.bytes = work.product.bytes;
+  work.flops = Flops(2.0 * work.product.batch * work.product.m * work.product.n * work.product.k);
+  return work;
+}
+
+MatmulTime OperationEstimate::product(const roofline::Operation& operation) const {
+  const KernelWork asked = work(operation);
+  return matmul_time(Plain{}, product_rates(rates_, asked), asked.product, regime_);
 }
 
 Seconds OperationEstimate::fitted(const roofline::Operation& operation) const {
-  if (operation.is_matmul()) return product(operation.matmul()).total;
-  const hardware::PointwiseCalibration& fit = *calibration_.values.pointwise;
-  return regime_.launch + stream_time(setting_.hbm.value, function_share(fit, *operation.pointwise().function),
-                                      fit.ramp, streamed_bytes(operation));
+  return kernel_time(Plain{}, rates_, work(operation)).estimate;
 }
 
 Seconds OperationEstimate::time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const {
@@ -80,64 +95,8 @@ double OperationEstimate::spread(const roofline::Operation& operation) const {
   return operation.is_matmul() ? spreads->matmul : spreads->pointwise;
 }
 
-Traced::Number<Dim{.sec = 1}> OperationEstimate::traced(const Traced& num, const roofline::Operation& operation) const {
-  return operation.is_matmul() ? traced_product(num, operation.matmul()) : traced_stream(num, operation);
-}
-
-Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_stream(const Traced& num,
-                                                               const roofline::Operation& operation) const {
-  const hardware::PointwiseCalibration& fit = *calibration_.values.pointwise;
-  const double share = function_share(fit, *operation.pointwise().function);
-  const std::string source = calibration_.values.origin("pointwise");
-  const Bytes moved = streamed_bytes(operation);
-  const auto stream =
-      num.named("reached bandwidth", num.given("memory share", share, source) * num.given("hbm", setting_.hbm));
-  const auto flat = num.given("bytes", moved, "operands and result, once each") / stream;
-  const double ramp = stream_time(setting_.hbm.value, share, fit.ramp, moved) / (moved / (share * setting_.hbm.value));
-  const auto streaming = num.named("streaming", num.given("slowdown by ramp", ramp, source) * flat);
-  return num.named("estimate",
-                   num.given("launch", regime_.launch, calibration_.values.origin(setting_.regime)) + streaming);
-}
-
-Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_product(const Traced& num,
-                                                                const roofline::Matmul& matmul) const {
-  const MatmulTime time = product(matmul);
-  const MatmulShape shape = matmul_shape(matmul);
-  const std::string source = calibration_.values.origin("matmul"), regime = calibration_.values.origin(setting_.regime);
-  const auto peak = num.given("peak", setting_.peak);
-  const auto hbm = num.given("hbm", setting_.hbm);
-  const auto rate = num.named("reached rate", num.given("matrix share", matrix_share_, source) * peak);
-  const FlopsPerSecond plain_rate = matrix_share_ * setting_.peak.value;
-  // What the search over tiles chose, as the arithmetic of all waves, padding and fill counted.
-  const std::string tile =
-      time.tile.m > 0.0 ? fmt::format("{} waves of {} x {} tiles on {} cores{}", human_number(time.tile.waves),
-                                      time.tile.m, time.tile.n, cores_.cores,
-                                      time.tile.split > 1.0 ? fmt::format(", k in {} parts", time.tile.split) : "")
-      : time.tile.cores > 0.0
-          ? fmt::format("on {} of {} cores, with their share of the rates", time.tile.cores, cores_.cores)
-          : "sizes rounded up to the systolic array";
-  const auto occupied = num.given("occupied flops", time.arithmetic * plain_rate, tile);
-  const auto clock = num.given("slowdown by power", time.sustained / time.arithmetic, source);
-  const auto arithmetic = num.named("arithmetic", clock * (occupied / rate));
-  const auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
-  const auto stream =
-      num.named("reached bandwidth", num.given("memory share", calibration_.values.matmul->memory_share, source) * hbm);
-  const Seconds flat = shape.bytes / (calibration_.values.matmul->memory_share * setting_.hbm.value);
-  const auto memory =
-      num.named("streaming", num.given("slowdown by ramp", time.memory / flat, regime) * (bytes / stream));
-  if (time.tile.cores > 0.0) {  // operands are copied before they are multiplied
-    const Seconds fork = time.tile.cores > 1.0 ? *calibration_.values.matmul->fork : Seconds(0);
-    const auto start = num.given("launch", regime_.launch, regime) + num.given("fork", fork, source);
-    return num.named("estimate", start + arithmetic + memory);
-  }
-  const auto longer = num.named("longer", max(arithmetic, memory));
-  const Seconds most = std::max(time.sustained, time.memory);
-  const auto overlap = num.given("imperfect overlap", (time.total - regime_.launch - time.adding) / most,
-                                 "fourth root of the sum of fourth powers over the larger");
-  const auto start = num.given("launch", regime_.launch, regime);
-  if (!(time.adding > Seconds(0))) return num.named("estimate", start + overlap * longer);
-  return num.named("estimate",
-                   start + overlap * longer + num.given("adding", time.adding, "a kernel that sums the parts of k"));
+NumberOf<Traced, Seconds> OperationEstimate::traced(const Traced& num, const roofline::Operation& operation) const {
+  return num.named("estimate", kernel_time(num, rates_, work(operation)).estimate);
 }
 
 }  // namespace assay::estimate

@@ -6,7 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/explain.h"
-#include "assay/estimate/kernel_models.h"
+#include "assay/estimate/kernels.h"
 #include "assay/hardware/calibration.h"
 #include "assay/roofline/roofline.h"
 
@@ -32,24 +32,22 @@ class OperationEstimate {
   /// Never below the bound.
   Seconds time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const;
   /// The parts of the time of a product.
-  MatmulTime product(const roofline::Matmul& matmul) const;
+  MatmulTime product(const roofline::Operation& operation) const;
   /// Four of five measurements are within a factor of 1 + spread; 0 if unknown.
   double spread(const roofline::Operation& operation) const;
   /// fitted(), derived.
-  Traced::Number<Dim{.sec = 1}> traced(const Traced& num, const roofline::Operation& operation) const;
+  NumberOf<Traced, Seconds> traced(const Traced& num, const roofline::Operation& operation) const;
 
   const hardware::ChipCalibration& calibration() const { return calibration_; }
   const hardware::Regime& regime() const { return regime_; }
   const std::string& regime_name() const { return setting_.regime; }
 
  private:
-  Traced::Number<Dim{.sec = 1}> traced_stream(const Traced& num, const roofline::Operation& operation) const;
-  Traced::Number<Dim{.sec = 1}> traced_product(const Traced& num, const roofline::Matmul& matmul) const;
+  KernelWork work(const roofline::Operation& operation) const;
 
   hardware::ChipCalibration calibration_;
   OperationSetting setting_;
-  CoreRates cores_;
-  double matrix_share_ = 0;  ///< of the peak, in the format of the products
+  KernelRates rates_;
   hardware::Regime regime_;
 };
 

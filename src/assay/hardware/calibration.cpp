@@ -81,7 +81,7 @@ class Writer {
     return text.find('e') == std::string::npos ? text : fmt::format("{:.8f}", value);
   }
   std::string source_of(std::string_view section) const {
-    for (const auto& [name, origin] : calibration_.origins)
+    for (const auto& [name, origin] : calibration_.origins.all())
       if (name == section) return origin.substr(origin.find('(') + 1, origin.size() - origin.find('(') - 2);
     return calibration_.sources.empty() ? "fit" : calibration_.sources.front().key;
   }
@@ -90,20 +90,26 @@ class Writer {
   std::string text_, path_;
 };
 
+/// The sources of a section's numbers.
+void add_origins(std::string_view section, const Calibration& from, Calibration& into) {
+  for (const auto& [key, source] : from.origins.all())
+    if (key.starts_with(section) && (key.size() == section.size() || key[section.size()] == '.'))
+      into.origins.add(key, source);
+}
+
 template <class T>
 void take_missing(std::optional<T>& own, const std::optional<T>& family, std::string_view section,
                   const Calibration& from, Calibration& into) {
   if (own || !family) return;
   own = family;
-  into.origins.emplace_back(section, from.origin(section));
+  add_origins(section, from, into);
 }
 
 }  // namespace
 
 std::string Calibration::origin(std::string_view section) const {
-  for (const auto& [name_, origin_] : origins)
-    if (name_ == section) return origin_;
-  return "not calibrated";
+  const std::string_view known = origins.of(section);
+  return known.empty() ? "not calibrated" : std::string(known);
 }
 
 Fabric fabric_of(std::string_view technology) {
@@ -221,7 +227,10 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
     // A format that the chip's own fit did not cover.
     if (v.matmul && family->matmul)
       for (std::size_t i = 0; i < v.matmul->share.size(); ++i)
-        if (v.matmul->share[i] == 0.0) v.matmul->share[i] = family->matmul->share[i];
+        if (v.matmul->share[i] == 0.0 && family->matmul->share[i] > 0.0) {
+          v.matmul->share[i] = family->matmul->share[i];
+          add_origins(fmt::format("matmul.share.{}", name(static_cast<Dtype>(i))), *family, v);
+        }
   }
   return std::optional(std::move(found));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "assay/base/dtype.h"
+#include "assay/base/explain.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/hardware/catalogue.h"
@@ -131,7 +132,7 @@ struct Calibration {
   std::optional<CollectiveCalibration> collective;
   std::optional<HostCalibration> host;
   std::optional<SpreadCalibration> spread;
-  std::vector<std::pair<std::string, std::string>> origins;  ///< section, "calibration/hopper.toml:12 (fit)"
+  SourceTable origins;  ///< by section and by key: "matmul.droop" is from "calibration/hopper.toml:12 (fit)"
 
   /// The source of a section's numbers.
   std::string origin(std::string_view section) const;

@@ -13,41 +13,6 @@ double expert_weight_bytes(const program::Program& program, const program::Step&
   return weight.find(model::LogicalDim::experts) >= 0 ? program::local_bytes(program, weight).value() : 0.0;
 }
 
-bool is_flash(const program::Program& program, const program::Step& step) {
-  return program.attentions[static_cast<std::size_t>(step.detail)].flash;
-}
-
-Model model_of(const estimate::KernelRates& rates, const program::Program& program, const program::Step& step,
-               double share) {
-  if (step.flops.value() == 0.0) return rates.pointwise ? Model::stream : Model::shares;
-  if (step.op == program::Op::product && share > 0.0) return Model::product;
-  const bool attends = step.op == program::Op::attention && step.detail >= 0;
-  if (attends && rates.attention && is_flash(program, step)) {
-    const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-    return shape.queries <= estimate::most_decode_queries ? Model::decode
-           : estimate::is_split(shape)                    ? Model::split
-                                                          : Model::attention;
-  }
-  return attends && share > 0.0 ? Model::scores : Model::shares;
-}
-
-/// Sequences times heads of queries, or of keys where the cache is split.
-double attended_items(const program::Program& program, const program::Step& step, Model model) {
-  const program::ProgramTensor& tensor = program.tensor(step.in[model == Model::attention ? 0 : 1]);
-  return program::local_extent(program, tensor, 0) *
-         (tensor.rank == 4 ? program::local_extent(program, tensor, 2) : 1.0);
-}
-
-estimate::AttentionWork attention_work(const program::Program& program, const program::Step& step) {
-  const program::ProgramTensor &q = program.tensor(step.in[0]), &k = program.tensor(step.in[1]);
-  const program::ProgramTensor& v = step.in[2] >= 0 ? program.tensor(step.in[2]) : k;
-  estimate::AttentionWork work;
-  work.queries = program::local_extent(program, q, 1);
-  work.head_dim = (program::local_extent(program, q, q.rank - 1) + program::local_extent(program, v, v.rank - 1)) / 2.0;
-  work.shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  return work;
-}
-
 }  // namespace
 
 bool ServedKernel::same_work(const ServedKernel& o) const {
@@ -97,21 +62,18 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     apart_two = touched_two * kernel.expert_bytes;
   }
   kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
-  if (rates.pointwise)
-    kernel.stream_share = at_one.op == program::Op::norm ? rates.pointwise->norm : rates.pointwise->stream;
-  double share = 0.0;
+  const estimate::KernelWork first = estimate::kernel_work(rates, one, at_one);
+  kernel.model = first.model;
+  kernel.stream_share = first.stream_share;
+  kernel.stream_key = first.stream_key;
+  kernel.format = first.format;
+  kernel.share = first.share;
   if (at_one.flops.value() > 0.0) {
-    kernel.seconds_per_flop = estimate::kernel_time(rates, one, at_one).compute.value() / at_one.flops.value();
-    kernel.peak = 1.0 / kernel.seconds_per_flop;
-    if (rates.matmul) {
-      Dtype format = one.tensor(at_one.in[0]).dtype;
-      if (rates.rate(format).value() == 0.0) format = rates.rate(Dtype::bf16).value() > 0.0 ? Dtype::bf16 : Dtype::fp16;
-      share = estimate::matmul_share(*rates.matmul, format);
-    }
+    kernel.seconds_per_flop = (at_one.flops / first.peak).value() / at_one.flops.value();
+    kernel.peak = first.peak.value();
   }
-  kernel.share = share;
-  kernel.model = model_of(rates, one, at_one, share);
   if (kernel.model == Model::product) {
+    // Before experts without tokens are taken out, which depends on the batch.
     const estimate::MatmulShape a = estimate::product_shape(one, at_one), b = estimate::product_shape(two, at_two);
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
@@ -121,9 +83,10 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
-    kernel.items =
-        line_through(sequences, attended_items(one, at_one, kernel.model), attended_items(two, at_two, kernel.model));
-    kernel.attention = attention_work(one, at_one);
+    const estimate::KernelWork second = estimate::kernel_work(rates, two, at_two);
+    kernel.items = split ? line_through(sequences, first.items, second.items)
+                         : line_through(sequences, first.attention.heads, second.attention.heads);
+    kernel.attention = first.attention;
     kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
   }
   if (split) {
@@ -150,75 +113,44 @@ void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double
       estimate::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
 }
 
-double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
-                       const ServedKernel& kernel, const KernelLoad& step) {
-  const double sequences = step.sequences, bytes = step.bytes;
-  const double launch = rates.regime.launch.value() + effects.start.value();
-  const auto stream = [&](double moved, double started) {
-    return kernel.stream_share > 0.0
-               ? started * launch +
-                     estimate::stream_time(rates.hbm, kernel.stream_share, rates.pointwise->ramp, Bytes(moved)).value()
-               : moved / rates.hbm.value() / rates.memory_share;
-  };
-  switch (kernel.model) {
-    case Model::stream:
-      if (kernel.is_view() && effects.joined) return 0.0;
-      return stream(effects.pointwise * bytes, effects.kernels) + (kernel.quantises ? effects.quantise.value() : 0.0);
-    case Model::product: {
-      // Experts without tokens are no part of the product; the others have more tokens each.
-      const double used = kernel.expert_bytes > 0.0 ? step.touched : 1.0;
-      estimate::MatmulShape shape{
-          used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, Bytes(bytes),
-          kernel.expert_bytes > 0.0};
-      hardware::Regime regime = rates.regime;
-      regime.launch = Seconds(0);
-      const double total =
-          estimate::matmul_time({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share}, shape, regime,
-                                kernel.tiles, kernel.rows)
-              .total.value();
-      const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
-      const double load = std::max(1.0, kernel.flops(sequences) / whole);
-      const double slower = effects.product * (kernel.expert_bytes > 0.0 ? effects.experts : 1.0);
-      return launch + slower * load * total;
-    }
-    case Model::split:
-    case Model::decode: {
-      const double items = kernel.items(sequences);
-      const double copied = effects.copies * kernel.shared_by * bytes;
-      // A latent cache has kernels of its own, for which no head is wide.
-      double read =
-          effects.decode * estimate::decode_time(rates.attention->decode, rates.cores, items,
-                                                 kernel.latent ? 0.0 : kernel.attention.head_dim, Bytes(bytes))
-                               .value();
-      if (kernel.model == Model::split) {
-        estimate::AttentionWork work = kernel.attention;
-        work.heads = items * kernel.shared_by;
-        work.bytes = Bytes(bytes);
-        const hardware::AttentionPass& pass = rates.attention->forward;
-        const Seconds whole = estimate::attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, false);
-        const Seconds split =
-            estimate::split_attention_time(pass, rates.cores, FlopsPerSecond(kernel.peak), work, items);
-        read = std::max(read, effects.attention * std::min(whole, split).value());
-      }
-      const double vector = kernel.narrow_cache ? effects.vector / 2.0 : effects.vector;
-      const double scores = vector > 0.0 ? kernel.flops(sequences) / (vector * rates.cores.vector.value()) : 0.0;
-      const double row = kernel.met(sequences) * effects.token.value();
-      return launch + (copied > 0.0 ? stream(copied, 2.0) : 0.0) + row + std::max(read, scores);
-    }
-    case Model::attention: {
-      estimate::AttentionWork work = kernel.attention;
-      work.heads = kernel.items(sequences);
-      work.bytes = Bytes(bytes);
-      return launch + effects.attention * estimate::attention_time(rates.attention->forward, rates.cores,
-                                                                   FlopsPerSecond(kernel.peak), work, false)
-                                              .value();
-    }
-    case Model::scores:
-      return stream(bytes, 1.0) + step.arithmetic * ((1.0 + rates.matmul->droop) / kernel.share);
-    case Model::shares:
-      break;
+ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
+  ServedWork served;
+  estimate::KernelWork& work = served.work;
+  const double sequences = load.sequences;
+  work.model = kernel.model;
+  work.format = kernel.format;
+  work.flops = Flops(kernel.flops(sequences));
+  work.bytes = Bytes(load.bytes);
+  work.peak = FlopsPerSecond(kernel.peak);
+  work.share = kernel.share;
+  work.stream_share = kernel.stream_share;
+  work.stream_key = kernel.stream_key;
+  if (kernel.model == Model::product) {
+    // Experts without tokens are no part of the product; the others have more tokens each.
+    const double used = kernel.expert_bytes > 0.0 ? load.touched : 1.0;
+    estimate::MatmulShape& shape = work.product;
+    shape = {used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, work.bytes,
+             kernel.expert_bytes > 0.0};
+    const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
+    work.load = std::max(1.0, work.flops.value() / whole);
+  } else if (kernel.model != Model::stream && kernel.model != Model::shares) {
+    const bool split = kernel.model == Model::split || kernel.model == Model::decode;
+    work.attention = kernel.attention;
+    work.attention.bytes = work.bytes;
+    work.items = kernel.items(sequences);
+    work.attention.heads = split ? work.items * kernel.shared_by : work.items;
+    // A latent cache has kernels of its own, for which no head is wide.
+    work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
   }
-  return std::max(stream(bytes, 1.0), step.arithmetic / rates.matrix_share);
+  served.details = {kernel.is_view(), kernel.quantises,      kernel.expert_bytes > 0.0, kernel.narrow_cache,
+                    kernel.shared_by, kernel.met(sequences), Seconds(load.arithmetic)};
+  return served;
+}
+
+Seconds served_estimate(const estimate::ServingKernels& kernels, const ServedKernel& kernel, const KernelLoad& load) {
+  const auto [work, details] = served_work(kernel, load);
+  const estimate::KnownTiles tiles{kernel.tiles, kernel.rows};
+  return estimate::price(Plain{}, work, details, kernels, &tiles);
 }
 
 }  // namespace assay::serving

@@ -1,10 +1,9 @@
-// One kernel of a serving step for any number of sequences: its work is linear in them, and its estimate uses the same
-// kernel models as kernel_time(). Nothing here allocates.
+// One kernel of a serving step for any number of sequences: its work is linear in them, and price() prices it. Nothing
+// here allocates.
 #pragma once
 #include <cstdint>
 
-#include "assay/estimate/kernels.h"
-#include "assay/estimate/serving_effects.h"
+#include "assay/estimate/price.h"
 #include "assay/program/program.h"
 
 namespace assay::serving {
@@ -21,9 +20,7 @@ inline StraightLine line_through(double x, double at_x, double at_2x) {
 }
 
 struct ServedKernel {
-  /// Which model the estimate comes from; `shares` where the chip has no calibration for it.
-  enum class Model : std::uint8_t { shares, stream, product, decode, split, attention, scores };
-
+  using Model = estimate::KernelWork::Model;
   Model model = Model::shares;
   bool attends = false;         ///< its work is per sequence, not per token
   double count = 1;             ///< equal kernels per layer of its block
@@ -31,6 +28,8 @@ struct ServedKernel {
   double expert_bytes = 0;      ///< of expert weights; only experts with tokens are read
   double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;      ///< of peak bandwidth; zero: not calibrated
+  std::string_view stream_key;  ///< of its source
+  Dtype format = Dtype::bf16;   ///< of its arithmetic
   bool quantises = false;       ///< casts to 8 bits or fewer
   /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
   /// that casts on the fly reads them, too.
@@ -80,9 +79,13 @@ struct KernelLoad {
   double arithmetic = 0;  ///< seconds at the peak
   double bytes = 0;
 };
-/// Seconds as good kernels take: what kernel_time() estimates for the step lowered at that many sequences, with the
-/// effects of software on kernels among others.
-double served_estimate(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
-                       const ServedKernel& kernel, const KernelLoad& step);
+/// A kernel at a load, as price() takes it.
+struct ServedWork {
+  estimate::KernelWork work;
+  estimate::ServedDetails details;
+};
+ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);
+/// As good kernels take: what price() gives the step lowered at that many sequences.
+Seconds served_estimate(const estimate::ServingKernels& kernels, const ServedKernel& kernel, const KernelLoad& load);
 
 }  // namespace assay::serving

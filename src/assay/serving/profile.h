@@ -24,6 +24,7 @@ struct ServingSetup {
   std::optional<hardware::CollectiveCalibration>
       collectives;                   ///< measured; otherwise ideal links at the chip's efficiency
   estimate::ServingEffects effects;  ///< of the estimate only
+  SourceTable effect_sources;        ///< of the effects, for explanations
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.

@@ -42,8 +42,9 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
   }
   time.rooflines += n * roofline;
   // Software may make kernels faster than those measured alone, but never faster than the chip.
+  const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
   time.estimate +=
-      n * std::max(roofline, served_estimate(rates, setup.effects, kernel, {sequences, touched, arithmetic, bytes}));
+      n * std::max(roofline, served_estimate(kernels, kernel, {sequences, touched, arithmetic, bytes}).value());
   time.kernels += n * kernel.started(setup.effects);
 }
 

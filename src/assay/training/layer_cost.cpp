@@ -32,11 +32,6 @@ bool overlaps_weight_gradients(const program::Step& step, const program::Program
   return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
 }
 
-/// Whether a step casts a weight to the 16 bits or more that products read, as opposed to quantising it for them.
-bool casts_weight(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
-}
-
 /// The roles of the axes of a program's mesh.
 struct AxisRoles {
   std::array<RoleSet, program::max_mesh_axes> of_axis{};
@@ -84,122 +79,24 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   return entry;
 }
 
-bool is_plain_attention(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::attention && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
-}
-bool is_plain_attention_grad(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::attention_grad && step.detail >= 0 && !program.attentions[at(step.detail)].flash;
-}
-
-bool is_flash_attention(const program::Program& program, const program::Step& step) {
-  return program::is_attention(step.op) && !is_plain_attention(program, step) &&
-         !is_plain_attention_grad(program, step);
-}
-
-/// The probabilities of plain attention, which it writes in addition to its result.
-const program::ProgramTensor& scores(const program::Program& program, const program::Step& step) {
-  return program.tensor(step.op == program::Op::attention ? step.out[1] : step.in[5]);
-}
-
 /// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
 constexpr double dropped_copies = 1.5;
-/// Extra bytes moved to draw the mask, in the same unit: the forward pass reads and writes probabilities and writes
-/// their mask; the backward pass reads the mask, and reads and writes their gradients.
-constexpr double dropped_traffic = 2.5;
-
-/// An activation function times another tensor, or the gradients of both.
-bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
-
-/// A tensor between the two products of an expert.
-bool is_inside_expert(const program::ProgramTensor& tensor) {
-  return tensor.find(model::LogicalDim::capacity) >= 0 && tensor.find(model::LogicalDim::width) >= 0;
-}
-
-/// How much longer a kernel takes among the others of a step than by itself.
-double stretch_of(const estimate::StepEffects& effects, const program::Program& program, const program::Step& step) {
-  using enum program::CostClass;
-  switch (program::facts(step.op).cost) {
-    case product: {
-      const program::ProgramTensor& second = program.tensor(step.in[1]);
-      const bool of_experts = second.find(model::LogicalDim::experts) >= 0 ||
-                              program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
-      return effects.product * (of_experts ? effects.expert_product : 1.0);
-    }
-    case attention: {
-      if (!is_plain_attention(program, step) && !is_plain_attention_grad(program, step)) return effects.attention;
-      constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
-      const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
-      return effects.plain_attention * (q.dims[at(q.rank - 1)].size % aligned == 0 ? 1.0 : effects.unaligned);
-    }
-    case expert_traffic:
-      return effects.expert_traffic;
-    case loss:
-      return effects.loss;
-    case cast:
-      if (casts_weight(program, step)) return effects.pointwise;
-      return effects.cast * (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
-    // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
-    // activation functions are one each.
-    case norm:
-      return effects.pointwise * (step.is_centred ? 1.0 : effects.composed);
-    case rotation:
-      return effects.pointwise * effects.composed;
-    case activation:
-      return effects.pointwise * (is_gated(step) ? effects.composed : 1.0) *
-             (is_inside_expert(program.tensor(step.out[0])) ? effects.expert_pointwise : 1.0);
-    case scan:  // priced by its arithmetic
-    case element_wise:
-    case optimizer:
-    case free:
-    case collective:
-      return effects.pointwise;
-  }
-  throw InternalError("an operation without a cost class");
-}
 
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
          !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
 }
 
-/// Time to move bytes as element-wise steps do.
-Seconds streamed(const estimate::KernelRates& rates, Bytes bytes) {
-  return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
-}
-
-struct KernelCost {
-  Seconds estimate, compute, memory;
-  Seconds slowed;  ///< the part of the estimate that the lower clock under sustained power adds
-  Flops flops;
-};
-
-KernelCost cost_of(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
-  const estimate::KernelTime time = estimate::kernel_time(setup.rates, program, step);
-  Seconds alone = time.estimate;
-  if (setup.dropout && (is_plain_attention(program, step) || is_plain_attention_grad(program, step)))
-    alone += streamed(setup.rates, dropped_traffic * program::local_bytes(program, scores(program, step)));
-  // Kernels never exceed the peak, however well they run inside a step. Scans are small products along the sequence,
-  // more of them than the recurrence needs; their time is proportional to its arithmetic.
-  const Seconds stretched = program::is_scan(step.op)
-                                ? std::max(alone, setup.effects.scan * time.compute)
-                                : std::max(stretch_of(setup.effects, program, step) * alone, time.compute);
-  const bool by_arithmetic = step.op == program::Op::product && time.compute > time.memory && setup.rates.matmul;
-  const double droop = by_arithmetic ? setup.rates.matmul->droop / (1.0 + setup.rates.matmul->droop) : 0.0;
-  // Ideal kernels fuse element-wise work into other kernels.
-  return {stretched, time.compute, step.flops.value() > 0.0 ? time.memory : Seconds(), droop * stretched, step.flops};
-}
-
-/// The cost of a product that is joined with others; the joined product has the estimate.
-KernelCost joined_cost(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
-  const estimate::KernelTime time = estimate::ideal_kernel_time(setup.rates, program, step);
-  return {Seconds(), time.compute, time.memory, Seconds(), step.flops};
-}
-
 /// Prices the steps of a block, and records the steps of a layer for recomputation.
 class BlockPricer {
  public:
   BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
-      : setup_(setup), program_(program), part_(part), roles_(program.mesh), numbers_(program.tensors.size()) {}
+      : setup_(setup),
+        kernels_(training_kernels(setup)),
+        program_(program),
+        part_(part),
+        roles_(program.mesh),
+        numbers_(program.tensors.size()) {}
 
   const AxisRoles& roles() const { return roles_; }
 
@@ -213,7 +110,7 @@ class BlockPricer {
     }
     double launches = 0.0;
     bool routes = false;
-    estimate::JoinedProducts joined(setup_.rates);
+    estimate::JoinedProducts joined;
     std::int64_t products = 0;
     const auto add_estimate = [&](Seconds estimate, bool of_weight) {
       pass.estimate += estimate;
@@ -233,39 +130,35 @@ class BlockPricer {
         continue;
       }
       // Each device casts its part of the weights, which stages know.
-      if (part_ == ProfilePart::weights_traffic || casts_weight(program_, step)) continue;
+      if (part_ == ProfilePart::weights_traffic || estimate::casts_weight(program_, step)) continue;
       std::optional<estimate::JoinedProducts::Part> part;
       if (setup_.effects.joins_products) part = estimate::JoinedProducts::part_of(setup_.rates, program_, step);
       const bool is_joined = part && joined.take(*part);
-      const KernelCost cost = is_joined ? joined_cost(setup_, program_, step) : cost_of(setup_, program_, step);
-      const bool full_power = step.op == program::Op::product || is_flash_attention(program_, step);
+      const estimate::StepPrice<Plain> cost = is_joined ? estimate::fused_part_price(Plain{}, program_, step, kernels_)
+                                                        : estimate::price(Plain{}, program_, step, kernels_);
       if (!is_joined) {
-        add_estimate(cost.estimate, makes_weight_gradient(program_, step));
+        add_estimate(cost.duration, makes_weight_gradient(program_, step));
         pass.slowed += cost.slowed;
-        if (full_power) pass.busy += cost.estimate;
+        if (cost.full_power) pass.busy += cost.duration;
       }
       pass.compute += cost.compute;
       pass.memory += cost.memory;
-      pass.flops += cost.flops;
+      pass.flops += step.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
       layer.widest = std::max(layer.widest, around(step));
       if (!recorded) continue;
       recorded->is_kernel = true;
-      recorded->full_power = full_power;
-      recorded->slowed = cost.slowed;
-      recorded->estimate = cost.estimate;
-      recorded->compute = cost.compute;
-      recorded->memory = cost.memory;
-      recorded->flops = cost.flops;
+      recorded->price = cost;
+      recorded->flops = step.flops;
       if (!part) continue;
       recorded->joined = static_cast<std::int16_t>(recomputable->joined.size());
       recomputable->joined.push_back(*part);
     }
-    for (const estimate::JoinedProducts::Product& product : joined.products()) {
-      const Seconds stretched = setup_.effects.product * product.estimate;
-      add_estimate(stretched, product.of_weight);
-      pass.slowed += setup_.effects.product * product.slowed;
-      pass.busy += stretched;
+    for (const estimate::JoinedProducts::Part& fused : joined.joints()) {
+      const estimate::StepPrice<Plain> cost = estimate::price(Plain{}, fused, kernels_);
+      add_estimate(cost.duration, fused.kind == estimate::JoinedProducts::Part::Kind::of_weight);
+      pass.slowed += cost.slowed;
+      pass.busy += cost.duration;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
@@ -326,6 +219,7 @@ class BlockPricer {
   }
 
   const TrainingSetup& setup_;
+  estimate::TrainingKernels kernels_;
   const program::Program& program_;
   ProfilePart part_;
   AxisRoles roles_;
@@ -354,8 +248,8 @@ DropoutBytes dropout_bytes(const program::Program& program, const program::Block
     const program::Step& step = program.steps[at(i)];
     if (step.op == program::Op::add && program.tensor(step.out[0]).tensor_class == program::TensorClass::residual)
       sum.residual += storage(Dtype::int8, program::local_elements(program, program.tensor(step.out[0])));
-    if (is_plain_attention(program, step))
-      sum.attention += dropped_copies * program::local_bytes(program, scores(program, step));
+    if (step.op == program::Op::attention && estimate::is_plain_attention(program, step))
+      sum.attention += dropped_copies * program::local_bytes(program, estimate::attention_scores(program, step));
   }
   return sum;
 }
@@ -369,8 +263,8 @@ void add_weight(LayerProfile& layer, const model::Weight& weight, double element
 
 }  // namespace
 
-Seconds kernel_estimate(const TrainingSetup& setup, const program::Program& program, const program::Step& step) {
-  return cost_of(setup, program, step).estimate;
+estimate::TrainingKernels training_kernels(const TrainingSetup& setup) {
+  return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
 }
 
 Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase) {

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "assay/estimate/kernels.h"
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/price.h"
 #include "assay/lower/lowering.h"
 #include "assay/network/collectives.h"
 
@@ -142,6 +141,7 @@ struct TrainingSetup {
   Dispatch dispatch = Dispatch::per_node;
   std::int64_t source = 0;        ///< tokens of an encoder sequence; 0: as the decoder's
   estimate::StepEffects effects;  ///< of the estimate only
+  SourceTable effect_sources;     ///< of the effects, for explanations
 
   /// Encoder tokens for a decoder sequence of `sequence` tokens; 0 without an encoder.
   std::int64_t source_of(std::int64_t sequence) const { return !model->encoder ? 0 : source > 0 ? source : sequence; }
@@ -151,8 +151,8 @@ struct TrainingSetup {
 /// traffic of weights and gradients on how they are sharded.
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
-/// The estimate of a kernel among the others of a step, unless it is joined with some of them.
-Seconds kernel_estimate(const TrainingSetup& setup, const program::Program& program, const program::Step& step);
+/// What prices the kernels of a setup; refers to it.
+estimate::TrainingKernels training_kernels(const TrainingSetup& setup);
 /// A collective as profiles count it.
 Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase);
 

@@ -28,7 +28,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   const auto is_kept = [&](int id) { return tensors[at(id)].is_held && needed[at(id)] && !made[at(id)]; };
 
   PassProfile& pass = layer.backward;
-  estimate::JoinedProducts together(setup.rates);
+  estimate::JoinedProducts together;
   double recompute_launches = 0.0;
   const auto add_estimate = [&](Seconds estimate) {
     pass.recomputed += estimate;
@@ -45,20 +45,20 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     }
     if (!step.is_kernel) continue;
     if (step.joined < 0 || !together.take(joined[at(step.joined)])) {
-      add_estimate(step.estimate);
-      pass.slowed += step.slowed;
-      if (step.full_power) pass.busy += step.estimate;
+      add_estimate(step.price.duration);
+      pass.slowed += step.price.slowed;
+      if (step.price.full_power) pass.busy += step.price.duration;
     }
-    pass.compute += step.compute;
-    pass.memory += step.memory;
+    pass.compute += step.price.compute;
+    pass.memory += step.price.memory;
     pass.flops += step.flops;
     pass.recomputed_flops += step.flops;
   }
-  for (const estimate::JoinedProducts::Product& product : together.products()) {
-    const Seconds stretched = setup.effects.product * product.estimate;
-    add_estimate(stretched);
-    pass.slowed += setup.effects.product * product.slowed;
-    pass.busy += stretched;
+  for (const estimate::JoinedProducts::Part& fused : together.joints()) {
+    const estimate::StepPrice<Plain> price = estimate::price(Plain{}, fused, training_kernels(setup));
+    add_estimate(price.duration);
+    pass.slowed += price.slowed;
+    pass.busy += price.duration;
   }
   pass.launching = (launches + recompute_launches) * launch;
   pass.estimate = std::max(pass.estimate + pass.recomputed, (launches + recompute_launches) * launch);

@@ -23,14 +23,12 @@ struct RecomputableLayer {
     bool is_gathered = false;
     bool reads_own = false;  ///< its gradient reads its first result, whether kept or recomputed
     bool is_kernel = false;
-    bool full_power = false;            ///< of the matrix units
     std::array<std::int16_t, 8> in{};   ///< tensors of the layer; below 0: none
     std::array<std::int16_t, 7> out{};  ///< the same
     std::int16_t joined = -1;           ///< in `joined`
     std::int16_t traffic = -1;          ///< in `traffic`
     Bytes made;
-    Seconds slowed;                     ///< of the estimate, what power throttling adds
-    Seconds estimate, compute, memory;  ///< no estimate where it is joined with others
+    estimate::StepPrice<Plain> price;  ///< no duration where it is joined with others
     Flops flops;
   };
   std::vector<Tensor> tensors;

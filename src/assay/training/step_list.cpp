@@ -74,7 +74,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       } else if (step.op == program::Op::update) {  // of all weights at once
         time = step.bytes / estimate::optimizer_rate(question.setup.rates);
       } else if (step.op != program::Op::slice) {
-        time = kernel_estimate(question.setup, program, step);
+        time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
         if (const PassTime* pass = pass_of(block)) sums[pass] += time.value();
       }
     }
@@ -121,7 +121,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
       if (moves) continue;
       found->flops += times * step.flops;
       if (program::is_attention(step.op) || step.op == program::Op::product)
-        found->at_peak += times * estimate::kernel_time(question.setup.rates, program, step).compute;
+        found->at_peak += times * estimate::ideal_kernel_time(Plain{}, question.setup.rates, program, step).compute;
     }
   }
   if (is_mirrored) {

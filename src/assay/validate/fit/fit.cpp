@@ -40,9 +40,7 @@ hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const estim
 }
 
 /// Marks a section as not fitted.
-void mark_assumed(hardware::Calibration& c, std::string section) {
-  c.origins.emplace_back(std::move(section), "(assumed)");
-}
+void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add(std::move(section), "(assumed)"); }
 
 hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges, double in_network) {
   const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,

@@ -45,10 +45,11 @@ measure::MeasuredRow product_row(const hardware::Chip& chip, const hardware::Cal
   const auto m = static_cast<double>(s.m), n = static_cast<double>(s.n), k = static_cast<double>(s.k);
   const estimate::MatmulShape shape{1.0, m, n, k, Bytes(bytes * (m * k + n * k) + out * m * n)};
   measure::MeasuredRow row{"gemm", dtype, s.m, s.n, s.k};
-  row.median = row.least = estimate::matmul_time({*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value,
-                                                  truth.matmul->share[format]},
-                                                 shape, sustained ? *truth.sustained : *truth.burst)
-                               .total;
+  row.median = row.least =
+      estimate::matmul_time(
+          Plain{}, {*truth.matmul, estimate::core_rates(chip), chip.peak[format]->value, truth.matmul->share[format]},
+          shape, sustained ? *truth.sustained : *truth.burst)
+          .total;
   if (sustained) row.note = "sustained";
   return row;
 }
@@ -62,7 +63,7 @@ TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
   double noise = 1.1;
   for (const std::int64_t bytes : measure::sizes(1 << 16, 1 << 28, 8)) {
     measure::MeasuredRow row{"copy", "int8", bytes};
-    row.median = noise * estimate::stream_time(estimate::core_rates(chip).hbm, 0.6, 2_us,
+    row.median = noise * estimate::stream_time(Plain{}, estimate::core_rates(chip).hbm, 0.6, 2_us,
                                                Bytes(2.0 * static_cast<double>(bytes)));
     noise = 1.0 / noise;
     measured.rows.push_back(row);
@@ -86,7 +87,7 @@ TEST(FitMeasured, ACpusNumbersComeBack) {
       measured.rows.push_back(product_row(chip, truth, s, dtype, false));
   for (const std::int64_t bytes : measure::sizes(1 << 16, 1 << 28, 2)) {
     measure::MeasuredRow row{"copy", "int8", bytes};
-    row.median = 3_us + estimate::stream_time(estimate::core_rates(chip).hbm, 0.6, 2_us,
+    row.median = 3_us + estimate::stream_time(Plain{}, estimate::core_rates(chip).hbm, 0.6, 2_us,
                                               Bytes(2.0 * static_cast<double>(bytes)));
     measured.rows.push_back(row);
   }
@@ -208,7 +209,7 @@ TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {
   for (const double n : {8.0, 32.0, 64.0, 128.0, 512.0, 2048.0}) {
     const estimate::MatmulShape shape{1, n, n, n, Bytes(12.0 * n * n)};
     const estimate::MatmulTime time =
-        estimate::matmul_time({fit, rates, peak, 0.9}, shape, {1_us, Seconds(0), Seconds(0)});
+        estimate::matmul_time(Plain{}, {fit, rates, peak, 0.9}, shape, {1_us, Seconds(0), Seconds(0)});
     EXPECT_GE(time.total, Flops(2.0 * n * n * n) / peak);
     EXPECT_GE(time.total, shape.bytes / rates.hbm);
     EXPECT_GE(time.tile.cores, before);

@@ -335,10 +335,10 @@ std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
         *estimate::attention_kernel(*calibration.attention, row.attention);
     hardware::AttentionPass pass = backward ? kernel.backward : kernel.forward;
     pass.passes += harness.attention_passes;
-    return estimate::attention_time(pass, cores, peak, row.work, backward);
+    return estimate::attention_time(Plain{}, {pass, cores, peak}, row.work, backward);
   };
   const auto stream = [&](double share) -> std::optional<Seconds> {
-    return launch + estimate::stream_time(cores.hbm, share, calibration.pointwise->ramp, row.bytes);
+    return launch + estimate::stream_time(Plain{}, cores.hbm, share, calibration.pointwise->ramp, row.bytes);
   };
   switch (row.kind) {
     case KernelKind::matmul: {
@@ -354,7 +354,8 @@ std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
         regime = calibration.sustained.value_or(hardware::Regime{launch, Seconds(0), harness.ramp});
       else
         shape.bytes = harness.moved(shape.bytes);
-      return extra + estimate::matmul_time({*calibration.matmul, cores, peak, calibration.matmul->share[format]}, shape,
+      return extra + estimate::matmul_time(Plain{},
+                                           {*calibration.matmul, cores, peak, calibration.matmul->share[format]}, shape,
                                            regime, harness.split_k)
                          .total;
     }
@@ -367,8 +368,9 @@ std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
       return launch + attention(false) + attention(true);
     case KernelKind::decode:
       if (!calibration.attention) return std::nullopt;
-      return launch + estimate::decode_time(estimate::attention_kernel(*calibration.attention, row.attention)->decode,
-                                            cores, row.items, row.work.head_dim, harness.moved(row.bytes));
+      return launch + estimate::decode_time(
+                          Plain{}, {estimate::attention_kernel(*calibration.attention, row.attention)->decode, cores},
+                          row.items, row.work.head_dim, harness.moved(row.bytes));
     default:
       break;
   }

@@ -49,7 +49,7 @@ report::Members estimate_details(const estimate::OperationEstimate& estimate,
     members.emplace_back("launch", launch);
     return members;
   }
-  const estimate::MatmulTime time = estimate.product(operation.matmul());
+  const estimate::MatmulTime time = estimate.product(operation);
   members.emplace_back("arithmetic", time.sustained);
   members.emplace_back("memory", time.memory);
   members.emplace_back("launch", launch);

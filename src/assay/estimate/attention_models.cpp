@@ -1,0 +1,125 @@
+// Attention over a prompt and over a cache: tiles of scores with a softmax in between.
+#include <cmath>
+
+#include "assay/estimate/chip_numbers.h"
+#include "assay/estimate/kernel_models.h"
+
+namespace assay::estimate {
+namespace {
+
+/// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
+/// filled up in both; GPU kernels are made for some widths.
+double padded_head(const CoreRates& chip, double head_dim) {
+  constexpr double gpu_step = 32;  // FlashAttention's
+  const auto up_to = [&](double step) { return std::ceil(head_dim / step) * step; };
+  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(gpu_step);
+}
+
+constexpr double score_tile = 128;  ///< side of a tile of scores
+
+/// A fitted number of a pass of attention, by its key.
+template <class N>
+auto pass_number(const N& num, const AttentionRates& rates, bool backward, std::string_view key, double value) {
+  if constexpr (N::traced)
+    return num.given(key, value, rates.sources,
+                     (backward ? "attention.backward." : "attention.forward.") + std::string(key));
+  else
+    return value;
+}
+
+template <class N>
+auto attention_share(const N& num, const AttentionRates& rates, double head_dim, bool backward) {
+  const auto share = pass_number(num, rates, backward, "share", rates.fit.share);
+  return head_dim > hardware::wide_head ? share * pass_number(num, rates, backward, "wide", rates.fit.wide) : share;
+}
+
+/// Elements of a head that a tile of scores is worth, its softmax included.
+template <class N>
+auto head_elements(const N& num, const AttentionRates& rates, double head_dim, bool backward) {
+  return num.given("padded head", padded_head(rates.chip, head_dim), "elements") +
+         pass_number(num, rates, backward, "softmax", rates.fit.softmax);
+}
+
+}  // namespace
+
+template <class N>
+NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,
+                                    bool backward) {
+  const double row_count = work.queries <= score_tile / 2.0 ? score_tile / 2.0 : score_tile;
+  const auto rows = num.given("tile rows", row_count, "queries"), side = num.given("tile columns", score_tile, "keys");
+  const auto cores = core_count(num, rates.chip, rates.sources);
+  const auto products =
+      num.given("products", backward ? 2.5 : 1.0, backward ? "recomputed scores, and four gradients" : "of a pass");
+  const auto scores = num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows * side;
+  const auto tile = num.named("tile", scores * head_elements(num, rates, work.head_dim, backward) * products);
+  const auto each = tile / (attention_share(num, rates, work.head_dim, backward) / cores * peak_of(num, rates));
+  // Tiles on the diagonal are computed in full.
+  const auto across =
+      num.named("tiles across", ceil(num.given("keys", static_cast<double>(work.shape.keys), "") / side));
+  const auto met = num.given("keys per query", work.shape.mean_keys(), "on average") / side;
+  const auto visited = num.named("tiles visited", min(across, work.shape.causal ? met + 0.5 : met));
+  const auto window = static_cast<double>(work.shape.window > 0 ? work.shape.window : work.shape.chunk);
+  const auto most = window > 0.0 ? min(across, ceil(num.given("window", window, "keys") / side) + 1.0) : across;
+  const auto heads = num.given("heads", work.heads, "of all sequences"),
+             queries = num.given("queries", work.queries, "of a sequence");
+  const auto all = num.named("tiles of a core", heads * ceil(queries / rows) * visited / cores);
+  // Rows of tiles are distributed over the cores; if there are few, the longest one determines the end.
+  const auto busy = num.named("arithmetic", each * sqrt(all * all + most * most));
+  const auto read = num.given("bytes", work.bytes, "queries, keys, values and results");
+  const auto moved =
+      backward ? 2.5 * (read + num.given("shared bytes", work.shared, "keys and values of every query head")) : read;
+  const auto passes = pass_number(num, rates, backward, "passes", rates.fit.passes);
+  return busy + passes * (moved / main_memory(num, rates.chip, rates.sources));
+}
+
+template <class N>
+NumberOf<N, Seconds> decode_time(const N& num, const DecodeRates& rates, double items, double head_dim, Bytes bytes) {
+  const auto& [fit, chip, sources] = rates;
+  // FlashAttention's rule: two blocks fit on a core, and nothing is split where there are 0.8 times as many.
+  constexpr double parts = 0.8 * 2.0;
+  const auto share = [&] {
+    if (head_dim > hardware::wide_head)
+      return num.given("share of wide heads", fit.wide, sources, "attention.decode.wide");
+    const auto split = num.given("share", fit.share, sources, "attention.decode.share");
+    if (!(items >= parts * chip.cores)) return split;
+    return split * num.given("crowded", fit.crowded, sources, "attention.decode.crowded");
+  }();
+  const auto reading = num.given("bytes", bytes, "keys and values") / (share * main_memory(num, chip, sources));
+  const auto each = num.given("item", fit.item, sources, "attention.decode.item");
+  return num.named("reading the cache", reading) +
+         num.given("items", items, "sequences x key-value heads") / core_count(num, chip, sources) * each;
+}
+
+template <class N>
+NumberOf<N, Seconds> split_attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,
+                                          double items) {
+  const auto rows = num.given("tile rows", score_tile / 2.0, "queries"),
+             side = num.given("tile columns", score_tile, "keys");
+  const auto caches = num.given("items", items, "sequences x key-value heads");
+  const auto queries = num.given("queries", work.queries, "of a sequence"),
+             heads = num.given("heads", work.heads, "of all sequences");
+  const auto met = num.given("keys per query", work.shape.mean_keys(), "on average");
+  const auto tiles = num.named("tiles", caches * ceil(queries * heads / caches / rows) * met / side);
+  const auto work_of_tiles = tiles * num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows *
+                             side * head_elements(num, rates, work.head_dim, false);
+  return work_of_tiles / (attention_share(num, rates, work.head_dim, false) * peak_of(num, rates));
+}
+
+template NumberOf<Plain, Seconds> attention_time(const Plain&, const AttentionRates&, const AttentionWork&, bool);
+template NumberOf<Traced, Seconds> attention_time(const Traced&, const AttentionRates&, const AttentionWork&, bool);
+template NumberOf<Plain, Seconds> decode_time(const Plain&, const DecodeRates&, double, double, Bytes);
+template NumberOf<Traced, Seconds> decode_time(const Traced&, const DecodeRates&, double, double, Bytes);
+template NumberOf<Plain, Seconds> split_attention_time(const Plain&, const AttentionRates&, const AttentionWork&,
+                                                       double);
+template NumberOf<Traced, Seconds> split_attention_time(const Traced&, const AttentionRates&, const AttentionWork&,
+                                                        double);
+
+const hardware::AttentionKernelCalibration* attention_kernel(const hardware::AttentionCalibration& fit,
+                                                             hardware::AttentionKernel choice) {
+  const auto* flash2 = fit.flash2 ? &*fit.flash2 : nullptr;
+  const auto* cudnn = fit.cudnn ? &*fit.cudnn : nullptr;
+  if (choice == hardware::AttentionKernel::flash2) return flash2 ? flash2 : cudnn;
+  return cudnn ? cudnn : flash2;
+}
+
+}  // namespace assay::estimate

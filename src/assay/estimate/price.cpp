@@ -1,0 +1,314 @@
+#include "assay/estimate/price.h"
+
+#include <algorithm>
+
+#include "assay/base/index.h"
+#include "assay/base/result.h"
+
+namespace assay::estimate {
+namespace {
+
+/// Extra bytes moved to draw the mask of dropout, over the probabilities (two bytes each): the forward pass reads and
+/// writes probabilities and writes their mask of one byte; the backward pass reads the mask, and reads and writes their
+/// gradients.
+constexpr double dropped_traffic = 2.5;
+
+/// An activation function times another tensor, or the gradients of both.
+bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
+
+/// A tensor between the two products of an expert.
+bool is_inside_expert(const program::ProgramTensor& tensor) {
+  return tensor.find(model::LogicalDim::capacity) >= 0 && tensor.find(model::LogicalDim::width) >= 0;
+}
+
+/// The numbers of StepEffects, each under its own name and source.
+template <class N>
+class TrainingFactors {
+ public:
+  TrainingFactors(const N& num, const TrainingKernels& kernels) : num_(num), kernels_(kernels) {}
+
+  auto operator()(std::string_view name, double StepEffects::*effect, std::string_view key) const {
+    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  }
+  auto product() const { return (*this)("products in a step", &StepEffects::product, "product"); }
+  auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
+  auto composed() const { return (*this)("composed of several kernels", &StepEffects::composed, "composed"); }
+  auto inside_expert() const {
+    return (*this)("inside of experts", &StepEffects::expert_pointwise, "expert_pointwise");
+  }
+
+ private:
+  const N& num_;
+  const TrainingKernels& kernels_;
+};
+
+template <class N>
+NumberOf<N, double> attention_stretch(const TrainingFactors<N>& factor, const program::Program& program,
+                                      const program::Step& step) {
+  if (!is_plain_attention(program, step)) return factor("attention in a step", &StepEffects::attention, "attention");
+  const auto plain = factor("plain attention in a step", &StepEffects::plain_attention, "plain_attention");
+  constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
+  const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
+  if (q.dims[at(q.rank - 1)].size % aligned == 0) return plain;
+  return plain * factor("unaligned heads", &StepEffects::unaligned, "unaligned");
+}
+
+/// How much longer a kernel takes among the others of a step than by itself.
+template <class N>
+NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Program& program,
+                            const program::Step& step) {
+  using enum program::CostClass;
+  switch (program::facts(step.op).cost) {
+    case product: {
+      const bool of_experts = program.tensor(step.in[1]).find(model::LogicalDim::experts) >= 0 ||
+                              program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
+      if (!of_experts) return factor.product();
+      return factor.product() * factor("products of experts", &StepEffects::expert_product, "expert_product");
+    }
+    case attention:
+      return attention_stretch(factor, program, step);
+    case expert_traffic:
+      return factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic");
+    case loss:
+      return factor("traffic of the loss", &StepEffects::loss, "loss");
+    case cast: {
+      if (casts_weight(program, step)) return factor.pointwise();
+      const auto casting = factor("traffic of casts", &StepEffects::cast, "cast");
+      return is_inside_expert(program.tensor(step.out[0])) ? casting * factor.inside_expert() : casting;
+    }
+    // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
+    // activation functions are one each.
+    case norm:
+      return step.is_centred ? factor.pointwise() : factor.pointwise() * factor.composed();
+    case rotation:
+      return factor.pointwise() * factor.composed();
+    case activation: {
+      const auto one = is_gated(step) ? factor.pointwise() * factor.composed() : factor.pointwise();
+      return is_inside_expert(program.tensor(step.out[0])) ? one * factor.inside_expert() : one;
+    }
+    case scan:  // priced by its arithmetic
+    case element_wise:
+    case optimizer:
+    case free:
+    case collective:
+      return factor.pointwise();
+  }
+  throw InternalError("an operation without a cost class");
+}
+
+/// Time to draw and store the mask of dropout inside of plain attention.
+template <class N>
+NumberOf<N, Seconds> dropout_time(const N& num, const KernelRates& rates, const program::Program& program,
+                                  const program::Step& step) {
+  const Bytes scores = program::local_bytes(program, attention_scores(program, step));
+  const auto moved = num.given("passes of dropout", dropped_traffic, "mask and probabilities, over probabilities") *
+                     num.given("probabilities", scores, "of plain attention");
+  const auto share =
+      rates.pointwise ? num.given("share of the bandwidth", rates.pointwise->stream, &rates.sources, "pointwise.stream")
+                      : num.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory");
+  return num.named("dropout", moved / num.given("hbm", rates.hbm, &rates.sources, "hbm") / share);
+}
+
+template <class N>
+NumberOf<N, Seconds> nothing(const N& num, std::string_view why) {
+  return num.given("none", Seconds(0), why);
+}
+
+}  // namespace
+
+bool is_plain_attention(const program::Program& program, const program::Step& step) {
+  return (step.op == program::Op::attention || step.op == program::Op::attention_grad) && step.detail >= 0 &&
+         !program.attentions[at(step.detail)].flash;
+}
+
+const program::ProgramTensor& attention_scores(const program::Program& program, const program::Step& step) {
+  return program.tensor(step.op == program::Op::attention ? step.out[1] : step.in[5]);
+}
+
+bool casts_weight(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::cast && facts(program.tensor(step.out[0]).dtype).bits >= 16;
+}
+
+template <class N>
+StepPrice<N> fused_part_price(const N& num, const program::Program& program, const program::Step& step,
+                              const TrainingKernels& kernels) {
+  const KernelTimeOf<N> time = ideal_kernel_time(num, kernels.rates, program, step);
+  const auto none = nothing(num, "the fused product has it");
+  return {none, time.compute, time.memory, none, Resource::matrix_unit, true};
+}
+
+template <class N>
+StepPrice<N> price(const N& num, const program::Program& program, const program::Step& step,
+                   const TrainingKernels& kernels) {
+  const TrainingFactors<N> factor(num, kernels);
+  const bool is_product = step.op == program::Op::product, is_plain = is_plain_attention(program, step);
+  const KernelTimeOf<N> time = kernel_time(num, kernels.rates, kernel_work(kernels.rates, program, step));
+  auto alone = num.named("kernel alone", time.estimate);
+  if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);
+  // Kernels never exceed the peak, however well they run inside a step. Scans are small products along the sequence,
+  // more of them than the recurrence needs; their time is proportional to its arithmetic.
+  StepPrice<N> price;
+  price.duration =
+      program::is_scan(step.op)
+          ? max(alone, factor("time of scans over the recurrence", &StepEffects::scan, "scan") * time.compute)
+          : max(stretch(factor, program, step) * alone, time.compute);
+  price.compute = time.compute;
+  // Ideal kernels fuse element-wise work into other kernels.
+  price.memory = step.flops.value() > 0.0 ? time.memory : nothing(num, "fused into other kernels");
+  price.resource = step.flops.value() > 0.0 ? Resource::matrix_unit : Resource::memory;
+  price.full_power = is_product || (program::is_attention(step.op) && !is_plain);
+  const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul;
+  if (!by_arithmetic) {
+    price.slowed = nothing(num, "arithmetic on matrix units does not bound it");
+    return price;
+  }
+  const auto droop = num.given("droop", kernels.rates.matmul->droop, &kernels.rates.sources, "matmul.droop");
+  price.slowed = num.named("slowed", droop / (1.0 + droop) * price.duration);
+  return price;
+}
+
+template <class N>
+StepPrice<N> price(const N& num, const JoinedProducts::Part& fused, const TrainingKernels& kernels) {
+  KernelWork work;
+  work.model = KernelWork::Model::product;
+  work.format = fused.dtype;
+  work.peak = kernels.rates.rate(fused.dtype);
+  work.share = matmul_share(*kernels.rates.matmul, fused.dtype);
+  const MatmulTimeOf<N> time = matmul_time(num, product_rates(kernels.rates, work), fused.shape, kernels.rates.regime);
+  const auto product = TrainingFactors<N>(num, kernels).product();
+  const auto none = nothing(num, "its parts have it");
+  StepPrice<N> price{product * num.named("kernel alone", time.total), none, none, none, Resource::matrix_unit, true};
+  if (time.sustained.value() > time.memory.value())
+    price.slowed = num.named("slowed", product * (time.sustained - time.arithmetic));
+  return price;
+}
+
+namespace {
+
+/// The numbers of ServingEffects, each under its own name and source.
+template <class N>
+class ServingFactors {
+ public:
+  ServingFactors(const N& num, const ServingKernels& kernels) : num_(num), kernels_(kernels) {}
+
+  template <class Q>
+  auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
+    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  }
+  /// Of every kernel: on the device, and what the software adds.
+  auto launch() const {
+    return num_.named("start of a kernel",
+                      num_.given("launch", kernels_.rates.regime.launch, &kernels_.rates.sources, "regime.launch") +
+                          (*this)("start", &ServingEffects::start, "start"));
+  }
+  /// `started` kernels that move `bytes` as element-wise kernels do.
+  NumberOf<N, Seconds> stream(const KernelWork& work, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {
+    const auto moved = streamed(num_, kernels_.rates, work, bytes);
+    return work.stream_share > 0.0 ? started * launch() + moved : moved;
+  }
+
+ private:
+  const N& num_;
+  const ServingKernels& kernels_;
+};
+
+template <class N>
+NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServedDetails& details,
+                                    const ServingKernels& kernels, const KnownTiles* tiles) {
+  const ServingFactors<N> factor(num, kernels);
+  hardware::Regime regime = kernels.rates.regime;
+  regime.launch = Seconds(0);  // not stretched below
+  const ProductRates rates = product_rates(kernels.rates, work);
+  const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
+                           : matmul_time(num, rates, work.product, regime).total;
+  const auto dense = factor("products in a step", &ServingEffects::product, "product");
+  const auto slower =
+      details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
+  const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
+  return factor.launch() + slower * load * num.named("kernel alone", alone);
+}
+
+/// Attention of a few queries over a cache.
+template <class N>
+NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const ServedDetails& details,
+                                   const ServingKernels& kernels) {
+  const auto& [rates, effects, sources] = kernels;
+  const ServingFactors<N> factor(num, kernels);
+  auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
+              decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes);
+  if (work.model == KernelWork::Model::split) {
+    const AttentionRates by = attention_rates(rates, work);
+    const auto whole = attention_time(num, by, work.attention, false);
+    const auto split = split_attention_time(num, by, work.attention, work.items);
+    read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
+  }
+  auto start = factor.launch();
+  if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
+    const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
+                        num.given("query heads of a cache", details.shared_by, "heads that share keys") *
+                        num.given("bytes", work.bytes, "keys and values");
+    start = start + factor.stream(work, num.given("kernels", 2.0, "of copying keys and values"), copied);
+  }
+  const auto row = num.given("keys per query", details.met, "on average") *
+                   factor("token of an unsplit cache", &ServingEffects::token, "token");
+  if (!(effects.vector > 0.0)) return start + row + read;
+  const auto whole_rate = factor("share of the vector units", &ServingEffects::vector, "vector");
+  const auto vector = details.narrow_cache ? whole_rate / 2.0 : whole_rate;
+  const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
+                      (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
+  return start + row + max(read, scores);
+}
+
+}  // namespace
+
+template <class N>
+NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDetails& details,
+                           const ServingKernels& kernels, const KnownTiles* tiles) {
+  using Model = KernelWork::Model;
+  const KernelRates& rates = kernels.rates;
+  const ServingFactors<N> factor(num, kernels);
+  const auto bytes = [&] { return num.given("bytes", work.bytes, "read and written by the step"); };
+  const auto one = [&] { return num.given("kernels", 1.0, "of the step"); };
+  const auto arithmetic = [&] { return num.given("compute", details.arithmetic, "arithmetic at the peak"); };
+  switch (work.model) {
+    case Model::stream: {
+      if (details.is_view && kernels.effects.joined) return nothing(num, "another view of a tensor");
+      const auto time =
+          factor.stream(work, factor("kernels of a step", &ServingEffects::kernels, "kernels"),
+                        factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise") * bytes());
+      return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
+    }
+    case Model::product:
+      return served_product(num, work, details, kernels, tiles);
+    case Model::split:
+    case Model::decode:
+      return served_decode(num, work, details, kernels);
+    case Model::attention:
+      return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
+                                   attention_time(num, attention_rates(rates, work), work.attention, false);
+    case Model::scores: {
+      const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
+      const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");
+      return factor.stream(work, one(), bytes()) + arithmetic() * ((1.0 + droop) / share);
+    }
+    case Model::shares:
+      break;
+  }
+  const auto moved = factor.stream(work, one(), bytes());
+  if (!(details.arithmetic > Seconds(0))) return moved;
+  return max(moved,
+             arithmetic() / num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix"));
+}
+
+#define ASSAY_INSTANTIATE(N)                                                                                    \
+  template StepPrice<N> price(const N&, const program::Program&, const program::Step&, const TrainingKernels&); \
+  template StepPrice<N> fused_part_price(const N&, const program::Program&, const program::Step&,               \
+                                         const TrainingKernels&);                                               \
+  template StepPrice<N> price(const N&, const JoinedProducts::Part&, const TrainingKernels&);                   \
+  template NumberOf<N, Seconds> price(const N&, const KernelWork&, const ServedDetails&, const ServingKernels&, \
+                                      const KnownTiles*);
+ASSAY_INSTANTIATE(Plain)
+ASSAY_INSTANTIATE(Traced)
+#undef ASSAY_INSTANTIATE
+
+}  // namespace assay::estimate
