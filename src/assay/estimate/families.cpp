@@ -41,7 +41,6 @@ void read_training(TableReader& reader, FamilyTraining& training) {
   reader.range("products", training.product);
   reader.range("attention", training.attention);
   if (reader.has("pointwise")) reader.range("pointwise", training.pointwise);
-  reader.range("tensor_overlapped", training.tensor_overlapped);
 }
 
 void read_serving(TableReader& reader, FamilyServing& serving) {
@@ -51,6 +50,13 @@ void read_serving(TableReader& reader, FamilyServing& serving) {
   if (reader.has("meet")) reader.range("meet", serving.meet);
   reader.value("one_shot", serving.one_shot);
   reader.flag("vector_decode", serving.vector_decode);
+}
+
+void read_overlap(TableReader& reader, FamilyOverlap& overlap) {
+  reader.value("chip_share", overlap.chip_share);
+  reader.flag("tensor_pieces", overlap.tensor_pieces);
+  if (!(overlap.chip_share >= 0.0 && overlap.chip_share <= 1.0))
+    reader.fault("chip_share", "is a share of the chip", "from 0 to 1");
 }
 
 /// Ids of families that a family names.
@@ -63,10 +69,6 @@ std::vector<std::string> named_families(const Family& family) {
     add(kernels->tiles_with);
     add(kernels->pointwise_from);
     add(kernels->collective_from);
-  }
-  if (family.training) {
-    add(family.training->tensor_overlapped.fitted_with);
-    add(family.training->tensor_overlapped.taken_from);
   }
   return names;
 }
@@ -89,6 +91,7 @@ Result<Family> read_family(std::string_view document, std::string_view file) {
     reader.table("training", [&](TableReader& inner) { read_training(inner, family.training.emplace()); });
   if (reader.has("serving"))
     reader.table("serving", [&](TableReader& inner) { read_serving(inner, family.serving.emplace()); });
+  if (reader.has("overlap")) reader.table("overlap", [&](TableReader& inner) { read_overlap(inner, family.overlap); });
   reader.finish();
   const std::string_view base = file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
   if (!family.id.empty() && base != family.id + ".toml")

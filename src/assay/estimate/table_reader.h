@@ -17,9 +17,7 @@ namespace assay::estimate {
 template <class Q>
 struct FitRange {
   Q start{}, low{}, high{};
-  double pull = 0;          ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
-  std::string fitted_with;  ///< id of the family whose number is the same; empty: none
-  std::string taken_from;   ///< id of the family whose number is copied after the fit; empty: none
+  double pull = 0;  ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
 
   /// Else the number stays where it starts.
   bool is_fitted() const { return low < high; }
@@ -126,8 +124,6 @@ class TableReader {
         fault("low", "bounds lie above 0 and on both sides of the start");
     }
     if (has("pull")) value("pull", range.pull);
-    if (has("fitted_with")) text("fitted_with", range.fitted_with);
-    if (has("taken_from")) text("taken_from", range.taken_from);
   }
 
   TableDocument& document_;

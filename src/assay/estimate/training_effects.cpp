@@ -29,12 +29,6 @@ void visit_steps(C& c, V& v) {
   v.numbers("experts", fusion_names, c.expert_traffic);
   v.number("scans", c.scan);
   v.table("collectives");
-  v.family_numbers("tensor_overlapped", c.families, c.measured, c.tensor_overlapped);
-  v.number("tensor_beside", c.tensor_backward_exposed);
-  v.number("experts", c.expert_exposed);
-  v.number("context", c.context_exposed);
-  v.number("contention", c.contention);
-  v.number("gradients", c.gradients_exposed);
   v.number("omni_path", c.omni_path);
   v.table("step");
   v.number("straggler", c.straggler);
@@ -60,7 +54,7 @@ bool MeasuredFamilies::compiled_whole(const hardware::Chip& chip) const {
 }
 
 StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all)) {
-  product = attention = stream = tensor_overlapped = std::vector<double>(families.size(), 1.0);
+  product = attention = stream = std::vector<double>(families.size(), 1.0);
 }
 
 StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
@@ -91,12 +85,16 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.expert_traffic = expert_traffic[way];
   out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
-  out.expert_exposed = software.expert_overlap ? expert_exposed : 1.0;
-  out.context_exposed = context_exposed;
-  out.tensor_exposed = software.tensor_overlap == TensorOverlap::all ? of(tensor_overlapped) : 1.0;
-  out.tensor_backward_exposed = software.tensor_overlap == TensorOverlap::none ? 1.0 : tensor_backward_exposed;
-  out.contention = contention;
-  out.gradients_exposed = gradients_exposed;
+  const FamilyOverlap overlap = family ? families[*family].overlap : FamilyOverlap{};
+  out.overlap.chip_share = overlap.chip_share;
+  out.overlap.piece = piece;
+  out.overlap.tail = tail;
+  out.overlap.tensor =
+      overlap.tensor_pieces ? software.tensor_overlap : std::min(software.tensor_overlap, TensorOverlap::backward);
+  out.overlap.ring_context = true;
+  out.overlap.experts = software.expert_overlap;
+  // Hand-written software and whole-program compilers gather into the arrays that products read.
+  out.overlap.copies_weights = fusion == Fusion::compiled || fusion == Fusion::eager;
   out.activations = activations[holds(way)];
   out.logits = logits[holds(loss_way)];
   out.reserved = reserved[holds(way)];
@@ -180,11 +178,35 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
   return steps;
 }
 
+namespace {
+
+/// Reads catalogue/steps/overlap.toml.
+Result<void> read_overlap(std::string_view text, std::string_view path, StepCalibration& steps) {
+  ASSAY_TRY(root, parse_toml(text, path));
+  EffectsReader reader(root, path);
+  reader.table("collectives");
+  reader.time("piece", steps.piece);
+  reader.number("tail", steps.tail);
+  if (reader.first_fault()) return tl::unexpected<Error>(*reader.first_fault());
+  if (!(steps.tail >= 0.0 && steps.tail <= 1.0)) return fail(std::string(path), "tail is a share", "from 0 to 1");
+  return {};
+}
+
+}  // namespace
+
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(families, families_of(catalogue));
-  for (const auto& [path, text] : catalogue.files("steps/training.toml"))
-    return read_steps(text, path, std::move(families));
-  return StepCalibration(std::move(families));
+  StepCalibration steps(families);
+  for (const auto& [path, text] : catalogue.files("steps/training.toml")) {
+    ASSAY_TRY(read, read_steps(text, path, std::move(families)));
+    steps = std::move(read);
+    break;
+  }
+  for (const auto& [path, text] : catalogue.files("steps/overlap.toml")) {
+    ASSAY_CHECK(read_overlap(text, path, steps));
+    break;
+  }
+  return steps;
 }
 
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {

@@ -48,7 +48,10 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
       add_estimate(step.estimate);
       pass.slowed += step.slowed;
       if (step.full_power) pass.busy += step.estimate;
+      if (step.is_product) pass.products += step.estimate;
+      if (step.is_attention) pass.attention += step.estimate;
     }
+    if (step.is_product) pass.product_flops += step.flops;
     pass.compute += step.compute;
     pass.memory += step.memory;
     pass.flops += step.flops;
@@ -59,6 +62,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     add_estimate(stretched);
     pass.slowed += setup.effects.product * product.slowed;
     pass.busy += stretched;
+    pass.products += stretched;
   }
   pass.launching = (launches + recompute_launches) * launch;
   pass.estimate = std::max(pass.estimate + pass.recomputed, (launches + recompute_launches) * launch);

@@ -112,7 +112,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
   const auto expert_seconds = [&](pipeline::PipelineSchedule schedule, std::int64_t interleave, double waited) {
     Strategy used = s;
     used.schedule = schedule, used.interleave = interleave;
-    c.question.setup.effects.expert_exposed = waited;
+    c.question.setup.effects.overlap.experts = waited < 1.0;
+    c.question.setup.effects.overlap.chip_share = waited;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, used);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
@@ -132,7 +133,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
   Case c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
-    c.question.setup.effects.tensor_backward_exposed = beside;
+    c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::backward;
+    c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     return cost->parts.tensor;
@@ -150,7 +152,8 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
   const auto waited = [&](std::int64_t tensor, pipeline::PipelineSchedule schedule, double beside) {
     Strategy s = testing::strategy_of(8 / tensor, 1, tensor);
     s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = lower::ResidualScheme::sequence;
-    c.question.setup.effects.tensor_backward_exposed = beside;
+    c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::backward;
+    c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
@@ -280,12 +283,13 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
 // What is in the background may be in the way; then it waits, so that overlapping never makes a step longer.
 TEST(Training, OverlapIsNeverSlower) {
   for (const std::int64_t experts : {0, 8})
-    for (const double contention : {0.0, 0.5, 2.0})
+    for (const double share : {0.0, 0.2, 1.0})
       for (const Strategy& s :
            {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 4, 1), testing::strategy_of(1, 8, 2),
             testing::strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
         Case c("h100-sxm:16", 64, experts);
-        c.question.setup.effects.contention = contention, c.question.setup.effects.tensor_exposed = 0.5;
+        estimate::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+        overlap = {share, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
         const auto beside = price_strategy(c.question, testing::sequence, c.cluster, s);
         c.question.overlap = false;
         const auto apart = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -301,17 +305,17 @@ TEST(Training, TensorOverlapIsNeverSlower) {
     for (const double sequences : {16.0, 64.0})
       for (const pipeline::PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
         for (const std::int64_t fsdp : {1, 4})
-          for (const double waited : {1.0, 0.3}) {
+          for (const double share : {0.05, 0.3}) {
             Case c(where, sequences);
-            estimate::StepEffects& effects = c.question.setup.effects;
-            effects.contention = 0.3, effects.gradients_exposed = 0.1;
+            estimate::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+            overlap.chip_share = share, overlap.piece = 5_us, overlap.tail = 0.1;
             Strategy s = testing::strategy_of(4 / fsdp, fsdp, 4);
             s.parallelism.pipeline = 2, s.schedule = schedule;
             s.parallelism.residual = lower::ResidualScheme::sequence;
             const auto none = price_strategy(c.question, testing::sequence, c.cluster, s);
-            effects.tensor_backward_exposed = 0.4657;
+            overlap.tensor = estimate::TensorOverlap::backward;
             const auto backward = price_strategy(c.question, testing::sequence, c.cluster, s);
-            effects.tensor_exposed = waited;
+            overlap.tensor = estimate::TensorOverlap::all;
             const auto all = price_strategy(c.question, testing::sequence, c.cluster, s);
             ASSERT_TRUE(none && backward && all);
             const std::string which = std::string(where) + " " + std::string(pipeline::schedule_name(schedule));
@@ -324,7 +328,8 @@ TEST(Training, TensorOverlapIsNeverSlower) {
 // below what ideal hardware needs.
 TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
   Case c("h100-sxm:32", 32, 8);
-  c.question.setup.effects.tensor_exposed = c.question.setup.effects.context_exposed = 0.05;
+  c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::all;
+  c.question.setup.effects.overlap.ring_context = true;
   for (const std::int64_t tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t context : {1, 2})
       for (const bool over : {false, true}) {

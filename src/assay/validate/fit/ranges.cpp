@@ -121,14 +121,7 @@ void read_training_file(estimate::TableReader& reader, TrainingRanges& out) {
     inner.range("experts_xla", out.expert_traffic_xla);
     inner.range("scans", out.scan);
   });
-  reader.table("collectives", [&](estimate::TableReader& inner) {
-    inner.range("tensor_beside", out.tensor_backward_exposed);
-    inner.range("experts", out.expert_exposed);
-    inner.range("context", out.context_exposed);
-    inner.range("contention", out.contention);
-    inner.range("gradients", out.gradients_exposed);
-    inner.range("omni_path", out.omni_path);
-  });
+  reader.table("collectives", [&](estimate::TableReader& inner) { inner.range("omni_path", out.omni_path); });
   reader.table("step", [&](estimate::TableReader& inner) {
     inner.range("straggler", out.straggler);
     inner.range("fixed", out.fixed);
