@@ -129,7 +129,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 
 // A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
 // collectives as large as each other, the two scattered sums of gradients and the two that are gathered again have
-// weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five.
+// weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five,
+// of which one takes longer than the gradients of the weights of query, key and value beside it.
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
   Case c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
@@ -144,7 +145,9 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
   EXPECT_NEAR(waited(s, 0.5) / waited(s, 1.0), 0.8, 0.01);
   s.parallelism.residual = lower::ResidualScheme::replicated, s.recompute = lower::Recompute::full();
-  EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
+  const double hidden = waited(s, 0.0) / waited(s, 1.0);
+  EXPECT_GT(hidden, 0.62);
+  EXPECT_LT(hidden, 0.78);
 }
 
 TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyArePutOff) {
