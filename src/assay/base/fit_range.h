@@ -9,8 +9,6 @@ template <class Q>
 struct FitRange {
   Q start{}, low{}, high{};
   double pull = 0;          ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
-  std::string fitted_with;  ///< id of the family whose number is the same; empty: none
-  std::string taken_from;   ///< id of the family whose number is copied after the fit; empty: none
 
   /// Else the number stays where it starts.
   bool is_fitted() const { return low < high; }

@@ -239,8 +239,6 @@ class RecordReader {
         fault("low", "bounds lie above 0 and on both sides of the start");
     }
     if (has("pull")) number("pull", range.pull);
-    if (has("fitted_with")) text("fitted_with", range.fitted_with);
-    if (has("taken_from")) text("taken_from", range.taken_from);
   }
 
   void plain_number(const Toml& node, std::string_view key, double& value, double low, double high,

@@ -35,7 +35,6 @@ void read_training(RecordReader& reader, FamilyTraining& training) {
   reader.range("products", training.product);
   reader.range("attention", training.attention);
   if (reader.has("pointwise")) reader.range("pointwise", training.pointwise);
-  reader.range("tensor_overlapped", training.tensor_overlapped);
 }
 
 void read_serving(RecordReader& reader, FamilyServing& serving) {
@@ -45,6 +44,13 @@ void read_serving(RecordReader& reader, FamilyServing& serving) {
   if (reader.has("meet")) reader.range("meet", serving.meet);
   reader.number("one_shot", serving.one_shot);
   reader.flag("vector_decode", serving.vector_decode);
+}
+
+void read_overlap(RecordReader& reader, FamilyOverlap& overlap) {
+  reader.number("chip_share", overlap.chip_share);
+  reader.flag("tensor_pieces", overlap.tensor_pieces);
+  if (!(overlap.chip_share >= 0.0 && overlap.chip_share <= 1.0))
+    reader.fault("chip_share", "is a share of the chip", "from 0 to 1");
 }
 
 /// Ids of families that a family names.
@@ -57,10 +63,6 @@ std::vector<std::string> named_families(const Family& family) {
     add(kernels->tiles_with);
     add(kernels->pointwise_from);
     add(kernels->collective_from);
-  }
-  if (family.training) {
-    add(family.training->tensor_overlapped.fitted_with);
-    add(family.training->tensor_overlapped.taken_from);
   }
   return names;
 }
@@ -80,6 +82,7 @@ Result<Family> read_family(std::string_view document, std::string_view file) {
     reader.optional_table("kernels", [&](RecordReader& inner) { read_kernels(inner, family.kernels.emplace()); });
     reader.optional_table("training", [&](RecordReader& inner) { read_training(inner, family.training.emplace()); });
     reader.optional_table("serving", [&](RecordReader& inner) { read_serving(inner, family.serving.emplace()); });
+    reader.optional_table("overlap", [&](RecordReader& inner) { read_overlap(inner, family.overlap); });
   }));
   return family;
 }

@@ -37,8 +37,8 @@ struct FamilyKernels {
 
 /// Whole training steps: a range for each number of steps/training.toml.
 struct FamilyTraining {
-  FitRange<double> product, attention, tensor_overlapped;
-  FitRange<double> pointwise{1, 0, 0, 0, {}, {}};  ///< not fitted where absent
+  FitRange<double> product, attention;
+  FitRange<double> pointwise{1, 0, 0, 0};  ///< not fitted where absent
 };
 
 /// Whole prefill and decode steps: a range for each number of steps/serving.toml.
@@ -47,6 +47,12 @@ struct FamilyServing {
   FitRange<Seconds> meet;      ///< 0 and not fitted where absent
   Seconds one_shot;            ///< measured by itself
   bool vector_decode = false;  ///< its rows show how fast attention over a cache is on vector units
+};
+
+/// Collectives that run concurrently with compute.
+struct FamilyOverlap {
+  double chip_share = 0;       ///< of the chip that a collective takes while it lasts
+  bool tensor_pieces = false;  ///< software cuts tensor-parallel collectives into pieces next to their products
 };
 
 /// One file of catalogue/families.
@@ -59,6 +65,7 @@ struct Family {
   std::optional<FamilyKernels> kernels;    ///< absent: no kernels were measured
   std::optional<FamilyTraining> training;  ///< absent: no training steps were measured
   std::optional<FamilyServing> serving;    ///< absent: no prefill or decode steps were measured
+  FamilyOverlap overlap;
 };
 using Families = std::vector<Family>;
 

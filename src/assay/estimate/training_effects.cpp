@@ -34,12 +34,6 @@ void visit_steps(C& c, V& v) {
     t.number("scans", c.scan);
   });
   v.table("collectives", [&](auto& t) {
-    t.numbers_of("tensor_overlapped", "family", ids, c.measured, c.tensor_overlapped);
-    t.number("tensor_beside", c.tensor_backward_exposed);
-    t.number("experts", c.expert_exposed);
-    t.number("context", c.context_exposed);
-    t.number("contention", c.contention);
-    t.number("gradients", c.gradients_exposed);
     t.number("omni_path", c.omni_path);
   });
   v.table("step", [&](auto& t) {
@@ -78,7 +72,7 @@ bool MeasuredFamilies::compiled_whole(const hardware::Chip& chip) const {
 }
 
 StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all)) {
-  product = attention = stream = tensor_overlapped = std::vector<double>(families.size(), 1.0);
+  product = attention = stream = std::vector<double>(families.size(), 1.0);
 }
 
 StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
@@ -109,12 +103,16 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.expert_traffic = expert_traffic[way];
   out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
-  out.expert_exposed = software.expert_overlap ? expert_exposed : 1.0;
-  out.context_exposed = context_exposed;
-  out.tensor_exposed = software.tensor_overlap == TensorOverlap::all ? of(tensor_overlapped) : 1.0;
-  out.tensor_backward_exposed = software.tensor_overlap == TensorOverlap::none ? 1.0 : tensor_backward_exposed;
-  out.contention = contention;
-  out.gradients_exposed = gradients_exposed;
+  const FamilyOverlap overlap = family ? families[*family].overlap : FamilyOverlap{};
+  out.overlap.chip_share = overlap.chip_share;
+  out.overlap.piece = piece;
+  out.overlap.tail = tail;
+  out.overlap.tensor =
+      overlap.tensor_pieces ? software.tensor_overlap : std::min(software.tensor_overlap, TensorOverlap::backward);
+  out.overlap.ring_context = true;
+  out.overlap.experts = software.expert_overlap;
+  // Hand-written software and whole-program compilers gather into the arrays that products read.
+  out.overlap.copies_weights = fusion == Fusion::compiled || fusion == Fusion::eager;
   out.activations = activations[holds(way)];
   out.logits = logits[holds(loss_way)];
   out.reserved = reserved[holds(way)];
@@ -199,11 +197,36 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
   return steps;
 }
 
+namespace {
+
+/// Reads catalogue/steps/overlap.toml.
+Result<void> read_overlap(std::string_view text, std::string_view path, StepCalibration& steps) {
+  RecordFile file{.name = std::string(path)};
+  return read_record(text, file, [&](RecordReader& reader) {
+    reader.sources();
+    reader.table("collectives", [&](RecordReader& inner) {
+      inner.number("piece", steps.piece);
+      inner.number("tail", steps.tail);
+      if (!(steps.tail >= 0.0 && steps.tail <= 1.0)) inner.fault("tail", "is a share", "from 0 to 1");
+    });
+  });
+}
+
+}  // namespace
+
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(families, families_of(catalogue));
-  for (const auto& [path, text] : catalogue.files("steps/training.toml"))
-    return read_steps(text, path, std::move(families));
-  return StepCalibration(std::move(families));
+  StepCalibration steps(families);
+  for (const auto& [path, text] : catalogue.files("steps/training.toml")) {
+    ASSAY_TRY(read, read_steps(text, path, std::move(families)));
+    steps = std::move(read);
+    break;
+  }
+  for (const auto& [path, text] : catalogue.files("steps/overlap.toml")) {
+    ASSAY_CHECK(read_overlap(text, path, steps));
+    break;
+  }
+  return steps;
 }
 
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {

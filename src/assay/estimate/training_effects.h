@@ -54,6 +54,18 @@ struct StepSoftware {
   bool expert_overlap = true;  ///< where the schedule allows it, token exchange overlaps with other microbatches
 };
 
+/// How collectives run concurrently with compute. Neutral by default: critical ones are exposed, background ones cost
+/// nothing while they are hidden.
+struct CollectiveOverlap {
+  double chip_share = 0;  ///< of the chip that a collective takes while it lasts: cores, memory bandwidth
+  Seconds piece;          ///< of each further piece that a product is cut into
+  double tail = 0;        ///< of what is reduced or gathered once a step: the bucket that no compute is left beside
+  TensorOverlap tensor = TensorOverlap::none;
+  bool ring_context = false;    ///< keys and values travel in pieces while attention computes on those that arrived
+  bool experts = false;         ///< token exchange, under schedules that overlap microbatches
+  bool copies_weights = false;  ///< gathered weights are copied out of buffers, gradients into them
+};
+
 /// Neutral by default: without a calibration nothing is added.
 struct StepEffects {
   double product = 1;                         ///< time of products inside a step, relative to products measured alone
@@ -67,12 +79,7 @@ struct StepEffects {
   double expert_product = 1;    ///< time of expert products over dense ones: ragged, uneven
   double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
   double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
-  double tensor_exposed = 1, context_exposed = 1;  ///< exposed shares of collectives
-  double tensor_backward_exposed =
-      1;                         ///< exposed share of those concurrent with weight gradients; before `tensor_exposed`
-  double expert_exposed = 1;     ///< exposed share of token exchange under schedules that overlap microbatches
-  double contention = 0;         ///< share of hidden weight collectives that slows down the kernels they overlap with
-  double gradients_exposed = 0;  ///< least exposed share of the gradient reduction
+  CollectiveOverlap overlap;
   double straggler = 0;          ///< share of the step for each doubling of the chips beyond eight
   Seconds fixed;                 ///< per step: data, logging, clipping
   Seconds launch;                ///< host time for each step of the program
@@ -114,18 +121,17 @@ struct StepCalibration : MeasuredFamilies {
   explicit StepCalibration(Families all);
 
   std::vector<double> product, attention;
-  std::vector<double> stream;             ///< time of element-wise kernels, relative to kernels measured alone
-  std::vector<double> tensor_overlapped;  ///< share of collectives that is exposed where software overlaps all
+  std::vector<double> stream;  ///< time of element-wise kernels, relative to kernels measured alone
   std::array<double, ways> pointwise{1, 1, 1, 1}, cast{1, 1, 1, 1}, loss{1, 1, 1, 1};
   std::array<double, ways> activations{1, 1, 1, 1}, logits{1, 1, 1, 1}, reserved{1, 1, 1, 1};  ///< of memory
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
-  double tensor_backward_exposed = 1;
   std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
   double fused_expert_product = 1;  ///< expert_product of a kernel that also gates and quantises
-  double composed = 1, scan = 1, expert_exposed = 1, context_exposed = 1;
-  double contention = 0, gradients_exposed = 0, straggler = 0;
+  double composed = 1, scan = 1, straggler = 0;
+  Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
+  double tail = 0;
   double omni_path = 1;  ///< share of its bandwidth that collectives reach, relative to other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;

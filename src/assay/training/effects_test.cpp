@@ -42,7 +42,7 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
   EXPECT_EQ(again->measured, steps.measured);
   EXPECT_EQ(again->launch, steps.launch);
   EXPECT_EQ(again->logits, steps.logits);
-  EXPECT_EQ(again->contention, steps.contention);
+  EXPECT_EQ(again->omni_path, steps.omni_path);
   EXPECT_EQ(again->context, steps.context);
   ASSERT_EQ(again->time_intervals.size(), steps.time_intervals.size());
   for (std::size_t i = 0; i < steps.time_intervals.size(); ++i)
@@ -182,7 +182,7 @@ TEST(StepEffects, AChipOfNoFamilyIsNeutral) {
     const estimate::StepEffects effects = steps.effects(chip, {});
     EXPECT_EQ(effects.product, 1.0);
     EXPECT_EQ(effects.attention, 1.0);
-    EXPECT_EQ(effects.tensor_exposed, 1.0);
+    EXPECT_NE(effects.overlap.tensor, estimate::TensorOverlap::all);
   }
   for (const char* cluster : {"a100-sxm-80:8", "h200-sxm:8", "gb300-nvl72:72", "mi300x:8", "tpu-v6e:4x4"})
     EXPECT_TRUE(steps.has_steps(cluster_of(cluster).chip)) << cluster;

@@ -54,6 +54,14 @@ RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& prog
   return between_experts ? over | role_bit(Role::expert) : over;
 }
 
+bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
+         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
+}
+
+/// Whether a step only changes the format of an activation or sums partial results that it passes on.
+bool passes_on(const program::Step& step) { return step.op == program::Op::cast || step.op == program::Op::add; }
+
 /// Nothing where it belongs to the other part.
 std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Program& program, const program::Step& step,
                                   program::Phase phase, ProfilePart part) {
@@ -82,9 +90,19 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
 /// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
 constexpr double dropped_copies = 1.5;
 
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
+/// Whether products next to a collective may hide it.
+bool has_neighbours(const Traffic& traffic) {
+  constexpr RoleSet tensor = role_bit(Role::tensor), expert = role_bit(Role::expert);
+  return traffic.urgency == program::Urgency::critical && !traffic.once && traffic.over & tensor &&
+         !(traffic.over & expert) && traffic.kind != network::CollectiveKind::all_to_all;
+}
+
+/// Sets what a collective of a block runs next to.
+void set_neighbours(const program::Program& program, const program::Block& block, std::int32_t collective,
+                    Traffic& traffic) {
+  if (!has_neighbours(traffic)) return;
+  for (const std::int32_t product : neighbour_products(program, block, collective))
+    traffic.beside += program.steps[at(product)].flops.value();
 }
 
 /// Prices the steps of a block, and records the steps of a layer for recomputation.
@@ -125,8 +143,11 @@ class BlockPricer {
       if (step.op == program::Op::product) ++products;
       if (step.op == program::Op::slice) continue;
       if (program::is_collective(step.op)) {
-        if (const auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) pass.add(*traffic);
-        if (recorded) add_recomputed_traffic(step, *recorded, *recomputable);
+        if (auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) {
+          set_neighbours(program_, block, i, *traffic);
+          pass.add(*traffic);
+          if (recorded) add_recomputed_traffic(step, traffic->beside, *recorded, *recomputable);
+        }
         continue;
       }
       // Each device casts its part of the weights, which stages know.
@@ -140,7 +161,10 @@ class BlockPricer {
         add_estimate(cost.duration, makes_weight_gradient(program_, step));
         pass.slowed += cost.slowed;
         if (cost.full_power) pass.busy += cost.duration;
+        if (step.op == program::Op::product) pass.products += cost.duration;
+        if (program::is_attention(step.op)) pass.attention += cost.duration;
       }
+      if (step.op == program::Op::product) pass.product_flops += step.flops;
       pass.compute += cost.compute;
       pass.memory += cost.memory;
       pass.flops += step.flops;
@@ -148,6 +172,8 @@ class BlockPricer {
       layer.widest = std::max(layer.widest, around(step));
       if (!recorded) continue;
       recorded->is_kernel = true;
+      recorded->is_product = step.op == program::Op::product;
+      recorded->is_attention = program::is_attention(step.op);
       recorded->price = cost;
       recorded->flops = step.flops;
       if (!part) continue;
@@ -159,6 +185,7 @@ class BlockPricer {
       add_estimate(cost.duration, fused.kind == estimate::JoinedProducts::Part::Kind::of_weight);
       pass.slowed += cost.slowed;
       pass.busy += cost.duration;
+      pass.products += cost.duration;
     }
     // The host starts every kernel: short ones wait for it.
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
@@ -188,10 +215,12 @@ class BlockPricer {
     return recorded;
   }
 
-  void add_recomputed_traffic(program::Step step, RecomputableLayer::Step& recorded, RecomputableLayer& layer) {
+  void add_recomputed_traffic(program::Step step, double beside, RecomputableLayer::Step& recorded,
+                              RecomputableLayer& layer) {
     step.is_recomputed = true;
-    const auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
+    auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
+    traffic->beside = beside;
     recorded.traffic = static_cast<std::int16_t>(layer.traffic.size());
     layer.traffic.push_back(*traffic);
   }
@@ -267,8 +296,51 @@ estimate::TrainingKernels training_kernels(const TrainingSetup& setup) {
   return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
 }
 
-Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase) {
-  return *traffic_of(AxisRoles(program.mesh), program, step, phase, ProfilePart::all);
+Seconds streamed(const estimate::KernelRates& rates, Bytes bytes) {
+  return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
+}
+
+std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
+                                             std::int32_t collective) {
+  const program::Step& moved = program.steps[at(collective)];
+  std::vector<std::int32_t> found;
+  if (moved.op == program::Op::all_gather) {
+    std::vector<std::int16_t> gathered{moved.out[0]};
+    bool of_weights = true;
+    for (std::int32_t i = collective + 1; i < block.last; ++i) {
+      const program::Step& step = program.steps[at(i)];
+      if (std::none_of(gathered.begin(), gathered.end(),
+                       [&](int id) { return std::find(step.in.begin(), step.in.end(), id) != step.in.end(); }))
+        continue;
+      if (step.op == program::Op::cast) gathered.push_back(step.out[0]);
+      if (step.op != program::Op::product) continue;
+      const bool of_weight = makes_weight_gradient(program, step);
+      if (of_weights && !of_weight) found.clear();
+      if (of_weights || !of_weight) found.push_back(i);
+      of_weights = of_weights && of_weight;
+    }
+    return found;
+  }
+  // What is reduced may be a sum of products, each added to the one before.
+  std::vector<std::int16_t> reduced{moved.in[0]};
+  while (!reduced.empty()) {
+    const std::int16_t id = reduced.back();
+    reduced.pop_back();
+    const std::int32_t maker = program.tensor(id).producer;
+    if (maker < block.first || maker >= collective) continue;
+    const program::Step& step = program.steps[at(maker)];
+    if (step.op == program::Op::product) found.push_back(maker);
+    for (std::size_t i = step.op == program::Op::product ? 2 : 0; i < step.in.size(); ++i)
+      if (step.in[i] >= 0 && (step.op == program::Op::product || passes_on(step))) reduced.push_back(step.in[i]);
+  }
+  return found;
+}
+
+Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step) {
+  Traffic traffic =
+      *traffic_of(AxisRoles(program.mesh), program, program.steps[at(step)], block.phase, ProfilePart::all);
+  set_neighbours(program, block, step, traffic);
+  return traffic;
 }
 
 RoleSet collective_roles(const program::Program& program, const program::Step& step) {
@@ -281,6 +353,7 @@ void PassProfile::add(const Traffic& more) {
   for (Traffic& known : traffic)
     if (known.goes_with(more)) {
       known.bytes += more.bytes;
+      known.beside += more.beside;
       if (more.urgency == program::Urgency::critical) known.count += more.count;
       return;
     }

@@ -29,7 +29,8 @@ RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes);
 /// tensor- or context-parallel devices.
 RoleSet collective_roles(const program::Program& program, const program::Step& step);
 
-/// Collectives of one kind over the same axes and of the same urgency, summed.
+/// Collectives of one kind over the same axes and of the same urgency, summed; equal ones only, if they run next to
+/// products.
 struct Traffic {
   network::CollectiveKind kind = network::CollectiveKind::all_gather;
   RoleSet over = 0;     ///< includes the expert role for exchanges between experts, whatever axes split them
@@ -39,15 +40,20 @@ struct Traffic {
   bool overlaps_weight_gradients = false;  ///< in the backward pass: may run concurrently with weight-gradient products
   double bytes = 0;                        ///< of the whole arrays of one group
   double count = 0;                        ///< collectives that each pay latency
+  /// FLOP of the products that read what is gathered or make what is reduced, 0 where there are none. Gradients of
+  /// input and weight take as many, so that it holds for the product of the same weight that may run concurrently.
+  double beside = 0;
 
   /// Whether both can be merged into one entry.
   bool goes_with(const Traffic& other) const {
     return kind == other.kind && over == other.over && divided == other.divided && urgency == other.urgency &&
-           once == other.once && overlaps_weight_gradients == other.overlaps_weight_gradients;
+           once == other.once && overlaps_weight_gradients == other.overlaps_weight_gradients &&
+           beside * other.count == other.beside * count &&
+           (beside == 0.0 || bytes * other.count == other.bytes * count);
   }
 };
 
-inline constexpr std::size_t max_traffic = 24;  ///< of one pass
+inline constexpr std::size_t max_traffic = 32;  ///< of one pass
 
 /// A list that stores few entries in place, since a search keeps very many of them.
 class TrafficList {
@@ -77,6 +83,8 @@ struct PassProfile {
   Seconds compute, memory, estimate;  ///< sums over steps, including recomputation
   Seconds recomputed;                 ///< the recomputed part of `estimate`
   Seconds weight_gradients;           ///< the part of `estimate` that computes weight gradients, which may be deferred
+  Seconds products, attention;        ///< parts of `estimate`, which collectives may run next to
+  Flops product_flops;                ///< of `products`
   Seconds busy;                       ///< the part of `estimate` at full power of the matrix units
   Seconds slowed;                     ///< what power throttling adds to it if they never idle
   Seconds launching;                  ///< time of the host to launch the kernels, a lower bound on the estimate
@@ -153,8 +161,14 @@ enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
 /// What prices the kernels of a setup; refers to it.
 estimate::TrainingKernels training_kernels(const TrainingSetup& setup);
+/// Time to move bytes as element-wise steps do.
+Seconds streamed(const estimate::KernelRates& rates, Bytes bytes);
+/// The products that read what a critical tensor-parallel collective gathers, or that make what it reduces, in the
+/// same block. Of what is gathered for gradients of both input and weight, those of the input.
+std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
+                                             std::int32_t collective);
 /// A collective as profiles count it.
-Traffic step_traffic(const program::Program& program, const program::Step& step, program::Phase phase);
+Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step);
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 

@@ -2,28 +2,19 @@
 
 #include <algorithm>
 
+#include "assay/training/waiting.h"
+
 namespace assay::training {
-
-double exposed_seconds(double background, double shared, double chain, const estimate::StepEffects& effects) {
-  const double overlapped =
-      std::max(0.0, background + shared - chain) + effects.contention * std::min(background, chain);
-  return std::min(background, overlapped);
-}
-
 namespace {
 
-/// Takes as much of `left` as there is, up to `most`.
-double take(double most, double& left) {
-  const double taken = std::min(most, left);
-  left -= taken;
-  return taken;
-}
+/// A copy reads and writes each byte.
+constexpr double copied_passes = 2.0;
 
 /// Adds up the traffic of one pass: what is waited for, what runs in the background.
 class PassClock {
  public:
-  PassClock(const PassProfile& pass, const StageLinks& links, bool overlap, const estimate::StepEffects& effects)
-      : pass_(pass), links_(links), effects_(effects), overlap_(overlap) {
+  PassClock(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup)
+      : pass_(pass), links_(links), setup_(setup), lanes_(setup.effects.overlap), overlap_(overlap) {
     time_.compute = pass.estimate.value();
     time_.ideal_compute = pass.compute.value();
     time_.ideal_memory = pass.memory.value();
@@ -31,8 +22,7 @@ class PassClock {
     time_.weight_gradients = pass.weight_gradients.value();
     time_.flops = pass.flops.value();
     time_.recomputed_flops = pass.recomputed_flops.value();
-    reductions_room_ = gathers_room_ = pass.weight_gradients.value();
-    compute_room_ = deferred_compute_room_ = pass.busy.value();
+    if (pass.product_flops > Flops()) product_rate_ = pass.products.value() / pass.product_flops.value();
   }
 
   void add(const Traffic& traffic) {
@@ -47,7 +37,12 @@ class PassClock {
       }
     if (traffic.once) {
       (traffic.urgency == program::Urgency::ahead ? time_.new_weights : time_.gradients) += seconds;
-    } else if (traffic.urgency == program::Urgency::critical || !overlap_) {
+      return;
+    }
+    const bool is_critical = traffic.urgency == program::Urgency::critical;
+    if (!is_critical && lanes_.copies_weights && traffic.over & role_bit(Role::fsdp))
+      time_.copies += copied_passes * streamed(setup_.rates, Bytes(bytes)).value();
+    if (is_critical || !overlap_) {
       wait_for(traffic, seconds);
     } else {
       background_ += seconds;
@@ -55,92 +50,124 @@ class PassClock {
     }
   }
 
-  PassTime result() {
-    if (!(deferred_tensor_ > time_.tensor)) {
-      finish(time_, &Wait::seconds);
-      return time_;
-    }
-    PassTime deferred = time_;
-    deferred.tensor = deferred_tensor_;
-    deferred.context = deferred_context_;
-    finish(deferred, &Wait::deferred_seconds);
-    finish(time_, &Wait::seconds);
-    time_.deferral_chain = deferred.chain() - time_.chain();
-    time_.deferral_cost = time_.deferral_chain + deferred.exposed - time_.exposed;
-    time_.deferral_weight_gradients = deferred.weight_gradients - time_.weight_gradients;
-    return time_;
+  PassTime result() const {
+    PassTime time = finished(false);
+    if (!hides_behind_gradients_) return time;
+    const PassTime deferred = finished(true);
+    if (!(deferred.tensor > time.tensor)) return time;
+    time.deferral_chain = deferred.chain() - time.chain();
+    time.deferral_cost = time.deferral_chain + deferred.exposed - time.exposed;
+    time.deferral_weight_gradients = deferred.weight_gradients - time.weight_gradients;
+    return time;
   }
 
  private:
-  /// A collective that the pass waits for; `deferred` where weight gradients are deferred and hide none of it.
+  /// A collective that the pass waits for, or that runs next to the compute that needs it.
   struct Wait {
-    std::uint32_t links;
-    double seconds, deferred_seconds;
+    std::uint32_t links = 0;
+    double seconds = 0;
+    double count = 1;    ///< equal collectives
+    double beside = 0;   ///< seconds of products next to it
+    double devices = 1;  ///< that share it
+    bool is_tensor = false, is_ring = false, is_sum = false;
+    bool overlaps_weight_gradients = false;
   };
 
   void wait_for(const Traffic& traffic, double seconds) {
     const RoleSet over = traffic.urgency == program::Urgency::critical ? traffic.over : RoleSet(0);
-    double deferred = seconds;
+    Wait& wait = waits_[wait_count_++];
+    wait = {links_.resources[traffic.over], seconds};
     if (over & role_bit(Role::expert)) {
       time_.expert += seconds;
     } else if (over & role_bit(Role::tensor)) {
-      if (traffic.overlaps_weight_gradients) {
-        const double hidden =
-            take(seconds, traffic.kind == network::CollectiveKind::all_gather ? gathers_room_ : reductions_room_);
-        seconds -= take((1.0 - effects_.tensor_backward_exposed) * hidden, compute_room_);
-      }
-      seconds -= take((1.0 - effects_.tensor_exposed) * seconds, compute_room_);
-      deferred -= take((1.0 - effects_.tensor_exposed) * deferred, deferred_compute_room_);
-      time_.tensor += seconds;
-      deferred_tensor_ += deferred;
+      wait.is_tensor = true;
+      wait.is_sum = traffic.kind == network::CollectiveKind::all_reduce;
+      wait.count = traffic.count;
+      wait.beside = product_rate_ * traffic.beside;
+      wait.devices = links_.ways(traffic.over);
+      wait.overlaps_weight_gradients =
+          traffic.overlaps_weight_gradients && lanes_.tensor != estimate::TensorOverlap::none;
+      hides_behind_gradients_ |= wait.overlaps_weight_gradients;
     } else if (over & role_bit(Role::context)) {
-      seconds -= take((1.0 - effects_.context_exposed) * seconds, compute_room_);
-      deferred -= take((1.0 - effects_.context_exposed) * deferred, deferred_compute_room_);
-      time_.context += seconds;
-      deferred_context_ += deferred;
+      wait.is_ring = lanes_.ring_context && traffic.kind != network::CollectiveKind::all_to_all;
+      if (wait.is_ring) {
+        ring_ += seconds;
+        ring_devices_ = links_.ways(traffic.over);
+      } else {
+        time_.context += seconds;
+      }
     } else {
       time_.exposed += seconds;
     }
-    waits_[wait_count_++] = {links_.resources[traffic.over], seconds, deferred};
   }
 
-  void finish(PassTime& time, double Wait::*seconds) const {
+  /// The pass; with `deferred`, weight gradients are deferred and hide no collectives.
+  PassTime finished(bool deferred) const {
+    PassTime time = time_;
+    set_waits(time, 1.0, deferred);
     // Power is limited on average over many steps: the chip cools while it moves bytes or waits.
     if (const double compute = time.compute; compute > 0.0) {
       const double idle = std::max(0.0, 1.0 - pass_.busy.value() / time.chain());
       time.compute = std::max(compute - idle * pass_.slowed.value(), std::min(compute, pass_.launching.value()));
-      time.recompute *= time.compute / compute;
-      time.weight_gradients *= time.compute / compute;
+      const double faster = time.compute / compute;
+      time.recompute *= faster;
+      time.weight_gradients *= faster;
+      if (faster < 1.0) set_waits(time, faster, deferred);  // there is less to hide behind
     }
+    time.compute += time.copies;
     // Background traffic does not hide behind collectives on the same links.
     double shared = 0.0;
     for (std::size_t i = 0; i < wait_count_; ++i)
-      if (waits_[i].links & background_links_) shared += waits_[i].*seconds;
-    time.exposed += exposed_seconds(background_, shared, time.chain(), effects_);
+      if (waits_[i].links & background_links_) shared += waits_[i].seconds;
+    time.exposed += waited(background_, time.chain() - shared, lanes_.chip_share);
+    return time;
+  }
+
+  /// With kernels `faster` times as long as in the profile.
+  void set_waits(PassTime& time, double faster, bool deferred) const {
+    time.tensor = 0.0;
+    for (std::size_t i = 0; i < wait_count_; ++i)
+      if (waits_[i].is_tensor) time.tensor += tensor_wait(waits_[i], faster, deferred);
+    time.context = time_.context + ring_wait(faster);
+  }
+
+  double tensor_wait(const Wait& wait, double faster, bool deferred) const {
+    if (wait.overlaps_weight_gradients && !deferred) {
+      const double beside = faster * std::min(wait.beside, pass_.weight_gradients.value());
+      return waited(wait.seconds, beside, lanes_.chip_share);
+    }
+    if (lanes_.tensor != estimate::TensorOverlap::all || wait.beside == 0.0) return wait.seconds;
+    // Of a sum, the half that scatters is cut; all devices wait for the half that gathers.
+    const double cut = (wait.is_sum ? 0.5 : 1.0) * wait.seconds / wait.count;
+    const double each = waited_in_pieces(cut, faster * wait.beside / wait.count, wait.devices, lanes_);
+    return wait.seconds - wait.count * (cut - each);
+  }
+
+  double ring_wait(double faster) const {
+    const double beside = (ring_devices_ - 1.0) / ring_devices_ * faster * pass_.attention.value();
+    return waited(ring_, beside, lanes_.chip_share);
   }
 
   const PassProfile& pass_;
   const StageLinks& links_;
-  const estimate::StepEffects& effects_;
+  const TrainingSetup& setup_;
+  const estimate::CollectiveOverlap& lanes_;
   bool overlap_;
+  bool hides_behind_gradients_ = false;
   PassTime time_;
+  double product_rate_ = 0;  ///< seconds of a FLOP
   double background_ = 0;
   std::uint32_t background_links_ = 0;
+  double ring_ = 0, ring_devices_ = 1;
   std::array<Wait, 2 * max_traffic> waits_;
   std::size_t wait_count_ = 0;
-  // Seconds of weight-gradient products that are left to hide collectives. Input gradients take as long as weight
-  // gradients, so that inputs that are gathered again have as much room as sums that are scattered.
-  double reductions_room_ = 0, gathers_room_ = 0;
-  // Seconds of products and attention that are left to hide collectives; the second if weight gradients are deferred.
-  double compute_room_ = 0, deferred_compute_room_ = 0;
-  double deferred_tensor_ = 0, deferred_context_ = 0;
 };
 
 }  // namespace
 
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
-                   const estimate::StepEffects& effects) {
-  PassClock clock(pass, links, overlap, effects);
+                   const TrainingSetup& setup) {
+  PassClock clock(pass, links, overlap, setup);
   for (const Traffic& traffic : pass.traffic) clock.add(traffic);
   for (const Traffic& traffic : weights) clock.add(traffic);
   return clock.result();

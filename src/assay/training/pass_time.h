@@ -10,12 +10,13 @@ namespace assay::training {
 /// One pass of one microbatch through some layers: seconds by kind.
 struct PassTime {
   double compute = 0, ideal_compute = 0, ideal_memory = 0, recompute = 0;
-  double tensor = 0, context = 0, expert = 0;  ///< critical collectives
+  double copies = 0;                           ///< of `compute`: weights out of buffers, gradients into them
+  double tensor = 0, context = 0, expert = 0;  ///< what critical collectives add: slowed kernels, and waiting
   double weight_gradients = 0;                 ///< of `compute`: may be deferred
   /// Extra time of the pass if weight gradients are deferred and hide no collectives; the parts of it in the chain and
   /// in weight gradients.
   double deferral_cost = 0, deferral_chain = 0, deferral_weight_gradients = 0;
-  double exposed = 0;                         ///< exposed background traffic
+  double exposed = 0;                         ///< what background traffic adds
   std::array<double, roles> ideal_network{};  ///< collectives of each microbatch at full bandwidth, by role
   double all_network = 0;
   double gradients = 0, new_weights = 0;   ///< once per step
@@ -30,6 +31,7 @@ struct PassTime {
     ideal_compute += times * other.ideal_compute;
     ideal_memory += times * other.ideal_memory;
     recompute += times * other.recompute;
+    copies += times * other.copies;
     tensor += times * other.tensor;
     context += times * other.context;
     expert += times * other.expert;
@@ -49,12 +51,8 @@ struct PassTime {
   }
 };
 
-/// Exposed seconds of background traffic. It hides behind the critical chain, less the `shared` seconds that the chain
-/// spends on the same links. Overlap slows both down by contention, but never by more than running it exposed.
-double exposed_seconds(double background, double shared, double chain, const estimate::StepEffects& effects);
-
 /// `weights` is the traffic of weights and gradients if the profile is without it.
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
-                   const estimate::StepEffects& effects);
+                   const TrainingSetup& setup);
 
 }  // namespace assay::training

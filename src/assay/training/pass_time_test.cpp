@@ -10,7 +10,7 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   // multiply, by half where half of it moves bytes, and never below what the host takes to start its kernels.
   PassProfile pass;
   pass.estimate = Seconds(10), pass.recomputed = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
-  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, estimate::StepEffects{}); };
+  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, TrainingSetup{}); };
   EXPECT_DOUBLE_EQ(time().compute, 10.0);
   pass.busy = Seconds(5);
   EXPECT_DOUBLE_EQ(time().compute, 9.0);
@@ -22,8 +22,8 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
 }
 
 // A backward pass of ten seconds whose clock gives way, a sum over tensor axes of four seconds beside gradients of
-// weights and traffic of weights that is half hidden: where those gradients are put off it takes as long as if software
-// hid nothing beside them, no more.
+// weights and traffic of weights that is hidden in part: where those gradients are put off it takes as long as if
+// software hid nothing beside them, no more.
 TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   StageLinks links;
   constexpr RoleSet tensor = role_bit(Role::tensor), fsdp = role_bit(Role::fsdp);
@@ -31,16 +31,23 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
     for (auto& form : links.forms[over]) form.rate = 1.0;  // a second for a byte
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
-  Traffic sum{network::CollectiveKind::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0};
+  pass.products = Seconds(9), pass.product_flops = Flops(9);  // a second for a FLOP
+  Traffic sum{
+      network::CollectiveKind::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0, 4.0};
+  links.size[static_cast<std::size_t>(Role::tensor)] = 2.0;
   pass.traffic.push_back(sum);
   const Traffic weights{network::CollectiveKind::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};
-  estimate::StepEffects effects;
-  effects.contention = 0.3;
-  for (const double waited : {1.0, 0.6}) {
-    effects.tensor_exposed = waited, effects.tensor_backward_exposed = 1.0;
-    const PassTime without = pass_time(pass, {&weights, 1}, links, true, effects);
-    effects.tensor_backward_exposed = 0.25;
-    const PassTime with = pass_time(pass, {&weights, 1}, links, true, effects);
+  TrainingSetup setup;
+  estimate::CollectiveOverlap& overlap = setup.effects.overlap;
+  overlap.chip_share = 0.2;
+  for (const bool pieces : {false, true}) {
+    using enum estimate::TensorOverlap;
+    overlap.tensor = pieces ? all : none;
+    pass.traffic.begin()->overlaps_weight_gradients = false;
+    const PassTime without = pass_time(pass, {&weights, 1}, links, true, setup);
+    overlap.tensor = pieces ? all : backward;
+    pass.traffic.begin()->overlaps_weight_gradients = true;
+    const PassTime with = pass_time(pass, {&weights, 1}, links, true, setup);
     EXPECT_EQ(without.deferral_cost, 0.0);
     EXPECT_LT(with.chain() + with.exposed, without.chain() + without.exposed);
     EXPECT_DOUBLE_EQ(with.chain() + with.exposed + with.deferral_cost, without.chain() + without.exposed);

@@ -48,7 +48,10 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
       add_estimate(step.price.duration);
       pass.slowed += step.price.slowed;
       if (step.price.full_power) pass.busy += step.price.duration;
+      if (step.is_product) pass.products += step.price.duration;
+      if (step.is_attention) pass.attention += step.price.duration;
     }
+    if (step.is_product) pass.product_flops += step.flops;
     pass.compute += step.price.compute;
     pass.memory += step.price.memory;
     pass.flops += step.flops;
@@ -59,6 +62,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     add_estimate(price.duration);
     pass.slowed += price.slowed;
     pass.busy += price.duration;
+    pass.products += price.duration;
   }
   pass.launching = (launches + recompute_launches) * launch;
   pass.estimate = std::max(pass.estimate + pass.recomputed, (launches + recompute_launches) * launch);

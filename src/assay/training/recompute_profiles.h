@@ -23,6 +23,7 @@ struct RecomputableLayer {
     bool is_gathered = false;
     bool reads_own = false;  ///< its gradient reads its first result, whether kept or recomputed
     bool is_kernel = false;
+    bool is_product = false, is_attention = false;
     std::array<std::int16_t, 8> in{};   ///< tensors of the layer; below 0: none
     std::array<std::int16_t, 7> out{};  ///< the same
     std::int16_t joined = -1;           ///< in `joined`

@@ -4,6 +4,7 @@
 
 #include "assay/training/memory.h"
 #include "assay/training/step.h"
+#include "assay/training/waiting.h"
 
 namespace assay::training {
 namespace {
@@ -27,8 +28,8 @@ void wait_for_host(const StepInputs& inputs, double update, double passes, Micro
 }
 
 /// Times of a microbatch on a stage whose passes are `f` and `b`.
-void set_microbatch_times(const estimate::StepEffects& effects, const PassTime& f, const PassTime& b, double hop_ideal,
-                          MicrobatchCost::Part& out) {
+void set_microbatch_times(const estimate::CollectiveOverlap& overlap, const PassTime& f, const PassTime& b,
+                          double hop_ideal, MicrobatchCost::Part& out) {
   out.forward = f.chain() + f.exposed;
   out.backward = b.chain() + b.exposed;
   out.compute = f.compute + b.compute;
@@ -40,7 +41,7 @@ void set_microbatch_times(const estimate::StepEffects& effects, const PassTime& 
   out.deferral_cost = b.deferral_cost;
   out.deferral_weight_gradients = b.deferral_weight_gradients;
   if (out.expert > 0.0) {
-    const double share = std::clamp(1.0 - effects.expert_exposed, 0.0, out.compute / out.expert);
+    const double share = hidden_exchange(out.expert, out.compute, overlap) / out.expert;
     out.hidden_forward = share * f.expert;
     out.hidden_backward = share * b.expert;
   }
@@ -77,7 +78,7 @@ class StagePricer {
   void price(const pipeline::StageSplit::Part& part, const StageElements& elements, MicrobatchCost::Part& out) const {
     PassTime forward, backward;
     add_passes(part, elements, forward, backward, out.host);
-    set_microbatch_times(effects_, forward, backward, microbatch_.boundary_ideal, out);
+    set_microbatch_times(effects_.overlap, forward, backward, microbatch_.boundary_ideal, out);
     if (part.passed < 1.0) add_model_copies(part, elements, out);
     add_gradients(part, forward, backward, out);
     const double updated = bytes_.states_of(elements) * bytes_.updated;
@@ -85,7 +86,7 @@ class StagePricer {
     out.end_memory = updated / rates_.hbm.value();
     out.end_upper += out.end_memory + forward.all_once + backward.all_once;
     const double gather = forward.new_weights + backward.new_weights;
-    out.update = update + (inputs_.question.overlap ? std::max(0.0, gather - passes * forward.chain()) : gather);
+    out.update = update + waited_at_end(gather, passes * forward.chain());
     if (!offloads_) return;
     // Of the embedding and the head only optimizer states go to the host.
     if (part.first) add_copies(inputs_.profile.embedding, microbatch_.embedding, 0.0, part.passed, 1.0, out.host);
@@ -157,9 +158,7 @@ class StagePricer {
                      MicrobatchCost::Part& out) const {
     const TrainingProfile& profile = inputs_.profile;
     const double reduce = f.gradients + b.gradients + out.copies, passes = 1.0 / part.passed;
-    const auto exposed = [&](double chain) {
-      return inputs_.question.overlap ? std::max(effects_.gradients_exposed * reduce, reduce - passes * chain) : reduce;
-    };
+    const auto exposed = [&](double chain) { return waited_at_end(reduce, passes * chain); };
     out.gradients = exposed(b.chain());
     out.gradients_hidden_if_deferred = out.gradients - exposed(b.chain() + b.deferral_chain);
     // Weights on several stages (a tied table at both ends, shared weights) have their gradients summed over them.
@@ -171,6 +170,11 @@ class StagePricer {
       for (const pipeline::StageSplit::Part& other : split_.parts) holders += other.layers[k] > 0 ? other.stages : 0;
       if (holders > 1.0) out.gradients += over_stages(trained_of(profile.shared[k]), holders);
     }
+  }
+
+  /// What collectives once a step add to it beside a pass.
+  double waited_at_end(double collective, double chain) const {
+    return inputs_.question.overlap ? waited_once(collective, chain, effects_.overlap) : collective;
   }
 
   /// Seconds of summing gradients over the stages that hold the same weights.
@@ -207,7 +211,7 @@ void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch) {
     const auto pass = [&](PassProfile LayerProfile::*which) {
       const std::span<const Traffic> more =
           sharing ? std::span<const Traffic>((sharing->*which).traffic) : std::span<const Traffic>();
-      return pass_time(layer.*which, more, inputs.links, inputs.question.overlap, inputs.question.setup.effects);
+      return pass_time(layer.*which, more, inputs.links, inputs.question.overlap, inputs.question.setup);
     };
     return {pass(&LayerProfile::forward), pass(&LayerProfile::backward)};
   };

@@ -13,7 +13,7 @@ double bucket_bytes(const program::Program& program, const program::Block& block
   PassProfile together;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (program::is_collective(step.op)) together.add(step_traffic(program, step, block.phase));
+    if (program::is_collective(step.op)) together.add(step_traffic(program, block, i));
   }
   for (const Traffic& bucket : together.traffic)
     if (bucket.goes_with(one)) return bucket.bytes;
@@ -66,7 +66,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       Seconds& time = times.estimate[static_cast<std::size_t>(i)];
       if (program::is_collective(step.op)) {
-        const Traffic traffic = step_traffic(program, step, block.phase);
+        const Traffic traffic = step_traffic(program, block, i);
         const double all =
             traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
         const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
@@ -83,7 +83,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
     if (!pass || !(sums[pass] > 0.0)) continue;
     for (std::int32_t i = block.first; i < block.last; ++i)
       if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
-        times.estimate[static_cast<std::size_t>(i)] *= pass->compute / sums[pass];
+        times.estimate[static_cast<std::size_t>(i)] *= (pass->compute - pass->copies) / sums[pass];
   }
   return times;
 }

@@ -113,7 +113,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
   const auto expert_seconds = [&](pipeline::PipelineSchedule schedule, std::int64_t interleave, double waited) {
     Strategy used = s;
     used.schedule = schedule, used.interleave = interleave;
-    c.question.setup.effects.expert_exposed = waited;
+    c.question.setup.effects.overlap.experts = waited < 1.0;
+    c.question.setup.effects.overlap.chip_share = waited;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, used);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
@@ -129,11 +130,13 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 
 // A layer gathers and scatters its input twice each way, and gathers both inputs again for gradients of weights: of ten
 // collectives as large as each other, the two scattered sums of gradients and the two that are gathered again have
-// weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five.
+// weight gradients that run concurrently. Replicated, with all but its last product recomputed, it is two sums of five,
+// of which one takes longer than the gradients of the weights of query, key and value beside it.
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
   TrainingCase c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
-    c.question.setup.effects.tensor_backward_exposed = beside;
+    c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::backward;
+    c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     return cost->parts.tensor;
@@ -143,7 +146,9 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
   EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
   EXPECT_NEAR(waited(s, 0.5) / waited(s, 1.0), 0.8, 0.01);
   s.parallelism.residual = lower::ResidualScheme::replicated, s.recompute = lower::Recompute::full();
-  EXPECT_NEAR(waited(s, 0.0) / waited(s, 1.0), 0.6, 0.02);
+  const double hidden = waited(s, 0.0) / waited(s, 1.0);
+  EXPECT_GT(hidden, 0.62);
+  EXPECT_LT(hidden, 0.78);
 }
 
 TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyArePutOff) {
@@ -151,7 +156,8 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
   const auto waited = [&](std::int64_t tensor, pipeline::PipelineSchedule schedule, double beside) {
     Strategy s = testing::strategy_of(8 / tensor, 1, tensor);
     s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = lower::ResidualScheme::sequence;
-    c.question.setup.effects.tensor_backward_exposed = beside;
+    c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::backward;
+    c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
     EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
@@ -281,12 +287,13 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
 // What is in the background may be in the way; then it waits, so that overlapping never makes a step longer.
 TEST(Training, OverlapIsNeverSlower) {
   for (const std::int64_t experts : {0, 8})
-    for (const double contention : {0.0, 0.5, 2.0})
+    for (const double share : {0.0, 0.2, 1.0})
       for (const Strategy& s :
            {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 4, 1), testing::strategy_of(1, 8, 2),
             testing::strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
         TrainingCase c("h100-sxm:16", 64, experts);
-        c.question.setup.effects.contention = contention, c.question.setup.effects.tensor_exposed = 0.5;
+        estimate::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+        overlap = {share, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
         const auto beside = price_strategy(c.question, testing::sequence, c.cluster, s);
         c.question.overlap = false;
         const auto apart = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -302,17 +309,17 @@ TEST(Training, TensorOverlapIsNeverSlower) {
     for (const double sequences : {16.0, 64.0})
       for (const pipeline::PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
         for (const std::int64_t fsdp : {1, 4})
-          for (const double waited : {1.0, 0.3}) {
+          for (const double share : {0.05, 0.3}) {
             TrainingCase c(where, sequences);
-            estimate::StepEffects& effects = c.question.setup.effects;
-            effects.contention = 0.3, effects.gradients_exposed = 0.1;
+            estimate::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+            overlap.chip_share = share, overlap.piece = 5_us, overlap.tail = 0.1;
             Strategy s = testing::strategy_of(4 / fsdp, fsdp, 4);
             s.parallelism.pipeline = 2, s.schedule = schedule;
             s.parallelism.residual = lower::ResidualScheme::sequence;
             const auto none = price_strategy(c.question, testing::sequence, c.cluster, s);
-            effects.tensor_backward_exposed = 0.4657;
+            overlap.tensor = estimate::TensorOverlap::backward;
             const auto backward = price_strategy(c.question, testing::sequence, c.cluster, s);
-            effects.tensor_exposed = waited;
+            overlap.tensor = estimate::TensorOverlap::all;
             const auto all = price_strategy(c.question, testing::sequence, c.cluster, s);
             ASSERT_TRUE(none && backward && all);
             const std::string which = std::string(where) + " " + std::string(pipeline::schedule_name(schedule));
@@ -325,7 +332,8 @@ TEST(Training, TensorOverlapIsNeverSlower) {
 // below what ideal hardware needs.
 TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
   TrainingCase c("h100-sxm:32", 32, 8);
-  c.question.setup.effects.tensor_exposed = c.question.setup.effects.context_exposed = 0.05;
+  c.question.setup.effects.overlap.tensor = estimate::TensorOverlap::all;
+  c.question.setup.effects.overlap.ring_context = true;
   for (const std::int64_t tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t context : {1, 2})
       for (const bool over : {false, true}) {

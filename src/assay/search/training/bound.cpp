@@ -1,8 +1,10 @@
 #include "assay/search/training/bound.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/pipeline/closed_forms.h"
+#include "assay/training/waiting.h"
 
 namespace assay::search {
 
@@ -27,6 +29,8 @@ void WeightsTimes::lower_to(const WeightsTimes& other) {
     const Share& than = other.shares_[i];
     share.forward = std::min(share.forward, than.forward);
     share.backward = std::min(share.backward, than.backward);
+    share.forward_copies = std::min(share.forward_copies, than.forward_copies);
+    share.backward_copies = std::min(share.backward_copies, than.backward_copies);
     share.reduce = std::min(share.reduce, than.reduce);
   }
 }
@@ -38,10 +42,12 @@ TrainingBound::TrainingBound(const training::TrainingQuestion& question)
 
 void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& least) const {
   // Schedules may hide as much of the exchange between experts as software lets them.
-  const double hidden = 1.0 - std::min(1.0, question_.setup.effects.expert_exposed);
+  const auto hidden = [&](double exchange) {
+    return training::hidden_exchange(exchange, HUGE_VAL, question_.setup.effects.overlap);
+  };
   const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
-    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden * f.expert, hidden * b.expert,
+    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden(f.expert), hidden(b.expert),
                               b.weight_gradients, b.deferral_cost, b.deferral_weight_gradients},
                              0.0,
                              f.gradients + b.gradients,
@@ -59,10 +65,10 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
                                           const training::StageLinks& links) const {
   const auto share = [&](const training::LayerProfile& layer) {
     const auto pass = [&](const training::PassProfile& of) {  // what is never hidden is waited for in full
-      return training::pass_time({}, of.traffic, links, false, question_.setup.effects);
+      return training::pass_time({}, of.traffic, links, false, question_.setup);
     };
     const training::PassTime f = pass(layer.forward), b = pass(layer.backward);
-    return WeightsTimes::Share{f.exposed, b.exposed, f.gradients + b.gradients};
+    return WeightsTimes::Share{f.exposed, b.exposed, f.copies, b.copies, f.gradients + b.gradients};
   };
   WeightsTimes weights;
   weights.shares_.reserve(2 + traffic.kinds.size());
@@ -74,10 +80,14 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
 void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) const {
   const auto add = [&](const WeightsTimes::Share& more, LeastTimes::Share& share) {
     const auto exposed = [&](double background, double chain) {
-      return question_.overlap ? training::exposed_seconds(background, 0.0, chain, question_.setup.effects)
+      return question_.overlap ? training::waited(background, chain, question_.setup.effects.overlap.chip_share)
                                : background;
     };
+    share.passes.forward += more.forward_copies;
     share.passes.forward += exposed(more.forward, share.passes.forward);
+    share.passes.backward += more.backward_copies;
+    share.behind += more.backward_copies;
+    share.behind_alone += more.backward_copies;
     const double backward = exposed(more.backward, share.behind);
     share.passes.backward += backward;
     share.passes.deferral_cost += exposed(more.backward, share.behind_alone) - backward;
@@ -102,8 +112,8 @@ void TrainingBound::add_up(LeastTimes& least) const {
   for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
 }
 
-double TrainingBound::waited(double reduce, double behind) const {
-  return question_.overlap ? std::max(question_.setup.effects.gradients_exposed * reduce, reduce - behind) : reduce;
+double TrainingBound::waited_at_end(double reduce, double behind) const {
+  return question_.overlap ? training::waited_once(reduce, behind, question_.setup.effects.overlap) : reduce;
 }
 
 namespace {
@@ -164,7 +174,8 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
     if (part.first) add(least.embedding, 1.0);
     if (part.last) add(least.head, 1.0);
     a_microbatch *= part.passed;
-    const double at_end = waited(reduce, behind), seconds = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
+    const double at_end = waited_at_end(reduce, behind),
+                 seconds = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
     sums.parts[i] = {a_microbatch, at_end};
     if (seconds > sums.seconds) {
       sums.seconds = seconds;

@@ -26,7 +26,8 @@ class WeightsTimes {
  public:
   struct Share {
     double forward = 0, backward = 0;  ///< of a microbatch
-    double reduce = 0;                 ///< once a step
+    double forward_copies = 0, backward_copies = 0;
+    double reduce = 0;  ///< once a step
   };
   bool is_known() const { return !shares_.empty(); }
   const Share& kind(std::size_t k) const { return shares_[k + 2]; }
@@ -93,7 +94,7 @@ class TrainingBound {
   double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
                         const OrderLayers& layers) const;
   void add_up(LeastTimes& least) const;
-  double waited(double reduce, double behind) const;
+  double waited_at_end(double reduce, double behind) const;
 
   const training::TrainingQuestion& question_;
   double stragglers_;

@@ -48,10 +48,7 @@ struct Case {
     question.chips = static_cast<double>(cluster.chips());
     question.overlap = overlap;
     estimate::StepEffects& effects = question.setup.effects;
-    effects.contention = 0.3;
-    effects.gradients_exposed = 0.1;
-    effects.expert_exposed = 0.4;
-    effects.tensor_backward_exposed = 0.2;
+    effects.overlap = {0.3, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
     effects.straggler = 0.05;
     effects.fixed = 1_ms;
   }

@@ -60,9 +60,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
     for (const double sequences : {8, 64}) {
       SearchCase c(where);
       c.question.sequences = sequences;
-      c.question.setup.effects.contention = 0.3;
-      c.question.setup.effects.gradients_exposed = 0.1;
-      c.question.setup.effects.tensor_backward_exposed = 0.2;
+      c.question.setup.effects.overlap = {0.3, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
       for (double capacity : {5e8, 8e10}) {
         const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, true});
         const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
@@ -77,13 +75,14 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
 
 // Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
-  for (const double waited : {0.0, 0.25, 1.0}) {
+  for (const double share : {0.0, 0.25, 1.0}) {
     SearchCase c("h100-sxm:16");
     for (model::Layer& layer : c.model.decoder.kinds) {
       layer.feed_forward->experts = 8;
       layer.feed_forward->experts_per_token = 2;
     }
-    c.question.setup.effects.expert_exposed = waited;
+    c.question.setup.effects.overlap.experts = true;
+    c.question.setup.effects.overlap.chip_share = share;
     for (double capacity : {4e9, 8e10}) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
       const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
@@ -120,7 +119,8 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
     SearchCase c(where);
     c.model = alternating_model();
-    c.question.setup.effects.expert_exposed = 0.25;
+    c.question.setup.effects.overlap.experts = true;
+    c.question.setup.effects.overlap.chip_share = 0.25;
     TrainingChoices choices;
     choices.schedule = pipeline::PipelineSchedule::interleaved;
     choices.context = 1;

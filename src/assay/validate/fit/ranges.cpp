@@ -122,14 +122,7 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
     inner.range("experts_xla", out.expert_traffic_xla);
     inner.range("scans", out.scan);
   });
-  reader.table("collectives", [&](RecordReader& inner) {
-    inner.range("tensor_beside", out.tensor_backward_exposed);
-    inner.range("experts", out.expert_exposed);
-    inner.range("context", out.context_exposed);
-    inner.range("contention", out.contention);
-    inner.range("gradients", out.gradients_exposed);
-    inner.range("omni_path", out.omni_path);
-  });
+  reader.table("collectives", [&](RecordReader& inner) { inner.range("omni_path", out.omni_path); });
   reader.table("step", [&](RecordReader& inner) {
     inner.range("straggler", out.straggler);
     inner.range("fixed", out.fixed);

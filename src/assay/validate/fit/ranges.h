@@ -82,8 +82,7 @@ struct TrainingRanges {
   FitRange<double> plain_attention, first_flash, unaligned;
   FitRange<double> pointwise, pointwise_xla, composed, cast, cast_xla, loss, loss_xla;
   FitRange<double> expert_traffic, expert_traffic_xla, scan;
-  FitRange<double> tensor_backward_exposed, expert_exposed, context_exposed, contention, gradients_exposed, omni_path;
-  FitRange<double> straggler;
+  FitRange<double> omni_path, straggler;
   FitRange<Seconds> fixed, launch, launch_xla;
   FitRange<double> activations, logits, reserved;
   FitRange<Bytes> context;

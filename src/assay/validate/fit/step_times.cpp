@@ -18,7 +18,7 @@ Ways ways_from(const FitRange<double>& launched, const FitRange<double>& whole) 
 /// Start values by family, for families with measured steps.
 void start_families(estimate::StepCalibration& s) {
   s.measured.assign(s.families.size(), 0);
-  s.product = s.attention = s.stream = s.tensor_overlapped = std::vector<double>(s.families.size(), 1.0);
+  s.product = s.attention = s.stream = std::vector<double>(s.families.size(), 1.0);
   for (std::size_t f = 0; f < s.families.size(); ++f) {
     const auto& training = s.families[f].training;
     if (!training) continue;
@@ -26,7 +26,6 @@ void start_families(estimate::StepCalibration& s) {
     s.product[f] = training->product.start;
     s.attention[f] = training->attention.start;
     s.stream[f] = training->pointwise.start;
-    s.tensor_overlapped[f] = training->tensor_overlapped.start;
   }
 }
 
@@ -45,11 +44,6 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   s.unaligned = ranges.unaligned.start;
   s.composed = ranges.composed.start;
   s.scan = ranges.scan.start;
-  s.tensor_backward_exposed = ranges.tensor_backward_exposed.start;
-  s.expert_exposed = ranges.expert_exposed.start;
-  s.context_exposed = ranges.context_exposed.start;
-  s.contention = ranges.contention.start;
-  s.gradients_exposed = ranges.gradients_exposed.start;
   s.omni_path = ranges.omni_path.start;
   s.straggler = ranges.straggler.start;
   s.fixed = ranges.fixed.start;
@@ -121,27 +115,6 @@ void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std:
   }
 }
 
-/// Tensor-parallel collectives that the software overlaps: one number for families that are fitted together.
-void add_tensor_overlaps(TrainingPredictor& predict, std::vector<FitBlock>& blocks) {
-  estimate::StepCalibration& s = predict.steps;
-  for (std::size_t f = 0; f < s.families.size(); ++f) {
-    const auto& training = s.families[f].training;
-    if (!training || !training->tensor_overlapped.is_fitted()) continue;
-    std::vector<std::size_t> together{f};
-    for (std::size_t other = 0; other < s.families.size(); ++other)
-      if (const auto& with = s.families[other].training;
-          with && with->tensor_overlapped.fitted_with == s.families[f].id)
-        together.push_back(other);
-    const FitRange<double>& range = training->tensor_overlapped;
-    double& number = s.tensor_overlapped[f];
-    const auto set = [&s, together](double x) {
-      for (const std::size_t each : together) s.tensor_overlapped[each] = x;
-    };
-    blocks.push_back(
-        {{{{number, range.low, range.high, set}, [&number] { return number; }}}, rows_of(predict, together)});
-  }
-}
-
 /// Element-wise work, launches and casts by software.
 void add_software(estimate::StepCalibration& s, const TrainingRanges& ranges, std::vector<FitBlock>& blocks) {
   for (const std::size_t way : {fused, compiled, eager}) {
@@ -164,8 +137,7 @@ void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std
     return [whole](const TrainingRow& row) { return estimate::has_experts(row.model) && row.compiled_whole == whole; };
   };
   blocks.push_back(
-      {{of_launched(s.expert_product, ranges.expert_product), of_launched(s.expert_traffic, ranges.expert_traffic),
-        tuned(s.expert_exposed, ranges.expert_exposed)},
+      {{of_launched(s.expert_product, ranges.expert_product), of_launched(s.expert_traffic, ranges.expert_traffic)},
        routed(false)});
   blocks.push_back({{tuned(s.fused_expert_product, ranges.fused_expert_product)},
                     [](const TrainingRow& row) { return row.software.fused_experts; }});
@@ -185,18 +157,8 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   add({tuned(s.plain_attention, ranges.plain_attention), tuned(s.unaligned, ranges.unaligned)},
       [](const TrainingRow& row) { return !row.flash; });
   add_software(s, ranges, blocks);
-  add({tuned(s.tensor_backward_exposed, ranges.tensor_backward_exposed)}, [](const TrainingRow& row) {
-    return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
-  });
-  add_tensor_overlaps(predict, blocks);
-  add({tuned(s.contention, ranges.contention)},
-      [](const TrainingRow& row) { return row.strategy.parallelism.fsdp > 1; });
   add_experts(s, ranges, blocks);
   add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
-  add({tuned(s.context_exposed, ranges.context_exposed)},
-      [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; });
-  add({tuned(s.gradients_exposed, ranges.gradients_exposed)},
-      [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; });
   add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path; });
   add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });
   return blocks;
@@ -253,12 +215,6 @@ void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& 
       if (round == 0) scan(block.numbers, parameters, objective);
       minimise(parameters, objective, 30 + 20 * static_cast<int>(parameters.size()));
     }
-  for (std::size_t f = 0; f < s.families.size(); ++f) {
-    const auto& training = s.families[f].training;
-    if (!training || training->tensor_overlapped.taken_from.empty()) continue;
-    s.tensor_overlapped[f] =
-        s.tensor_overlapped[*estimate::family_index(s.families, training->tensor_overlapped.taken_from)];
-  }
 }
 
 }  // namespace assay::validate

@@ -238,10 +238,10 @@ void note_tensor_overlap(const Request& request, const TrainQuery& query, const 
                          std::vector<std::string>& notes) {
   const estimate::StepEffects& effects = query.question.setup.effects;
   if (strategy.parallelism.tensor == 1 || request.has("tensor-overlap")) return;
-  if (effects.tensor_exposed < 1.0)
+  if (effects.overlap.tensor == estimate::TensorOverlap::all)
     notes.emplace_back(
         "tensor-parallel collectives are split and overlap the matrix products that need them (--tensor-overlap all)");
-  else if (effects.tensor_backward_exposed < 1.0 &&
+  else if (effects.overlap.tensor == estimate::TensorOverlap::backward &&
            !(strategy.parallelism.pipeline > 1 && pipeline::splits_backward(strategy.schedule)))
     notes.emplace_back(
         "tensor-parallel collectives of the backward pass overlap the weight-gradient products (--tensor-overlap all)");
