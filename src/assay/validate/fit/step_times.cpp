@@ -102,7 +102,7 @@ Touches rows_of(TrainingPredictor& predict, std::vector<std::size_t> families) {
 /// Rows whose layers or loss run this way, on chips that launch kernels.
 Touches rows_run(std::size_t way) {
   return [way](const TrainingRow& row) {
-    const estimate::Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
+    const estimate::Fusion layers = row.software.step.fusion, loss = row.software.step.loss.value_or(layers);
     return !row.compiled_whole && (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
   };
 }
@@ -168,7 +168,7 @@ void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std
         tuned(s.expert_exposed, ranges.expert_exposed)},
        routed(false)});
   blocks.push_back({{tuned(s.fused_expert_product, ranges.fused_expert_product)},
-                    [](const TrainingRow& row) { return row.software.fused_experts; }});
+                    [](const TrainingRow& row) { return row.software.step.fused_experts; }});
   blocks.push_back({{tuned(s.expert_product[xla], ranges.expert_product_xla),
                      tuned(s.expert_traffic[xla], ranges.expert_traffic_xla)},
                     routed(true)});
@@ -181,12 +181,12 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
     blocks.push_back({std::move(numbers), std::move(touches)});
   };
   add_families(predict, ranges, blocks);
-  add({tuned(s.first_flash, ranges.first_flash)}, [](const TrainingRow& row) { return row.software.first_flash; });
+  add({tuned(s.first_flash, ranges.first_flash)}, [](const TrainingRow& row) { return row.software.step.first_flash; });
   add({tuned(s.plain_attention, ranges.plain_attention), tuned(s.unaligned, ranges.unaligned)},
-      [](const TrainingRow& row) { return !row.flash; });
+      [](const TrainingRow& row) { return !row.software.flash; });
   add_software(s, ranges, blocks);
   add({tuned(s.tensor_backward_exposed, ranges.tensor_backward_exposed)}, [](const TrainingRow& row) {
-    return row.software.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
+    return row.software.step.tensor_overlap != estimate::TensorOverlap::none && row.strategy.parallelism.tensor > 1;
   });
   add_tensor_overlaps(predict, blocks);
   add({tuned(s.contention, ranges.contention)},
@@ -196,7 +196,7 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   add({tuned(s.context_exposed, ranges.context_exposed)},
       [](const TrainingRow& row) { return row.strategy.parallelism.context > 1; });
   add({tuned(s.gradients_exposed, ranges.gradients_exposed)},
-      [](const TrainingRow& row) { return row.overlap && row.strategy.parallelism.data > 1; });
+      [](const TrainingRow& row) { return row.software.overlap && row.strategy.parallelism.data > 1; });
   add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path; });
   add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });
   return blocks;
@@ -245,7 +245,8 @@ void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& 
       const auto objective = [&] {
         GroupMean mean;
         for (const TrainingRow* row : touched)
-          if (const Result<training::TrainingCost> cost = predict(*row)) mean.add(row->group, misfit(*cost, *row));
+          if (const Result<training::TrainingCost> cost = predict(*row); cost && is_possible(*row, *cost))
+            mean.add(row->group, misfit(*cost, *row));
         double sum = mean.sum() / static_cast<double>(groups.groups());
         for (const Tuned& number : block.numbers) sum += number.strangeness();
         return sum;
