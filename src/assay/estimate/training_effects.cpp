@@ -118,7 +118,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.reserved = reserved[holds(way)];
   out.context = context[holds(way)];
   out.joins_products = fusion == Fusion::fused;
-  // Megatron recomputes whole layers; PyTorch's checkpoints stop early, compilers drop results that nothing reads.
+  // Hand-written layers are recomputed whole; checkpoints of operators stop early, compilers drop what nothing reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
   out.straggler = straggler;

@@ -26,7 +26,7 @@ namespace assay::estimate {
 
 /// How the software launches kernels and fuses element-wise operations.
 enum class Fusion : std::uint8_t {
-  fused,     ///< hand-written fused kernels (Megatron, Transformer Engine)
+  fused,     ///< hand-written fused kernels
   compiled,  ///< a compiler fuses what it can (torch.compile)
   eager,     ///< every operation is its own kernel
   xla        ///< the step is compiled as a whole (JAX); the only one on TPUs

@@ -34,7 +34,7 @@ struct Recompute {
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
   /// The same for software that recomputes whole layers, including results that no gradient reads.
   static constexpr Recompute whole() { return full().with(ForwardPart::unread); }
-  /// Parts that cost memory but little time: norms, activation functions and gates (Megatron's modules of these names).
+  /// Parts that cost memory but little time: norms, activation functions and gates.
   static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
   /// All products are kept, as sums where devices add them up; attention and element-wise steps are recomputed.
   static constexpr Recompute all_but_products() {
@@ -51,7 +51,7 @@ struct Recompute {
     return all_but_projections().without(of({ForwardPart::attention, ForwardPart::scores}));
   }
   /// By operator: attention, reduced or exchanged results and every other product are kept, the rest is recomputed
-  /// (PyTorch's selective checkpointing as torchtitan sets it).
+  /// (selective checkpointing by operator).
   static constexpr Recompute operators() {
     using enum ForwardPart;
     return full().without(of({attention_products, feed_forward_products, attention, scores, reductions, exchanges}));

@@ -15,7 +15,7 @@ namespace assay::pipeline {
 /// The order in which a stage runs its work.
 ///   gpipe        all forward, then all backward (Huang et al. 2019)
 ///   one_f_one_b  one forward, one backward after a warm-up (PipeDream-Flush, Narayanan et al. 2021)
-///   interleaved  the same with several chunks of the model per stage (Megatron-LM, Narayanan et al. 2021)
+///   interleaved  the same with several chunks of the model per stage (Narayanan et al. 2021)
 ///   zb_h1, zb_h2 input and weight gradients apart, weight gradients fill the bubble (Qi et al. 2023)
 ///   zb_v         the same with two chunks per stage, folded as a V: stage i has chunks i and 2p-1-i (Qi et al. 2024)
 ///   dualpipe     microbatches from both ends; stage i has parts i and p-1-i of the model (DeepSeek-V3 report 2024)

@@ -139,6 +139,7 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
         std::accumulate(correlations.begin(), correlations.end(), 0.0) / static_cast<double>(correlations.size());
   if (order.size() > 1) {
     sums.push_back(summarise("all", cases));
+    sums.back().groups = macro.groups = order.size();
     sums.push_back(macro);
   }
   return sums;

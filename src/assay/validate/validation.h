@@ -119,7 +119,7 @@ Result<const ValidationSet*> validation_set(std::string_view name, std::string_v
 /// The errors of one group of cases. Shares and errors are ratios.
 struct ValidationSummary {
   std::string group;
-  std::size_t n = 0;
+  std::size_t n = 0, groups = 1;         ///< cases, and the groups they are of
   double mape = 0, median = 0, p90 = 0;  ///< of the absolute error
   double bias = 0;                       ///< median of the signed error
   double within_10 = 0, within_20 = 0;   ///< share of the cases

@@ -69,13 +69,18 @@ report::Members Request::echo() const {
     const auto all = values(option.name);
     if (all.empty()) continue;
     if (option.value.empty())
-      inputs.emplace_back(option.name, true);
+      inputs.emplace_back(option.name, *flag(option.name));
     else if (all.size() == 1)
       inputs.emplace_back(option.name, all.front());
     else
       inputs.emplace_back(option.name, report::Items(all.begin(), all.end()));
   }
   return inputs;
+}
+
+std::optional<bool> Request::flag(std::string_view option) const {
+  const std::optional<std::string> given = value(option);
+  return given ? std::optional(*given != "no") : std::nullopt;
 }
 
 Result<void> Request::add(std::string_view name, std::string value, std::string_view place) {
@@ -85,7 +90,8 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
   if (!option)
     return fail(place.empty() ? std::string(verb_->name) : where, fmt::format("{} has no option {}", verb_->name, flag),
                 suggestion(flag, option_names(*verb_)), Error::Kind::usage);
-  if (option->value.empty() && !value.empty())
+  const bool denied = option->value.empty() && !option->choices.empty();
+  if (option->value.empty() && !denied && !value.empty())
     return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
                 "write the flag alone; in a file, = true", Error::Kind::usage);
   if (!option->value.empty() && value.empty())
@@ -93,7 +99,7 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
                 Error::Kind::usage);
   if (!option->repeatable && has(name))
     return fail(where, "this option is given twice", "give it once", Error::Kind::usage);
-  if (!option->choices.empty()) {
+  if (!option->choices.empty() && !(denied && value.empty())) {
     const auto allowed = split(option->choices, '|');
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
       return fail(where, fmt::format("unknown value {}", in_quotes(value)),
@@ -208,7 +214,9 @@ Result<Request> parse_json_request(std::string_view text) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', '-');
     if (value.is_boolean()) {
-      if (value.get<bool>()) ASSAY_CHECK(request.add(name, "", "request: " + key));
+      const OptionSpec* option = find_option(*verb, name);
+      const bool denies = !value.get<bool>() && option && option->value.empty() && !option->choices.empty();
+      if (value.get<bool>() || denies) ASSAY_CHECK(request.add(name, denies ? "no" : "", "request: " + key));
       continue;
     }
     for (const Json& item : value.is_array() ? value : Json::array({value})) {
@@ -247,7 +255,10 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
         std::string text = item.text;
         if (item.kind == Toml::Kind::integer) text = std::to_string(item.integer);
         if (item.kind == Toml::Kind::number) text = exact_number(item.number);
-        if (item.kind == Toml::Kind::boolean && !item.boolean) continue;
+        if (item.kind == Toml::Kind::boolean && !item.boolean) {
+          if (!option || !option->value.empty() || option->choices.empty()) continue;
+          text = "no";
+        }
         if (auto added = request.add(key, text, where); !added) return added;
       }
     }

@@ -18,7 +18,8 @@ namespace assay::verbs {
 struct OptionSpec {
   std::string_view name, value, help;
   bool repeatable = false;
-  std::string_view choices = {};  ///< "table|tree|json", where only these are allowed
+  /// "table|tree|json", where only these are allowed. Of a flag "no": --FLAG=no turns off what would else be on.
+  std::string_view choices = {};
 };
 
 struct ArgumentSpec {
@@ -67,6 +68,8 @@ class Request {
   bool has(std::string_view option) const { return value(option).has_value(); }
   std::optional<std::string> value(std::string_view option) const;
   std::vector<std::string> values(std::string_view option) const;
+  /// Whether a flag is on or, with =no, off; nothing if it is not given.
+  std::optional<bool> flag(std::string_view option) const;
 
   bool explain() const { return has("explain"); }
   bool picture() const { return picture_; }

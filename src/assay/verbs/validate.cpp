@@ -77,14 +77,17 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
   return draw::draw(chart);
 }
 
-/// What --by groups errors by.
+/// What --by groups errors by. Rows without a prediction have only a group and a source.
 struct SortKey {
   std::string_view word;
   std::string (*of)(const assay::validate::ValidationCase&);
+  std::string (*of_unanswered)(const assay::validate::UnansweredCase&) = nullptr;
 };
 constexpr SortKey sort_keys[] = {
-    {"group", [](const assay::validate::ValidationCase& one) { return one.group; }},
-    {"source", [](const assay::validate::ValidationCase& one) { return std::string(one.source()); }},
+    {"group", [](const assay::validate::ValidationCase& one) { return one.group; },
+     [](const assay::validate::UnansweredCase& one) { return one.group; }},
+    {"source", [](const assay::validate::ValidationCase& one) { return std::string(one.source()); },
+     [](const assay::validate::UnansweredCase& one) { return one.id.substr(0, one.id.rfind('-')); }},
     {"hardware", [](const assay::validate::ValidationCase& one) { return one.traits.hardware; }},
     {"family", [](const assay::validate::ValidationCase& one) { return one.traits.family; }},
     {"regime", [](const assay::validate::ValidationCase& one) { return one.traits.regime; }},
@@ -106,19 +109,40 @@ bool contains(std::string_view text, std::string_view part) {
          }) != text.end();
 }
 
-report::Members summary_row(const assay::validate::ValidationSummary& s) {
+/// Why some rows have no prediction.
+struct Unanswered {
+  struct Reason {
+    std::int64_t rows = 0;
+    std::string first;  ///< id of the first such row
+  };
+  std::map<std::string, Reason> reasons;
+  std::map<std::string, std::size_t> sorted;  ///< rows by what --by groups errors by
+  std::size_t rows = 0;
+  std::size_t of(const std::string& group) const {
+    const auto found = sorted.find(group);
+    return found == sorted.end() ? 0 : found->second;
+  }
+  report::Items list;  ///< of all rows, if it is asked for
+};
+
+/// `unanswered`: rows of the group without a prediction; nothing where that is not known.
+report::Members summary_row(const assay::validate::ValidationSummary& s, std::optional<std::size_t> unanswered) {
   report::Members row{{"group", s.group},         {"n", static_cast<std::int64_t>(s.n)},
                       {"mape", s.mape},           {"median_ape", s.median},
                       {"p90_ape", s.p90},         {"bias", s.bias},
                       {"within_10", s.within_10}, {"within_20", s.within_20}};
   row.emplace_back("rank_correlation", s.rank ? report::Value(*s.rank) : report::Value());
   row.emplace_back("covered", s.covered);
+  const std::size_t rows = s.n + unanswered.value_or(0);
+  row.emplace_back("rows", unanswered ? report::Value(static_cast<std::int64_t>(rows)) : report::Value());
+  row.emplace_back("answered",
+                   unanswered ? report::Value(static_cast<double>(s.n) / static_cast<double>(rows)) : report::Value());
   return row;
 }
 
 /// One row per value of the key: over its rows, and over its groups with equal weight.
 std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::ValidationCase>& cases,
-                                            const SortKey& key) {
+                                            const Unanswered& unanswered, const SortKey& key) {
   std::vector<std::string> order;
   for (const assay::validate::ValidationCase& one : cases)
     if (std::find(order.begin(), order.end(), key.of(one)) == order.end()) order.push_back(key.of(one));
@@ -128,7 +152,8 @@ std::vector<report::Value> sorted_summaries(const std::vector<assay::validate::V
     for (const assay::validate::ValidationCase& one : cases)
       if (key.of(one) == wanted) members.push_back(one);
     const std::vector<assay::validate::ValidationSummary> groups = assay::validate::summarise_groups(members);
-    report::Members row = summary_row(assay::validate::summarise(wanted.empty() ? "-" : wanted, members));
+    report::Members row = summary_row(assay::validate::summarise(wanted.empty() ? "-" : wanted, members),
+                                      key.of_unanswered ? std::optional(unanswered.of(wanted)) : std::nullopt);
     const bool several = groups.size() > 1;  // then all of them and their mean follow
     row.emplace_back("groups", static_cast<std::int64_t>(several ? groups.size() - 2 : 1));
     row.emplace_back("mean_of_groups", groups.back().mape);
@@ -190,17 +215,6 @@ Result<report::Response> answer_fit(const Request& request, const hardware::Cata
   return response;
 }
 
-/// Why some rows have no prediction.
-struct Unanswered {
-  struct Reason {
-    std::int64_t rows = 0;
-    std::string first;  ///< id of the first such row
-  };
-  std::map<std::string, Reason> reasons;
-  std::int64_t rows = 0;
-  report::Items list;  ///< of all rows, if it is asked for
-};
-
 /// The sets that were read, the predictions they hold and the rows without one.
 struct Collected {
   std::string names;
@@ -214,6 +228,7 @@ struct Choice {
   bool fitted = false;  ///< rows that fits use instead of held-out ones
   std::string group;    ///< part of the group's name
   bool list_unanswered = false;
+  const SortKey* key = sort_keys;
 };
 
 void collect(assay::validate::ValidationResult& result, const Choice& choice, Collected& out) {
@@ -226,6 +241,7 @@ void collect(assay::validate::ValidationResult& result, const Choice& choice, Co
   for (assay::validate::UnansweredCase& one : result.unanswered) {
     if (!contains(one.group, choice.group)) continue;
     ++out.unanswered.rows;
+    if (choice.key->of_unanswered) ++out.unanswered.sorted[choice.key->of_unanswered(one)];
     Unanswered::Reason& reason = out.unanswered.reasons[one.why];
     if (reason.rows++ == 0) reason.first = one.id;
     if (choice.list_unanswered)
@@ -304,28 +320,29 @@ report::Items reason_rows(const Unanswered& unanswered) {
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit")) return answer_fit(request, context.catalogue);
-  const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered")};
+  ASSAY_TRY(key, sort_key(request));
+  const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered"), key};
   const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted);
   ASSAY_TRY(sets, wanted_sets(request));
-  ASSAY_TRY(key, sort_key(request));
   ASSAY_TRY(all, collect_sets(sets, !request.arguments().empty(), input, choice));
   if (all.cases.empty()) return tl::unexpected<Error>(no_cases(all, choice));
   const assay::validate::ValidationSummary total = assay::validate::summarise("all", all.cases);
   report::Response response;
-  response.headline = fmt::format("{}: {} {}: median error {:.1f} %, 90 % are within {:.1f} %", all.names, total.n,
+  response.headline = fmt::format("{}: {} of {} {}: median error {:.1f} %, 90 % are within {:.1f} %", all.names,
+                                  total.n, total.n + all.unanswered.rows,
                                   choice.fitted ? "measurements open to fitting" : "held-out measurements",
                                   100.0 * total.median, 100.0 * total.p90);
   report::Items summary;
   if (request.has("by")) {
-    summary = sorted_summaries(all.cases, *key);
-    summary.emplace_back(summary_row(total));
+    summary = sorted_summaries(all.cases, all.unanswered, *key);
+    summary.emplace_back(summary_row(total, all.unanswered.rows));
   } else {
     for (const assay::validate::ValidationSummary& group : assay::validate::summarise_groups(all.cases))
-      summary.emplace_back(summary_row(group));
+      summary.emplace_back(summary_row(group, group.groups > 1 ? all.unanswered.rows : all.unanswered.of(group.group)));
   }
   report::Members& out = response.results;
   out.emplace_back(choice.fitted ? "fitted" : "reported", static_cast<std::int64_t>(all.cases.size()));
-  out.emplace_back("unanswered", all.unanswered.rows);
+  out.emplace_back("unanswered", static_cast<std::int64_t>(all.unanswered.rows));
   out.emplace_back("summary", std::move(summary));
   if (!all.unanswered.reasons.empty()) out.emplace_back("unanswered_because", reason_rows(all.unanswered));
   if (choice.list_unanswered) out.emplace_back("unanswered_rows", std::move(all.unanswered.list));

@@ -14,6 +14,9 @@ VerbSpec verb();
 namespace clusters {
 VerbSpec verb();
 }
+namespace software {
+VerbSpec verb();
+}
 namespace roofline {
 VerbSpec verb();
 }

@@ -217,7 +217,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     for (const InferenceRow& row : rows) {
       if (row.fold != fold) continue;
       const Result<Seconds> seconds = predict(row);
-      if (!seconds) continue;
+      if (!seconds || !predict.is_possible(row)) continue;
       const hardware::Cluster& cluster = **predict.cluster(row);
       (row.figure == InferenceFigure::first_token ? prefill : decode)
           .push_back({row.group, std::log(*seconds / row.measured),
@@ -238,7 +238,7 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
   std::map<std::string, std::pair<double, double>> groups;
   for (const InferenceRow& row : rows) {
     const Result<Seconds> seconds = predict(row);
-    if (!seconds) continue;
+    if (!seconds || !predict.is_possible(row)) continue;
     auto& [sum, count] = groups[row.group];
     sum += std::min(most_serving_misfit, std::abs(std::log(*seconds / row.measured)));
     count += 1.0;

@@ -96,7 +96,7 @@ Touches rows_of(TrainingPredictor& predict, std::vector<std::size_t> families) {
 /// Rows whose layers or loss run this way, on chips that launch kernels.
 Touches rows_run(std::size_t way) {
   return [way](const TrainingRow& row) {
-    const estimate::Fusion layers = row.software.fusion, loss = row.software.loss.value_or(layers);
+    const estimate::Fusion layers = row.software.step.fusion, loss = row.software.step.loss.value_or(layers);
     return !row.compiled_whole && (static_cast<std::size_t>(layers) == way || static_cast<std::size_t>(loss) == way);
   };
 }
@@ -140,7 +140,7 @@ void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std
       {{of_launched(s.expert_product, ranges.expert_product), of_launched(s.expert_traffic, ranges.expert_traffic)},
        routed(false)});
   blocks.push_back({{tuned(s.fused_expert_product, ranges.fused_expert_product)},
-                    [](const TrainingRow& row) { return row.software.fused_experts; }});
+                    [](const TrainingRow& row) { return row.software.step.fused_experts; }});
   blocks.push_back({{tuned(s.expert_product[xla], ranges.expert_product_xla),
                      tuned(s.expert_traffic[xla], ranges.expert_traffic_xla)},
                     routed(true)});
@@ -153,9 +153,9 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
     blocks.push_back({std::move(numbers), std::move(touches)});
   };
   add_families(predict, ranges, blocks);
-  add({tuned(s.first_flash, ranges.first_flash)}, [](const TrainingRow& row) { return row.software.first_flash; });
+  add({tuned(s.first_flash, ranges.first_flash)}, [](const TrainingRow& row) { return row.software.step.first_flash; });
   add({tuned(s.plain_attention, ranges.plain_attention), tuned(s.unaligned, ranges.unaligned)},
-      [](const TrainingRow& row) { return !row.flash; });
+      [](const TrainingRow& row) { return !row.software.flash; });
   add_software(s, ranges, blocks);
   add_experts(s, ranges, blocks);
   add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
@@ -207,7 +207,8 @@ void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& 
       const auto objective = [&] {
         GroupMean mean;
         for (const TrainingRow* row : touched)
-          if (const Result<training::TrainingCost> cost = predict(*row)) mean.add(row->group, misfit(*cost, *row));
+          if (const Result<training::TrainingCost> cost = predict(*row); cost && is_possible(*row, *cost))
+            mean.add(row->group, misfit(*cost, *row));
         double sum = mean.sum() / static_cast<double>(groups.groups());
         for (const Tuned& number : block.numbers) sum += number.strangeness();
         return sum;

@@ -79,7 +79,8 @@ std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all) {
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
   GroupMean mean;
   for (const TrainingRow& row : rows)
-    if (const Result<training::TrainingCost> cost = predict(row)) mean.add(row.group, misfit(*cost, row));
+    if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
+      mean.add(row.group, misfit(*cost, row));
   return mean.mean();
 }
 
@@ -87,7 +88,7 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
   GroupMean mean;
   for (const TrainingRow& row : rows) {
     const Result<training::TrainingCost> cost = predict(row);
-    if (!cost) continue;
+    if (!cost || !is_possible(row, *cost)) continue;
     mean.add(row.group, misfit_of(peak_bytes(cost->memory, row.view), row.peak->value()));
     if (row.reserved) mean.add(row.group + " reserved", misfit_of(cost->memory.reserved(), row.reserved->value()));
   }
@@ -116,12 +117,12 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     };
     for (const TrainingRow& row : timed) {
       if (row.fold != fold) continue;
-      if (const Result<training::TrainingCost> cost = predict(row))
+      if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
         times.push_back(residual(row, cost->estimate, row.measured->value(), false));
     }
     for (const TrainingRow& row : held) {
       if (row.fold != fold) continue;
-      if (const Result<training::TrainingCost> cost = predict(row))
+      if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
         peaks.push_back(residual(row, peak_bytes(cost->memory, row.view), row.peak->value(), true));
     }
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/estimate/version_numbers.h"
 
 namespace assay::validate {
 namespace {
@@ -13,11 +14,7 @@ namespace {
 bool is_one_of(std::string_view text, std::string_view words) {
   if (words.empty()) return false;
   const std::vector<std::string> all = split(words, '|');
-  return std::any_of(all.begin(), all.end(), [&](std::string_view word) {
-    if (!word.ends_with('*')) return text == word;
-    word.remove_suffix(1);
-    return text.starts_with(word);
-  });
+  return std::any_of(all.begin(), all.end(), [&](std::string_view word) { return estimate::matches(word, text); });
 }
 
 bool is_number(std::string_view text, Field::Kind kind) {

@@ -10,18 +10,12 @@ namespace assay::validate {
 
 namespace {
 
-/// Share of the memory for weights and caches: the default of vLLM and TensorRT-LLM.
-constexpr double memory_used = 0.9;
-/// Maximum sequences of a server: the default of TensorRT-LLM.
-constexpr double largest_batch = 2048;
-/// Maximum prompt tokens of one step: the default of vLLM, SGLang and TensorRT-LLM.
-constexpr double largest_step = 8192;
 /// A row below this share of the lower bound cannot be right.
 constexpr double faster_than_possible = 0.98;
 
 /// Sequences over all replicas whose caches fit in memory next to the weights.
-double fitting_batch(const serving::ServingProfile& profile, Bytes capacity) {
-  const double left = memory_used * capacity.value() - profile.weight_bytes;
+double fitting_batch(const serving::ServingProfile& profile, Bytes usable) {
+  const double left = usable.value() - profile.weight_bytes;
   const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
   return std::max(profile.unit, groups * std::floor(left / each / groups));
 }
@@ -42,6 +36,13 @@ Result<const Place*> InferencePredictor::place(const InferenceRow& row) {
 Result<const hardware::Cluster*> InferencePredictor::cluster(const InferenceRow& row) {
   ASSAY_TRY(where, place(row));
   return &where->cluster;
+}
+
+bool InferencePredictor::is_possible(const InferenceRow& row) {
+  const Result<const Prepared*> ready = prepared(row);
+  if (!ready) return false;
+  const double sequences = row.figure == InferenceFigure::server_token ? (*ready)->sequences(row) : 1.0;
+  return sequences * row.measured.value() >= faster_than_possible * (*ready)->least;
 }
 
 bool InferencePredictor::fits(const InferenceRow& row) {
@@ -73,7 +74,7 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
                                           {row.attention, true}));
   setup.rates = rates;
   if (calibration) setup.collectives = calibration->collective;
-  setup.effects = steps.effects(where->cluster.chip, row.software);
+  setup.effects = steps.effects(where->cluster.chip, row.software.step);
   ASSAY_TRY(links, serving::serving_links(setup, row.strategy, where->cluster));
   made.links = links;
   const bool step = row.figure == InferenceFigure::step && row.output <= 1;
@@ -84,7 +85,12 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   if (row.figure != InferenceFigure::first_token)
     made.decode =
         serving::make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
-  made.fitting = made.decode ? fitting_batch(*made.decode, where->cluster.chip.hbm().capacity.value) : row.batch;
+  made.fitting = made.decode
+                     ? fitting_batch(*made.decode, row.software.memory_share * where->cluster.chip.hbm().capacity.value)
+                     : row.batch;
+  made.least = serving::serving_time(setup, row.strategy, made.decode ? *made.decode : *made.prefill, made.links,
+                                     made.sequences(row))
+                   .lower;
   return &prepared_.emplace(key, std::move(made)).first->second;
 }
 
@@ -92,7 +98,7 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   ASSAY_TRY(ready, prepared(row));
   serving::ServingSetup setup = ready->setup;
   setup.model = &row.model;
-  setup.effects = steps.effects(ready->place->cluster.chip, row.software);
+  setup.effects = steps.effects(ready->place->cluster.chip, row.software.step);
   const auto data = static_cast<double>(row.strategy.data);
   const auto output = static_cast<double>(row.output);
   const auto prefill = [&](double batch) {
@@ -101,13 +107,6 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   const auto step = [&](double batch) {
     return serving::serving_time(setup, row.strategy, *ready->decode, ready->links, batch).estimate;
   };
-  const double given = row.batch > 0.0 ? row.batch : ready->fitting;
-  const double least =
-      serving::serving_time(setup, row.strategy, ready->decode ? *ready->decode : *ready->prefill, ready->links, given)
-          .lower;
-  const double sequences = row.figure == InferenceFigure::server_token ? given : 1.0;
-  if (sequences * row.measured.value() < faster_than_possible * least)
-    return fail(row.id, "faster than reading weights and cache once: the load is not as stated", "");
   switch (row.figure) {
     case InferenceFigure::first_token:
       return Seconds(prefill(row.batch));
@@ -123,13 +122,16 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
       // arrive during one step are batched, up to the server's token limit. Such a step also generates tokens, so the
       // cost of a step with a single token (reading weights, launching kernels) is paid once.
       const double arriving = std::max(0.0, row.batch / data - 1.0) / output;
-      const double together =
-          std::max(1.0, std::min(arriving, std::floor(largest_step / static_cast<double>(row.prompt))));
+      double together = arriving;
+      if (row.limits.step_tokens > 0.0)
+        together = std::min(together, std::floor(row.limits.step_tokens / static_cast<double>(row.prompt)));
+      together = std::max(1.0, together);
       const double prompts = prefill(together * data);
       return Seconds(step(row.batch) + arriving / together * std::max(0.0, prompts - step(data)));
     }
     case InferenceFigure::server_token: {
-      const double batch = std::min(ready->fitting, largest_batch * data);
+      const double most = row.limits.sequences;
+      const double batch = most > 0.0 ? std::min(ready->fitting, most * data) : ready->fitting;
       return Seconds((prefill(data) / data + output * step(batch) / batch) / output);
     }
   }

@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/known_chips.h"
+#include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -32,7 +33,7 @@ std::string describe(const InferenceRow& row) {
   else
     text += fmt::format(" x {} + {}", row.prompt, row.output);
   return fmt::format("{}, {}, {}", text, name(row.formats.weights),
-                     estimate::fusion_names[static_cast<std::size_t>(row.software.fusion)]);
+                     estimate::fusion_names[static_cast<std::size_t>(row.software.step.fusion)]);
 }
 
 /// The first column that is stated but not understood.
@@ -62,64 +63,35 @@ Why unread_inference(const TableLine& in) {
 }
 
 /// A format as the tables write it: weights, compute format, cache.
-Why read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& row) {
-  const std::string_view weights = in.text("weight_precision"), cache = in.text("kv_precision"),
-                         engine = in.text("engine");
+void read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& row) {
+  const std::string_view weights = in.text("weight_precision");
   lower::Formats& f = row.formats;
   const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
-  const bool tensorrt = contains(engine, "TensorRT") || engine == "trtllm";
   if (contains(weights, "fp8")) {
     f.weights = Dtype::fp8;
     f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp8) ? Dtype::fp8 : Dtype::bf16;
-    if (tensorrt) f.kv_cache = Dtype::fp8;  // its recipe for 8-bit weights quantises the cache too
   } else if (contains(weights, "fp4")) {
     f.weights = Dtype::fp4;
     f.outer = Dtype::bf16;
     f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // otherwise weights are converted inside the product
-    if (tensorrt) f.kv_cache = Dtype::fp8;
   } else if (contains(weights, "int8")) {
     f.weights = Dtype::int8;  // weights only
   } else if (contains(weights, "int4")) {
     f.weights = Dtype::int4;
   }
-  if (cache == "fp8") f.kv_cache = Dtype::fp8;
-  return std::nullopt;
 }
 
-/// What the engine's name implies about how it works.
-Why read_software(const TableLine& in, InferenceRow& row) {
-  const std::string_view engine = in.text("engine");
-  if (engine == "llama.cpp" || engine == "sambaflow" || engine == "Megatron" || contains(engine, "Neuron"))
-    return fmt::format("the kernels of {} have no model", engine);
-  estimate::ServingSoftware& s = row.software;
-  const std::string_view version = in.text("engine_version");
-  const double year = in.number("year", 2025);
-  const bool python = engine == "vLLM" || engine == "vllm" || engine == "sglang" || contains(engine, "Deepspeed");
-  const bool loops = contains(engine, "gpt-fast") || contains(engine, "HuggingFace");
-  // vLLM and SGLang schedule a step ahead of the chips since their 2025 versions.
-  s.scheduler =
-      python ? (year < 2025 || contains(engine, "Deepspeed") ? estimate::Scheduler::python : estimate::Scheduler::ahead)
-      : loops ? estimate::Scheduler::loop
-              : estimate::Scheduler::native;
-  row.typical = in.text("trust") != "C" && !contains(engine, "Deepspeed");  // its host is slow for every token
-  // Kernels of 2023 and 2024 decode on vector units; TensorRT-LLM had others only for groups of eight heads.
-  const model::Layer& layer = row.model.decoder.kinds.front();
-  const bool eight = layer.attention && layer.attention->heads == 8 * layer.attention->kv_heads;
-  const bool old = contains(engine, "TensorRT") && (version.starts_with("0.") || version < "2024-06") && year < 2025;
-  s.vector_decode = contains(engine, "FasterTransformer") || (old && !eight) || (python && year < 2025);
-  s.whole_rows = contains(engine, "FasterTransformer") || old;
-  if (contains(engine, "gpt-fast")) s.fusion = estimate::Fusion::compiled;
-  if (contains(engine, "HuggingFace") || contains(engine, "ColossalAI")) {
-    s.fusion = estimate::Fusion::eager;
-    s.captured = false;
-    s.repeats_kv = contains(engine, "HuggingFace");
-  }
-  s.one_shot = year >= 2024 && !contains(engine, "gpt-fast") && !contains(engine, "Deepspeed");
-  const bool pytorch = contains(engine, "(PyTorch)") || engine == "trtllm";
-  if (contains(engine, "ColossalAI") || contains(engine, "FasterTransformer") || contains(engine, "Deepspeed") ||
-      (contains(engine, "TensorRT") && !pytorch))
-    s.captured = false;
+/// What the engine does, for these formats; a stated format of the cache comes first.
+Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, InferenceRow& row) {
+  estimate::SoftwareCase at = estimate::software_case(row.model);
+  at.weights = name(row.formats.weights);
+  at.compute = name(row.formats.compute);
+  if (auto set = estimate::apply_software(chosen, at, row.software); !set) return set.error().what;
+  if (row.software.kv) row.formats.kv_cache = *row.software.kv;
+  if (in.text("kv_precision") == "fp8") row.formats.kv_cache = Dtype::fp8;
+  row.limits = chosen.software->defaults;
+  row.typical = in.text("trust") != "C" && chosen.software->atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
 }
 
@@ -159,24 +131,48 @@ void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Secon
   out.rows.push_back(std::move(row));
 }
 
-/// The figures of a row, one row each.
-Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out) {
+struct StatedFigure {
+  InferenceFigure figure;
+  Seconds measured;
+};
+/// Sequences of each replica's batch; a table may state only those of the whole server.
+double batch_of(const TableLine& in, const InferenceRow& row) {
+  const double each = in.number("batch");
+  return each > 0.0 ? each * static_cast<double>(row.strategy.data) : in.number("concurrency");
+}
+
+/// The figures that a row states. A row without any counts as one of output tokens.
+std::vector<StatedFigure> stated_figures(const TableLine& in, const InferenceRow& row) {
   const double first = in.number("ttft_ms"), next = in.number("tpot_ms"), whole = in.number("e2e_latency_ms"),
-               rate = in.number("output_tokens_per_s");
+               rate = in.number("output_tokens_per_s"), batch = batch_of(in, row);
   const bool loaded = in.text("phase") == "serving";
-  const std::size_t before = out.rows.size();
-  if (first > 0.0 && !loaded) add_row(out, row, InferenceFigure::first_token, first * 1e-3 * 1_s);
-  if (row.output <= 0) return out.rows.size() > before ? Why() : "the length of the output is not stated";
-  const auto output = static_cast<double>(row.output);
+  const double output = std::max(1.0, static_cast<double>(row.output));
+  std::vector<StatedFigure> out;
+  if (first > 0.0 && !loaded) out.push_back({InferenceFigure::first_token, first * 1e-3 * 1_s});
   if (next > 0.0)
-    add_row(out, row, loaded ? InferenceFigure::loaded_token : InferenceFigure::step, next * 1e-3 * 1_s);
-  else if (row.batch == 0.0 && rate > 0.0)
-    add_row(out, row, InferenceFigure::server_token, 1_s / rate);
+    out.push_back({loaded ? InferenceFigure::loaded_token : InferenceFigure::step, next * 1e-3 * 1_s});
+  else if (batch == 0.0 && rate > 0.0)
+    out.push_back({InferenceFigure::server_token, 1_s / rate});
   else if (whole > 0.0)
-    add_row(out, row, InferenceFigure::static_token, whole * 1e-3 / output * 1_s);
+    out.push_back({InferenceFigure::static_token, whole * 1e-3 / output * 1_s});
   else if (rate > 0.0)
-    add_row(out, row, InferenceFigure::static_token, row.batch / rate * 1_s);
-  return out.rows.size() > before ? Why() : "no time is stated";
+    out.push_back({InferenceFigure::static_token, batch / rate * 1_s});
+  return out;
+}
+
+/// Adds each figure that a row states, or why it has no prediction.
+void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, InferenceRows& out) {
+  const std::vector<StatedFigure> figures = stated_figures(in, row);
+  const UnansweredCase refused{row.id, row.group, why.value_or("no time is stated")};
+  if (figures.empty()) out.unanswered.push_back({refused, InferenceFigure::static_token});
+  for (const auto& [figure, measured] : figures) {
+    if (why)
+      out.unanswered.push_back({refused, figure});
+    else if (figure != InferenceFigure::first_token && row.output <= 0)
+      out.unanswered.push_back({{row.id, row.group, "the length of the output is not stated"}, figure});
+    else
+      add_row(out, row, figure, measured);
+  }
 }
 
 }  // namespace
@@ -184,6 +180,7 @@ Why add_figures(const TableLine& in, const InferenceRow& row, InferenceRows& out
 Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
   InferenceRows out;
   ASSAY_TRY(chips, KnownChips::make(catalogue));
+  ASSAY_TRY(software, estimate::software_of(catalogue));
   KnownModels known_models(catalogue);
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
@@ -200,15 +197,17 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary, padded for tensor parallelism.
     if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
-    if (!why) why = read_software(in, row);
+    const NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::serve, "engine", "engine_version");
+    if (!why) why = by.why;
     if (!why) why = read_strategy(in, row);
     if (!why) {
       const hardware::Chip* known = chips.chip(*chip);
-      why = known ? read_formats(in, *known, row) : Why(fmt::format("the file of {} has a fault", *chip));
+      if (known) read_formats(in, *known, row);
+      why = known ? read_software(in, by.chosen, row) : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
     // Pipeline stages that take turns on the whole batch are as fast as one chip.
-    if (contains(in.text("engine"), "HuggingFace") && row.strategy.pipeline > 1 && chip) {
+    if (!why && row.limits.stages_in_turn && row.strategy.pipeline > 1) {
       row.strategy.pipeline = 1;
       row.cluster = fmt::format("{}:1", *chip);
     }
@@ -216,12 +215,10 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     const bool decode_only = in.text("phase") == "decode";
     row.prompt = in.count("input_len", decode_only ? 16 : 0);
     row.output = in.count("output_len", decode_only ? 200 : 0);
-    // A load is one of many servers where each has fewer sequences than there are in all.
-    row.batch = in.number("batch") * static_cast<double>(row.strategy.data);
+    row.batch = batch_of(in, row);
     if (contains(in.text("metric_def"), "cache len ")) row.cache = noted(in.text("metric_def"), "cache len ");
     if (!why && row.prompt <= 0) why = "the length of the prompt is not stated";
-    if (!why) why = add_figures(in, row, out);
-    if (why) out.unanswered.push_back({row.id, row.group, *why});
+    add_figures(in, row, why, out);
   }
   return out;
 }
@@ -235,7 +232,7 @@ bool readable(const TableLine& in, InferenceRows& out) {
   auto why = unread(in.table, in.row, fields);
   if (why)
     out.unanswered.push_back(
-        {fmt::format("line {}", in.table.line(in.row)), std::string(in.text("model")), std::move(*why)});
+        {{fmt::format("line {}", in.table.line(in.row)), std::string(in.text("model")), std::move(*why)}});
   return !why;
 }
 
@@ -260,7 +257,7 @@ Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Cat
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
-    row.software = {estimate::Fusion::eager, estimate::Scheduler::loop, !prefill, !prefill, false};
+    row.software.step = {estimate::Fusion::eager, estimate::Scheduler::loop, !prefill, !prefill, false};
     row.attention = prefill ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::automatic;
     row.group = fmt::format("{}, {}", in.text("model"), prefill ? "eager" : "static cache");
     add_row(out, row, prefill ? InferenceFigure::first_token : InferenceFigure::step, in.number("step_s") * 1_s);
@@ -274,7 +271,7 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
     const TableLine in{table, i};
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
-    row.software = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
+    row.software.step = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
     row.attention = hardware::AttentionKernel::cudnn;
     if (in.text("weights") == "fp8") {
       row.formats.weights = row.formats.compute = Dtype::fp8;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/estimate/software.h"
 #include "assay/search/serving/search.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/measured_clusters.h"
@@ -29,7 +30,8 @@ struct InferenceRow {
   std::string cluster;  ///< in the CLUSTER grammar
   serving::ServingStrategy strategy;
   lower::Formats formats;
-  estimate::ServingSoftware software;
+  estimate::EngineSoftware software;
+  estimate::SoftwareDefaults limits;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   double batch = 1;  ///< sequences over all replicas; 0: as many as fit
   std::int64_t prompt = 1, output = 1;
@@ -39,9 +41,13 @@ struct InferenceRow {
   bool typical = true;  ///< false: approximate, excluded from fits
 };
 
+/// A figure without a prediction.
+struct UnansweredFigure : UnansweredCase {
+  InferenceFigure figure = InferenceFigure::step;
+};
 struct InferenceRows {
   std::vector<InferenceRow> rows;
-  std::vector<UnansweredCase> unanswered;
+  std::vector<UnansweredFigure> unanswered;
 };
 /// Our own H200 tables (catalogue/validation/h200_infer.csv, h200_decode.csv); models come from the catalogue.
 Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Catalogue& catalogue);
@@ -57,6 +63,9 @@ class InferencePredictor {
 
   /// The cluster on which a row ran.
   Result<const hardware::Cluster*> cluster(const InferenceRow& row);
+  /// False: faster than reading weights and cache once, so that the load is not as stated. No fit uses such a row, but
+  /// its error is reported.
+  bool is_possible(const InferenceRow& row);
   /// Whether the caches of the whole batch fit.
   bool fits(const InferenceRow& row);
   /// The spread of the row's class; 0: none.
@@ -72,6 +81,8 @@ class InferencePredictor {
     training::StageLinks links;
     std::optional<serving::ServingProfile> prefill, decode;
     double fitting = 1;  ///< sequences whose caches fit together
+    double least = 0;    ///< seconds of a step or a prefill on ideal hardware
+    double sequences(const InferenceRow& row) const { return row.batch > 0.0 ? row.batch : fitting; }
   };
   Result<const Place*> place(const InferenceRow& row);
   Result<const Prepared*> prepared(const InferenceRow& row);

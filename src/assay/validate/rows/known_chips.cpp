@@ -127,10 +127,14 @@ const hardware::Chip* KnownChips::chip(const std::string& id) {
   return known->second ? &*known->second : nullptr;
 }
 
-bool KnownChips::compiled_whole(const std::string& id) {
+const estimate::Family* KnownChips::family(const std::string& id) {
   const hardware::Chip* known = chip(id);
-  const estimate::Family* family = known ? estimate::family_of(families_, *known) : nullptr;
-  return family && family->compiled_whole;
+  return known ? estimate::family_of(families_, *known) : nullptr;
+}
+
+bool KnownChips::compiled_whole(const std::string& id) {
+  const estimate::Family* known = family(id);
+  return known && known->compiled_whole;
 }
 
 }  // namespace assay::validate

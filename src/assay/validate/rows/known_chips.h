@@ -49,6 +49,8 @@ class KnownChips {
 
   /// Nullptr if the catalogue has no such chip, or its file has a fault.
   const hardware::Chip* chip(const std::string& id);
+  /// The family of a chip; nullptr if it has none.
+  const estimate::Family* family(const std::string& id);
   /// Whether a compiler turns a whole step into one program on this chip.
   bool compiled_whole(const std::string& id);
 

@@ -39,13 +39,30 @@ void take_groups(const model::Transformer& from, model::Transformer& to) {
   }
 }
 
-/// Whether the columns state a size that differs from the model's.
+/// Whether the columns state a size that no layer of the model has. The vocabulary may be padded.
 bool contradicted(const TableLine& in, const model::Transformer& model) {
-  std::int64_t heads = 0;
-  for (const model::Layer& layer : model.decoder.kinds)
-    if (layer.attention) heads = std::max(heads, layer.attention->heads);
-  const auto differs = [&](std::string_view column, std::int64_t known) { return in.count(column, known) != known; };
-  return differs("layers", model.decoder.layers()) || differs("d_model", model.d_model) || differs("n_heads", heads);
+  const auto differs = [&](std::string_view column, auto... sizes_of) {
+    const std::int64_t stated = in.count(column);
+    if (stated == 0) return false;
+    for (const model::Layer& layer : model.decoder.kinds)
+      if (((sizes_of(layer) == stated) || ...)) return false;
+    return true;
+  };
+  const auto attention = [](std::int64_t model::Attention::*size) {
+    return [size](const model::Layer& layer) { return layer.attention ? (*layer.attention).*size : 0; };
+  };
+  const auto block = [](std::int64_t model::FeedForward::*size) {
+    return [size](const model::Layer& layer) { return layer.feed_forward ? (*layer.feed_forward).*size : 0; };
+  };
+  return in.count("layers", model.decoder.layers()) != model.decoder.layers() ||
+         in.count("d_model", model.d_model) != model.d_model ||
+         differs("n_heads", attention(&model::Attention::heads)) ||
+         differs("n_kv_heads", attention(&model::Attention::kv_heads)) ||
+         differs("head_dim", attention(&model::Attention::head_dim), attention(&model::Attention::value_dim)) ||
+         differs("moe_experts", block(&model::FeedForward::experts)) ||
+         differs("moe_topk", block(&model::FeedForward::experts_per_token)) ||
+         differs("moe_d_ff_expert", block(&model::FeedForward::width)) ||
+         (in.count("moe_experts") == 0 && differs("d_ff", block(&model::FeedForward::width)));
 }
 
 Why read_columns(const TableLine& in, std::int64_t vocabulary, model::Transformer& model) {
@@ -118,11 +135,14 @@ Why unread_model(const TableLine& in) {
 
 Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model) {
   const model::Transformer* found = known.find(in.text("model"));
+  if (found && !contradicted(in, *found)) {
+    model = *found;
+    model.vocabulary = in.count("vocab", model.vocabulary);
+    return std::nullopt;
+  }
   const Why why = read_columns(in, vocabulary, model);
   if (!why && found) take_groups(*found, model);
-  if (!why || !found) return why;
-  model = *found;
-  return contradicted(in, model) ? Why("the columns contradict the catalogue's model of that name") : Why();
+  return why && found ? Why("the columns contradict the catalogue's model of that name") : why;
 }
 
 }  // namespace assay::validate

@@ -26,7 +26,7 @@ auto measured_rows(const ValidationInput& input, std::string_view ours, std::str
   if (!has_data(input, given)) return rows;
   std::set<std::string> known;
   for (const auto& row : rows.rows) known.insert(key(row));
-  for (const UnansweredCase& row : rows.unanswered) known.insert(row.id);
+  for (const auto& row : rows.unanswered) known.insert(row.id);
   ASSAY_TRY(other, data_table(*input.data, given));
   ASSAY_TRY(more, read(other));
   for (auto& row : more.rows) {
@@ -34,7 +34,7 @@ auto measured_rows(const ValidationInput& input, std::string_view ours, std::str
     row.fold = held_out;
     rows.rows.push_back(std::move(row));
   }
-  for (UnansweredCase& row : more.unanswered)
+  for (auto& row : more.unanswered)
     if (!known.contains(row.id)) rows.unanswered.push_back(std::move(row));
   return rows;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "assay/estimate/software_options.h"
 #include "assay/search/training/search.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/measured_clusters.h"
@@ -24,6 +25,7 @@ struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
   std::string cluster;                      ///< in the CLUSTER grammar
+  std::string family;                       ///< of its chips; empty: none
   bool compiled_whole = false;              ///< a compiler turns a whole step into one program on its chips
   std::vector<hardware::Override> changes;  ///< differences between the measured part and the catalogue's chip
   BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: the catalogue's value
@@ -32,15 +34,10 @@ struct TrainingRow {
   double sequences = 1;
   std::int64_t sequence = 1;
   Dtype compute = Dtype::bf16;
-  bool small_states = false;        ///< gradients and moments in bf16, no master copy
-  bool cast_when_gathered = false;  ///< see Optimizer
-  bool dropout = false;
+  bool small_states = false;  ///< gradients and moments in bf16, no master copy
   MemoryView view = MemoryView::allocated;
-  bool flash = true;
-  bool overlap = true;           ///< gradient reduction overlaps with compute
   bool states_recompute = true;  ///< false: nothing is recomputed if that fits in memory, otherwise as little as fits
-  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  estimate::StepSoftware software;
+  estimate::TrainingSoftware software;
   double power = 1;     ///< the chip's power limit over the limit of the catalogue's part
   bool trusted = true;  ///< false: approximate
   bool typical = true;  ///< false: approximate, or the clock is known to be limited; excluded from fits of time
@@ -50,19 +47,27 @@ struct TrainingRow {
   std::size_t fold = held_out;
 };
 
+/// A row without a prediction, and which figures it states.
+struct UnansweredStep : UnansweredCase {
+  bool time = true, memory = false;
+};
 struct TrainingRows {
   std::vector<TrainingRow> rows;
-  std::vector<UnansweredCase> unanswered;
+  std::vector<UnansweredStep> unanswered;
 };
 /// Our own H200 table (catalogue/validation/h200_train.csv); models come from the catalogue.
 Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party steps.
 Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue);
 
+/// False: faster than the lower bound, so that the row contradicts itself. No fit uses it, but its error is reported.
+bool is_possible(const TrainingRow& row, const training::TrainingCost& cost);
+
 /// Predicts rows; chips and calibrations are read once.
 class TrainingPredictor {
  public:
   static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
+  /// With the row's policy, or recomputing as little as fits if it states none.
   Result<training::TrainingCost> operator()(const TrainingRow& row);
   /// The family of the row's chips; nullptr if they have none.
   const estimate::Family* family(const TrainingRow& row);
@@ -77,8 +82,6 @@ class TrainingPredictor {
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
-  /// With the row's policy, or recomputing as little as fits if it states none.
-  Result<training::TrainingCost> recomputing(const TrainingRow& row);
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 
   Places places_;

@@ -89,6 +89,27 @@ TEST(TrainingRows, AdaptersHaveTheRankOfTheRow) {
   EXPECT_FALSE(rows.rows[2].model.adapters);
 }
 
+TEST(TrainingRows, SoftwareDecidesWhatARowLeavesOut) {
+  const TrainingRows rows = read(
+      "a-1,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,bf16(fp32 grad "
+      "accum),128,1,1,1,,1,fsdp2=16,,,y,1,,,"
+      "torchtitan,2025,\n"
+      "a-2,a,M,32,4096,14336,32,8,128,32000,8192,y,A100(Ampere),64,bf16,128,1,1,4,,1,fsdp2=16,,selective(op),y,1,,,"
+      "torchtitan,2025,\n"
+      "a-3,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,bf16,128,1,1,1,,1,fsdp,,minimal,y,1,,,Sledge,2025,"
+      "\n");
+  ASSERT_EQ(rows.rows.size(), 2u);
+  EXPECT_EQ(rows.rows[0].strategy.parallelism.fsdp, 16);
+  EXPECT_EQ(rows.rows[0].strategy.parallelism.data, 4);
+  EXPECT_EQ(rows.rows[0].strategy.recompute, lower::Recompute::operators());
+  EXPECT_EQ(rows.rows[0].view, MemoryView::reserved);
+  EXPECT_EQ(rows.rows[0].software.step.fusion, estimate::Fusion::eager);
+  EXPECT_EQ(rows.rows[1].cluster, "a100-sxm-80:64");
+  EXPECT_EQ(rows.rows[1].strategy.parallelism.zero, 2) << "weights stay gathered between stages";
+  ASSERT_EQ(rows.unanswered.size(), 1u);
+  EXPECT_EQ(rows.unanswered[0].why, "the software \"Sledge\" is not in the catalogue");
+}
+
 TEST(TrainingRows, OurStepsAreWithinWhatIsPromised) {
   const hardware::Catalogue& catalogue = hardware::Catalogue::builtin();
   for (const std::string_view set : {"h200-train", "h200-train-memory"}) {

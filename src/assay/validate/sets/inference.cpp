@@ -16,7 +16,11 @@ std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} 
 
 void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
                std::vector<InferencePredictor>& predictors, ValidationResult& result) {
-  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const UnansweredFigure& one : rows.unanswered) {
+    InferenceRow stated;
+    stated.figure = one.figure;
+    if (take(stated)) result.unanswered.push_back(one);
+  }
   for (const InferenceRow& row : rows.rows) {
     if (!take(row)) continue;
     InferencePredictor& predict = predictors[row.fold];

@@ -17,7 +17,8 @@ std::string training_row_key(const TrainingRow& row) {
 
 void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& input,
                std::vector<TrainingPredictor>& predictors, ValidationResult& result) {
-  result.unanswered.insert(result.unanswered.end(), rows.unanswered.begin(), rows.unanswered.end());
+  for (const UnansweredStep& one : rows.unanswered)
+    if (figure == Figure::time ? one.time : one.memory) result.unanswered.push_back(one);
   for (const TrainingRow& row : rows.rows) {
     if (figure == Figure::time ? !row.measured : !row.peak) continue;
     TrainingPredictor& predict = predictors[row.fold];

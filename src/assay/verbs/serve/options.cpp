@@ -36,15 +36,19 @@ std::vector<OptionSpec> precision_options() {
       {"compute", "DTYPE",
        "of matrix products (default bf16, or as published if activations are quantised and the chip supports it)"},
       {"head-weights", "DTYPE", "of embedding and head (default: as --weights)"},
-      {"software", "HOW", "how kernels are generated: fused (default), compiled or eager", false,
-       "fused|compiled|eager"},
+      software_option,
+      {"fusion", "HOW", "how kernels are generated: fused (default), compiled or eager", false, "fused|compiled|eager"},
+      {"graphs", "", "decode steps are replayed from captured graphs (default, except with --fusion eager)", false,
+       "no"},
+      {"all-reduce", "HOW", "small all-reduces: one-shot (default; kernels of the engine) or library", false,
+       "one-shot|library"},
       {"scheduler", "WHO",
        "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)",
        false, "loop|native|python|ahead"},
       {"cache-kernel", "HOW",
        "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
-       "row), or copies (keys and values repeated for every head)",
-       false, "matrix|vector|unsplit|copies"},
+       "row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)",
+       false, "matrix|vector|unsplit|unsplit-matrix|copies"},
   };
 }
 
@@ -86,7 +90,7 @@ std::vector<OptionSpec> answer_options() {
        "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
       {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
       {"memory-share", "SHARE",
-       "share of a chip's memory that the server may use (default 1; vLLM and others use 0.9)"},
+       "share of a chip's memory that the server may use (default 1, or as --software says; 0.9 is usual)"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
       {"list", "", "also list the collectives of a decode step"},
       {"products", "",

@@ -8,6 +8,7 @@
 #include "assay/model/import/config_import.h"
 #include "assay/search/serving/search.h"
 #include "assay/search/serving/speculation.h"
+#include "assay/verbs/assumed_software.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs::serve {
@@ -36,6 +37,7 @@ struct ServeQuery {
   std::vector<std::string> sizes;       ///< of --on, if several: the answer is for the first that meets the request
   std::vector<Dtype> compared_formats;  ///< further weight formats
   std::vector<std::string> notes;
+  AssumedSoftware software;
   std::optional<estimate::ServingCalibration> steps;  ///< calibration of whole steps; none if efficiencies are given
   std::string impossible;                             ///< why no strategy can meet the request; else empty
 

@@ -199,6 +199,7 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
                        const std::optional<search::Speculation>& speculation, report::Response& response) {
   report::Members& out = response.results;
   out.emplace_back("batch", point.batch);
+  add_software(query.software, out);
   out.emplace_back("strategy", strategy_members(point));
   out.emplace_back("prefill", prefill_members(query, point));
   report::Members decode =

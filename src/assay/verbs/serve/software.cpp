@@ -10,41 +10,33 @@
 namespace assay::verbs::serve {
 
 Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
-  static constexpr Word<estimate::Fusion> fusions[] = {
-      {"fused", estimate::Fusion::fused}, {"compiled", estimate::Fusion::compiled}, {"eager", estimate::Fusion::eager}};
-  static constexpr Word<estimate::Scheduler> schedulers[] = {{"loop", estimate::Scheduler::loop},
-                                                             {"native", estimate::Scheduler::native},
-                                                             {"python", estimate::Scheduler::python},
-                                                             {"ahead", estimate::Scheduler::ahead}};
-  enum class Kernel { matrix, vector, unsplit, copies };
-  static constexpr Word<Kernel> kernels[] = {
-      {"matrix", Kernel::matrix}, {"vector", Kernel::vector}, {"unsplit", Kernel::unsplit}, {"copies", Kernel::copies}};
-  std::optional<estimate::Fusion> fusion;
-  std::optional<estimate::Scheduler> scheduler;
-  std::optional<Kernel> kernel;
-  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
-  ASSAY_CHECK(read_word(request, "scheduler", schedulers, scheduler));
-  ASSAY_CHECK(read_word(request, "cache-kernel", kernels, kernel));
+  lower::Formats& formats = query.question.setup.formats;
+  estimate::SoftwareCase at = estimate::software_case(query.model());
+  at.weights = name(formats.quantised ? formats.quantised->format.dtype : formats.weights);
+  at.compute = name(query.compute);
   ASSAY_TRY(steps, estimate::serving_steps_of(context.catalogue));
-  estimate::ServingSoftware software;
-  software.fusion = fusion.value_or(estimate::Fusion::fused);
-  software.scheduler = scheduler.value_or(estimate::Scheduler::native);
-  software.captured = software.fusion != estimate::Fusion::eager;
-  software.whole_rows = kernel == Kernel::unsplit;
-  software.repeats_kv = kernel == Kernel::copies;
-  software.vector_decode = kernel == Kernel::vector || kernel == Kernel::unsplit;
-  query.question.setup.effects = steps.effects(query.cluster.chip, software);
+  if (const estimate::Family* family = steps.family(query.cluster.chip)) at.family = family->id;
+  ASSAY_TRY(assumed, read_software_name(request, context, estimate::SoftwareVerb::serve, at));
+  estimate::EngineSoftware software;
+  ASSAY_CHECK(set_assumed(request, assumed, estimate::engine_software_options(), software));
+  if (software.kv && !request.has("kv")) formats.kv_cache = *software.kv;
+  if (assumed.named() && !request.has("memory-share")) {
+    query.memory_share = software.memory_share;
+    query.question.capacity = query.memory_share * query.cluster.chip.hbm().capacity.value.value();
+  }
+  query.question.setup.effects = steps.effects(query.cluster.chip, software.step);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(
         fmt::format("no prefill or decode steps were measured on {} chips: the estimate takes kernels and collectives "
                     "to be as fast in a step as by themselves",
                     query.cluster.chip.architecture));
   query.steps = std::move(steps);
-  query.notes.push_back(
-      fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler "
-                  "(--software --scheduler)",
-                  estimate::fusion_names[static_cast<std::size_t>(software.fusion)],
-                  estimate::scheduler_names[static_cast<std::size_t>(software.scheduler)]));
+  query.notes.push_back(fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler ({})",
+                                    estimate::fusion_names[static_cast<std::size_t>(software.step.fusion)],
+                                    estimate::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
+                                    assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
+  if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
+  query.software = std::move(assumed);
   return {};
 }
 

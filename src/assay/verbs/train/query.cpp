@@ -61,7 +61,7 @@ Result<void> read_order(const Request& request, std::optional<network::AxisLayou
   return {};
 }
 
-Result<void> read_choices(const Request& request, search::TrainingChoices& choices) {
+Result<void> read_choices(const Request& request, const AssumedSoftware& software, search::TrainingChoices& choices) {
   ASSAY_CHECK(read_count(request, "dp", choices.data));
   ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
   ASSAY_CHECK(read_count(request, "tp", choices.tensor));
@@ -78,7 +78,8 @@ Result<void> read_choices(const Request& request, search::TrainingChoices& choic
     choices.schedule = schedule;
   }
   if (const auto text = request.value("recompute"); text && *text != "auto") {
-    ASSAY_TRY(recompute, lower::parse_recompute(*text, "--recompute"));
+    const std::string policy = estimate::recompute_meaning(software.recompute, *text).value_or(*text);
+    ASSAY_TRY(recompute, lower::parse_recompute(policy, "--recompute"));
     choices.recompute = recompute;
   }
   static constexpr Word<lower::ResidualScheme> residuals[] = {{"replicated", lower::ResidualScheme::replicated},
@@ -331,8 +332,8 @@ std::vector<OptionSpec> train_options() {
       {"residual", "HOW", "how activations between blocks are sharded: replicated, sequence or model", false,
        "replicated|sequence|model"},
       {"context-scheme", "HOW", "context parallelism by ring or all-to-all", false, "ring|all-to-all"},
-      {"plain-attention", "", "attention with score matrices in memory, not flash attention"},
-      {"no-overlap", "", "no overlap of communication with compute"},
+      {"plain-attention", "", "attention with score matrices in memory, not flash attention", false, "no"},
+      {"no-overlap", "", "no overlap of communication with compute", false, "no"},
       {"compute", "DTYPE", "of matrix products in layers (default bf16)"},
       {"params", "DTYPE", "of weights (default bf16)"},
       {"grads", "DTYPE", "of gradients (default fp32)"},
@@ -397,8 +398,6 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
     query.top = static_cast<std::size_t>(std::min<std::int64_t>(top, 100));
   }
   query.question.host = training::host_link(cluster);
-  query.question.setup.flash = !request.has("plain-attention");
-  query.question.overlap = !request.has("no-overlap");
   if (const auto text = request.value("expert-load")) {
     const auto load = parse_number(*text);
     if (!load || *load < 1.0)
@@ -410,7 +409,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_capacity(request, query));
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
-  ASSAY_CHECK(read_choices(request, query.choices));
+  ASSAY_CHECK(read_choices(request, query.software, query.choices));
   note_absent_parts(query);
   ASSAY_CHECK(check_host(request, query));
   ASSAY_CHECK(check_choices(query));

@@ -3,6 +3,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/model/import/config_import.h"
 #include "assay/search/training/search.h"
+#include "assay/verbs/assumed_software.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs::train {
@@ -18,6 +19,7 @@ struct TrainQuery {
   Dtype compute = Dtype::bf16;
   std::optional<Watts> power;  ///< limit of each chip, if below the chip's own
   std::size_t top = 5;
+  AssumedSoftware software;
   std::optional<estimate::StepCalibration> steps;  ///< if the chip has a calibration
   std::vector<std::string> notes;                  ///< defaults taken
 

@@ -14,27 +14,6 @@
 namespace assay::verbs::train {
 namespace {
 
-constexpr Word<estimate::Fusion> fusions[] = {{"fused", estimate::Fusion::fused},
-                                              {"compiled", estimate::Fusion::compiled},
-                                              {"eager", estimate::Fusion::eager},
-                                              {"xla", estimate::Fusion::xla}};
-
-constexpr Word<estimate::TensorOverlap> tensor_overlaps[] = {{"all", estimate::TensorOverlap::all},
-                                                             {"backward", estimate::TensorOverlap::backward},
-                                                             {"none", estimate::TensorOverlap::none}};
-
-enum class Attends { automatic, first_flash, flash2, cudnn };
-constexpr Word<Attends> kernels[] = {{"auto", Attends::automatic},
-                                     {"flash1", Attends::first_flash},
-                                     {"flash2", Attends::flash2},
-                                     {"cudnn", Attends::cudnn}};
-
-hardware::AttentionKernel kernel_of(Attends attends) {
-  return attends == Attends::cudnn       ? hardware::AttentionKernel::cudnn
-         : attends == Attends::automatic ? hardware::AttentionKernel::automatic
-                                         : hardware::AttentionKernel::flash2;
-}
-
 /// Slowdown of products on a chip whose power is limited.
 Result<double> slowdown_of_power(const Request& request, const Context& context, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
@@ -60,59 +39,59 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
 
 std::vector<OptionSpec> train_software_options() {
   return {
-      {"software", "HOW", "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)",
-       false, "fused|compiled|eager|xla"},
-      {"loss", "HOW", "the same for logits and loss (default: as --software)", false, "fused|compiled|eager"},
+      software_option,
+      {"fusion", "HOW", "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)", false,
+       "fused|compiled|eager|xla"},
+      {"loss", "HOW", "the same for logits and loss (default: as --fusion)", false, "fused|compiled|eager"},
       {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
-      {"graphs", "", "replay kernels from captured graphs instead of launching them one by one"},
-      {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing"},
+      {"graphs", "", "replay kernels from captured graphs instead of launching them one by one", false, "no"},
+      {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing", false, "no"},
       {"fused-experts", "",
-       "one kernel for expert products, gating and quantisation; captured graphs include routing (MXFP8 on Blackwell)"},
+       "one kernel for expert products, gating and quantisation; captured graphs include routing (MXFP8 on Blackwell)",
+       false, "no"},
       {"tensor-overlap", "HOW",
        "tensor-parallel collectives that overlap matrix products: all (default), backward (only with weight-gradient "
        "products) or none",
        false, "all|backward|none"},
-      {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it"},
-      {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)"},
+      {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
+       "no"},
+      {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
       {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
   };
 }
 
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
-  std::optional<estimate::Fusion> fusion, loss;
-  std::optional<Attends> attends;
-  std::optional<estimate::TensorOverlap> tensor;
-  ASSAY_CHECK(read_word(request, "software", fusions, fusion));
-  ASSAY_CHECK(read_word(request, "loss", fusions, loss));
-  ASSAY_CHECK(read_word(request, "attention-kernel", kernels, attends));
-  ASSAY_CHECK(read_word(request, "tensor-overlap", tensor_overlaps, tensor));
-  query.question.setup.dropout = request.has("dropout");
   const hardware::Chip& chip = query.cluster.chip;
+  ASSAY_TRY(steps, estimate::steps_of(context.catalogue));
+  estimate::SoftwareCase at = estimate::software_case(query.imported.model);
+  if (const estimate::Family* family = steps.family(chip)) at.family = family->id;
+  at.compute = name(query.compute);
+  ASSAY_TRY(assumed, read_software_name(request, context, estimate::SoftwareVerb::train, at));
+  estimate::TrainingSoftware software;
+  ASSAY_CHECK(set_assumed(request, assumed, estimate::training_software_options(), software));
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   if (!calibration && request.has("attention-kernel"))
     return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
                 "leave it out: attention then uses the efficiencies in the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
-  ASSAY_TRY(rates,
-            estimate::kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
-                                   {kernel_of(attends.value_or(Attends::automatic))}));
-  ASSAY_TRY(steps, estimate::steps_of(context.catalogue));
-  estimate::StepSoftware software;
-  const bool tpu = steps.compiled_whole(chip);
-  if (tpu && fusion && *fusion != estimate::Fusion::xla)
-    query.notes.push_back(fmt::format("--software {} has no effect: programs for {} are compiled by XLA",
-                                      *request.value("software"), chip.id));
-  software.fusion = tpu ? estimate::Fusion::xla : fusion.value_or(estimate::Fusion::fused);
-  software.loss = loss;
-  software.captured = request.has("graphs");
-  software.fixed_capacity = request.has("drop-tokens") || request.has("capacity");
-  software.fused_experts = request.has("fused-experts");
-  software.first_flash = attends == Attends::first_flash;
-  software.tensor_overlap = tensor.value_or(estimate::TensorOverlap::all);
-  software.expert_overlap = !request.has("no-expert-overlap");
-  query.question.setup.rates = rates;
-  query.question.setup.effects = steps.effects(chip, software);
-  query.question.setup.effects.product *= slowdown;
+  ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute",
+                                          calibration ? &calibration->values : nullptr, {software.attention}));
+  const bool tpu = steps.compiled_whole(chip), stated = assumed.named() || !assumed.fusion.empty();
+  if (tpu && stated && software.step.fusion != estimate::Fusion::xla)
+    query.notes.push_back(fmt::format("{} has no effect: programs for {} are compiled by XLA",
+                                      assumed.named() ? "--software " + assumed.text() : "--fusion " + assumed.fusion,
+                                      chip.id));
+  if (tpu) software.step.fusion = estimate::Fusion::xla;
+  if (request.has("capacity")) software.step.fixed_capacity = true;
+  training::TrainingSetup& setup = query.question.setup;
+  setup.flash = software.flash;
+  setup.dropout = software.dropout;
+  if (software.shared_master && !request.has("optimizer") && setup.optimizer.master)
+    setup.optimizer.cast_when_gathered = true;
+  query.question.overlap = software.overlap;
+  setup.rates = rates;
+  setup.effects = steps.effects(chip, software.step);
+  setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
   if (!steps.has_steps(chip))
     query.notes.push_back(
@@ -121,11 +100,14 @@ Result<void> read_train_software(const Request& request, const Context& context,
                     chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(
-      fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} (--software --graphs)",
+      fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} ({})",
                   calibration ? calibration->basis
                               : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
-                  estimate::fusion_names[static_cast<std::size_t>(software.fusion)],
-                  software.captured ? " in captured graphs" : ""));
+                  estimate::fusion_names[static_cast<std::size_t>(software.step.fusion)],
+                  software.step.captured ? " in captured graphs" : "",
+                  assumed.named() ? assumed.text() : "--software, or --fusion --graphs"));
+  if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
+  query.software = std::move(assumed);
   return {};
 }
 

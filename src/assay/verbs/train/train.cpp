@@ -216,6 +216,7 @@ void add_question(const TrainQuery& query, report::Members& out) {
   out.emplace_back("model", query.imported.model.id);
   out.emplace_back("cluster", query.cluster.text);
   out.emplace_back("chips", query.cluster.chips());
+  add_software(query.software, out);
   out.emplace_back("batch", Tokens(query.batch_tokens));
   out.emplace_back("sequences", query.question.sequences);
   out.emplace_back("sequence_length", query.sequence);

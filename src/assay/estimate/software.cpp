@@ -1,0 +1,284 @@
+#include "assay/estimate/software.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "assay/base/text.h"
+#include "assay/estimate/table_reader.h"
+#include "assay/estimate/version_numbers.h"
+#include "assay/lower/recompute.h"
+
+namespace assay::estimate {
+namespace {
+
+constexpr std::string_view case_keys[] = {"family", "compute", "weights", "fusion", "experts", "query_group"};
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+void read_pairs(TableReader& reader, std::string_view key, Pairs& pairs) {
+  if (reader.has(key))
+    reader.members(key, [&](const std::string& name, TableReader& inner) {
+      auto& [option, value] = pairs.emplace_back(name, "");
+      inner.text(option, value);
+    });
+}
+
+/// Checks the value of an option by setting it.
+template <class S>
+void check_value(TableReader& reader, const std::string& option, const std::string& value) {
+  S scratch;
+  if (auto set = set_software(scratch, option, value, ""); !set)
+    reader.fault("value", set.error().what, set.error().hint);
+}
+
+template <class S>
+SoftwareProperty read_property(TableReader& reader, const Software& software) {
+  SoftwareProperty out;
+  reader.text("option", out.option);
+  reader.text("value", out.value);
+  reader.text("source", out.source);
+  if (reader.has("note")) reader.text("note", out.note);
+  for (auto [key, place] : {std::pair{"since", &out.since}, std::pair{"before", &out.before}}) {
+    if (!reader.has(key)) continue;
+    reader.text(key, *place);
+    if (software.version(*place) == software.versions.size())
+      reader.fault(key, fmt::format("there is no version {}", in_quotes(*place)), "versions are [[version]] tables");
+  }
+  read_pairs(reader, "when", out.when);
+  for (const auto& [key, text] : out.when)
+    if (std::find(std::begin(case_keys), std::end(case_keys), key) == std::end(case_keys))
+      reader.fault("when", fmt::format("a property cannot depend on {}", in_quotes(key)),
+                   suggestion(key, std::vector<std::string>(std::begin(case_keys), std::end(case_keys))));
+  if (!out.option.empty()) check_value<S>(reader, out.option, out.value);
+  return out;
+}
+
+SoftwareVersion read_version(TableReader& reader, const Software& software) {
+  SoftwareVersion out;
+  reader.text("id", out.id);
+  reader.text("date", out.date);
+  reader.text("source", out.source);
+  if (!is_month(out.date)) reader.fault("date", fmt::format("{} is not a month", in_quotes(out.date)), "e.g. 2025-05");
+  if (!software.versions.empty() && is_month(software.versions.back().date) && out.date < software.versions.back().date)
+    reader.fault("date", "versions are in order of release", "");
+  return out;
+}
+
+SoftwareName read_name(TableReader& reader, const Software& software) {
+  SoftwareName out;
+  reader.text("text", out.text);
+  if (reader.has("at_least")) {
+    reader.text("at_least", out.at_least);
+    if (software.version(out.at_least) == software.versions.size())
+      reader.fault("at_least", fmt::format("there is no version {}", in_quotes(out.at_least)), "");
+  }
+  read_pairs(reader, "with", out.with);
+  if (reader.has("atypical")) reader.text("atypical", out.atypical);
+  return out;
+}
+
+void read_defaults(TableReader& reader, SoftwareDefaults& out) {
+  if (reader.has("recompute")) {
+    reader.text("recompute", out.recompute);
+    if (auto policy = lower::parse_recompute(out.recompute, ""); !policy)
+      reader.fault("recompute", policy.error().what, policy.error().hint);
+  }
+  if (reader.has("chunk_layers")) reader.value("chunk_layers", out.chunk_layers);
+  if (reader.has("vocabulary")) reader.value("vocabulary", out.vocabulary);
+  if (reader.has("reports")) reader.text("reports", out.reports);
+  if (out.reports != "allocated" && out.reports != "reserved")
+    reader.fault("reports", fmt::format("{} is neither allocated nor reserved", in_quotes(out.reports)), "");
+  reader.flag("pipeline_keeps_weights", out.pipeline_keeps_weights);
+  reader.flag("stages_in_turn", out.stages_in_turn);
+  if (reader.has("sequences")) reader.value("sequences", out.sequences);
+  if (reader.has("step_tokens")) reader.value("step_tokens", out.step_tokens);
+}
+
+SoftwareWord read_word_meaning(TableReader& reader) {
+  SoftwareWord out;
+  reader.text("word", out.word);
+  reader.text("means", out.means);
+  if (auto policy = lower::parse_recompute(out.means, ""); !policy)
+    reader.fault("means", policy.error().what, policy.error().hint);
+  return out;
+}
+
+bool holds(const Software& software, const SoftwareProperty& property, std::size_t version, const SoftwareCase& at) {
+  if (!property.since.empty() && version < software.version(property.since)) return false;
+  if (!property.before.empty() && version >= software.version(property.before)) return false;
+  for (const auto& [key, wanted] : property.when) {
+    const std::string known = key == "family"    ? at.family
+                              : key == "compute" ? at.compute
+                              : key == "weights" ? at.weights
+                              : key == "fusion"  ? at.fusion
+                              : key == "experts" ? (at.gated_experts ? "gated" : "")
+                                                 : human_number(at.query_group);
+    if (known != wanted) return false;
+  }
+  return true;
+}
+
+template <class S>
+Result<void> apply(const ChosenSoftware& chosen, SoftwareVerb verb, const SoftwareCase& at, S& out) {
+  for (const SoftwareProperty& property : properties(chosen, verb, at))
+    ASSAY_CHECK(set_software(out, property.option, property.value, chosen.software->id));
+  return {};
+}
+
+std::vector<std::string> ids_of(const SoftwareList& all) {
+  std::vector<std::string> ids;
+  for (const Software& one : all) ids.push_back(one.id);
+  return ids;
+}
+
+}  // namespace
+
+std::size_t Software::version(std::string_view wanted) const {
+  return static_cast<std::size_t>(
+      std::find_if(versions.begin(), versions.end(), [&](const SoftwareVersion& v) { return v.id == wanted; }) -
+      versions.begin());
+}
+
+SoftwareCase software_case(const model::Transformer& model) {
+  SoftwareCase at;
+  at.gated_experts = has_gated_experts(model);
+  const model::Layer& layer = model.decoder.kinds.front();
+  if (layer.attention && layer.attention->kv_heads > 0)
+    at.query_group = static_cast<double>(layer.attention->heads) / static_cast<double>(layer.attention->kv_heads);
+  return at;
+}
+
+Result<Software> read_software(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  Software out;
+  TableDocument shared{std::string(file)};
+  TableReader reader(shared, root);
+  reader.sources();
+  if (const Toml* sources = root.find("source"); sources && sources->kind == Toml::Kind::table)
+    for (const auto& [key, node] : sources->members) {
+      const Toml *title = node.find("title"), *url = node.find("url");
+      out.sources.push_back({key, title ? title->text : "", url ? url->text : ""});
+    }
+  reader.text("id", out.id);
+  reader.text("name", out.name);
+  if (reader.has("unmodelled")) reader.text("unmodelled", out.unmodelled);
+  if (reader.has("atypical")) reader.text("atypical", out.atypical);
+  reader.tables("version", [&](TableReader& one) { out.versions.push_back(read_version(one, out)); });
+  if (reader.has("named")) reader.tables("named", [&](TableReader& one) { out.names.push_back(read_name(one, out)); });
+  if (reader.has("recompute"))
+    reader.tables("recompute", [&](TableReader& one) { out.recompute.push_back(read_word_meaning(one)); });
+  if (reader.has("defaults")) reader.table("defaults", [&](TableReader& inner) { read_defaults(inner, out.defaults); });
+  if (reader.has("train"))
+    reader.tables("train", [&](TableReader& one) { out.train.push_back(read_property<TrainingSoftware>(one, out)); });
+  if (reader.has("serve"))
+    reader.tables("serve", [&](TableReader& one) { out.serve.push_back(read_property<EngineSoftware>(one, out)); });
+  reader.finish();
+  const std::string_view base = file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
+  if (!out.id.empty() && base != out.id + ".toml")
+    reader.fault("id", fmt::format("the id is {} but the file is {}", in_quotes(out.id), in_quotes(base)),
+                 "file name = id");
+  if (out.train.empty() && out.serve.empty() && out.unmodelled.empty())
+    reader.fault("id", "nothing is known about what it does", "[[train]] or [[serve]] tables, or unmodelled = \"WHY\"");
+  ASSAY_CHECK(shared.result());
+  return out;
+}
+
+Result<SoftwareList> software_of(const hardware::Catalogue& catalogue) {
+  SoftwareList all;
+  for (const auto& [path, text] : catalogue.files("software/")) {
+    ASSAY_TRY(read, read_software(text, path));
+    all.push_back(std::move(read));
+  }
+  return all;
+}
+
+Result<ChosenSoftware> find_software(const SoftwareList& all, std::string_view text, std::string_view where,
+                                     std::span<const std::string> words) {
+  const std::size_t at = text.find('@');
+  const std::string_view id = text.substr(0, at);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Software& one) { return one.id == id; });
+  if (found == all.end()) {
+    std::vector<std::string> known = ids_of(all);
+    known.insert(known.end(), words.begin(), words.end());
+    const std::string hint = nearest(id, known).empty() ? "" : suggestion(id, known);
+    return fail(std::string(where), fmt::format("unknown software {}", in_quotes(id)),
+                hint.empty() ? "`assay software` lists them" : hint, Error::Kind::usage);
+  }
+  ChosenSoftware chosen{&*found, found->versions.size() - 1};
+  if (at == std::string_view::npos) return chosen;
+  const std::string_view wanted = text.substr(at + 1);
+  const std::optional<std::size_t> version = version_at(found->versions, wanted);
+  if (!version) {
+    std::vector<std::string> known;
+    for (const SoftwareVersion& one : found->versions) known.push_back(one.id);
+    return fail(std::string(where), fmt::format("{} has no version {}", found->id, in_quotes(wanted)),
+                "known: " + join(known, ", "), Error::Kind::usage);
+  }
+  chosen.version = *version;
+  return chosen;
+}
+
+std::optional<ChosenSoftware> named_software(const SoftwareList& all, SoftwareVerb verb, std::string_view text,
+                                             std::string_view version, std::int64_t year) {
+  ChosenSoftware best;
+  std::string_view inside;
+  std::size_t most = 0;
+  for (const Software& one : all) {
+    if ((verb == SoftwareVerb::train ? one.train : one.serve).empty() && one.unmodelled.empty()) continue;
+    for (const SoftwareName& name : one.names) {
+      std::string_view captured;
+      const std::size_t letters = name.text.size();
+      if (letters <= most || !matches(name.text, text, &captured)) continue;
+      most = letters;
+      best = {&one, 0, &name};
+      inside = captured;
+    }
+  }
+  if (!best.software) return std::nullopt;
+  const std::vector<SoftwareVersion>& versions = best.software->versions;
+  best.version = release_of(versions, inside.empty() ? version : inside, year);
+  if (!best.name->at_least.empty()) best.version = std::max(best.version, best.software->version(best.name->at_least));
+  return best;
+}
+
+std::vector<SoftwareProperty> properties(const ChosenSoftware& chosen, SoftwareVerb verb, const SoftwareCase& at) {
+  SoftwareCase now = at;
+  std::vector<SoftwareProperty> out;
+  const auto put = [&](const SoftwareProperty& property) {
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const SoftwareProperty& one) { return one.option == property.option; });
+    if (same == out.end())
+      out.push_back(property);
+    else
+      *same = property;
+    if (property.option == "fusion" && at.fusion.empty()) now.fusion = property.value;
+  };
+  for (const SoftwareProperty& property : verb == SoftwareVerb::train ? chosen.software->train : chosen.software->serve)
+    if (holds(*chosen.software, property, chosen.version, now)) put(property);
+  if (chosen.name)
+    for (const auto& [option, value] : chosen.name->with) {
+      SoftwareProperty implied;
+      implied.option = option;
+      implied.value = value;
+      put(implied);
+    }
+  return out;
+}
+
+Result<void> apply_software(const ChosenSoftware& chosen, const SoftwareCase& at, TrainingSoftware& out) {
+  return apply(chosen, SoftwareVerb::train, at, out);
+}
+Result<void> apply_software(const ChosenSoftware& chosen, const SoftwareCase& at, EngineSoftware& out) {
+  return apply(chosen, SoftwareVerb::serve, at, out);
+}
+
+std::optional<std::string> recompute_meaning(std::span<const SoftwareWord> words, std::string_view setting) {
+  for (const SoftwareWord& known : words)
+    if (matches(known.word, setting)) return known.means;
+  if (lower::parse_recompute(setting, "")) return std::string(setting);
+  return std::nullopt;
+}
+
+}  // namespace assay::estimate

@@ -1,0 +1,115 @@
+#include "assay/estimate/software_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay::estimate {
+namespace {
+
+constexpr std::string_view flag_words = "yes|no";
+
+constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|xla"},
+                                               {"loss", "fused|compiled|eager"},
+                                               {"attention-kernel", "auto|flash1|flash2|cudnn"},
+                                               {"plain-attention", flag_words},
+                                               {"graphs", flag_words},
+                                               {"fused-experts", flag_words},
+                                               {"drop-tokens", flag_words},
+                                               {"tensor-overlap", "all|backward|none"},
+                                               {"no-expert-overlap", flag_words},
+                                               {"no-overlap", flag_words},
+                                               {"dropout", flag_words},
+                                               {"optimizer", "fp32|shared"}};
+
+constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
+                                             {"graphs", flag_words},
+                                             {"scheduler", "loop|native|python|ahead"},
+                                             {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
+                                             {"all-reduce", "one-shot|library"},
+                                             {"kv", "bf16|fp8"},
+                                             {"memory-share", ""}};
+
+/// The place of a word in the list of its option.
+Result<std::size_t> word_index(std::span<const SoftwareOption> options, std::string_view option, std::string_view value,
+                               std::string_view where) {
+  std::vector<std::string> names;
+  for (const SoftwareOption& known : options) {
+    names.emplace_back(known.name);
+    if (known.name != option) continue;
+    if (known.words.empty()) return std::size_t{0};
+    const std::vector<std::string> words = split(known.words, '|');
+    const auto at = std::find(words.begin(), words.end(), value);
+    if (at != words.end()) return static_cast<std::size_t>(at - words.begin());
+    return fail(std::string(where), fmt::format("{} is none of {}", in_quotes(value), join(words, ", ")),
+                suggestion(value, words), Error::Kind::usage);
+  }
+  return fail(std::string(where), fmt::format("{} is not an option of software", in_quotes(option)),
+              suggestion(option, names), Error::Kind::usage);
+}
+
+hardware::AttentionKernel kernel_at(std::size_t word) {
+  return word == 0   ? hardware::AttentionKernel::automatic
+         : word == 3 ? hardware::AttentionKernel::cudnn
+                     : hardware::AttentionKernel::flash2;
+}
+
+}  // namespace
+
+std::span<const SoftwareOption> training_software_options() { return training_options; }
+std::span<const SoftwareOption> engine_software_options() { return engine_options; }
+
+Result<void> set_software(TrainingSoftware& software, std::string_view option, std::string_view value,
+                          std::string_view where) {
+  ASSAY_TRY(word, word_index(training_options, option, value, where));
+  const bool yes = word == 0;
+  if (option == "fusion") software.step.fusion = static_cast<Fusion>(word);
+  if (option == "loss") software.step.loss = static_cast<Fusion>(word);
+  if (option == "attention-kernel") {
+    software.attention = kernel_at(word);
+    software.step.first_flash = word == 1;
+  }
+  if (option == "plain-attention") software.flash = !yes;
+  if (option == "graphs") software.step.captured = yes;
+  if (option == "fused-experts") software.step.fused_experts = yes;
+  if (option == "drop-tokens") software.step.fixed_capacity = yes;
+  if (option == "tensor-overlap") {
+    constexpr TensorOverlap ways[] = {TensorOverlap::all, TensorOverlap::backward, TensorOverlap::none};
+    software.step.tensor_overlap = ways[word];
+  }
+  if (option == "no-expert-overlap") software.step.expert_overlap = !yes;
+  if (option == "no-overlap") software.overlap = !yes;
+  if (option == "dropout") software.dropout = yes;
+  if (option == "optimizer") software.shared_master = word == 1;
+  return {};
+}
+
+Result<void> set_software(EngineSoftware& software, std::string_view option, std::string_view value,
+                          std::string_view where) {
+  ASSAY_TRY(word, word_index(engine_options, option, value, where));
+  if (option == "fusion") {
+    software.step.fusion = static_cast<Fusion>(word);
+    software.step.captured = software.step.fusion != Fusion::eager;
+  }
+  if (option == "graphs") software.step.captured = word == 0;
+  if (option == "scheduler") software.step.scheduler = static_cast<Scheduler>(word);
+  if (option == "cache-kernel") {
+    software.step.vector_decode = word == 1 || word == 2;
+    software.step.whole_rows = word == 2 || word == 3;
+    software.step.repeats_kv = word == 4;
+  }
+  if (option == "all-reduce") software.step.one_shot = word == 0;
+  if (option == "kv") software.kv = word == 0 ? Dtype::bf16 : Dtype::fp8;
+  if (option == "memory-share") {
+    const auto share = parse_number(value);
+    if (!share || !(*share > 0.0 && *share <= 1.0))
+      return fail(std::string(where), fmt::format("{} is not a share above 0 and up to 1", in_quotes(value)),
+                  "e.g. 0.9", Error::Kind::usage);
+    software.memory_share = *share;
+  }
+  return {};
+}
+
+}  // namespace assay::estimate

@@ -1,0 +1,47 @@
+// Options that describe software: their words and what they set. Command lines and files of catalogue/software use the
+// same ones.
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "assay/base/dtype.h"
+#include "assay/base/result.h"
+#include "assay/estimate/serving_effects.h"
+#include "assay/estimate/training_effects.h"
+#include "assay/hardware/calibration.h"
+
+namespace assay::estimate {
+
+/// What training software does.
+struct TrainingSoftware {
+  StepSoftware step;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
+  bool flash = true;
+  bool overlap = true;  ///< communication overlaps with compute
+  bool dropout = false;
+  bool shared_master = false;  ///< see Optimizer::cast_when_gathered
+};
+
+/// What an inference engine does.
+struct EngineSoftware {
+  ServingSoftware step;
+  std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
+  double memory_share = 1;  ///< of a chip's memory that it uses
+};
+
+/// An option: a flag that is "yes" or "no", one of some words, or a number (neither).
+struct SoftwareOption {
+  std::string_view name;
+  std::string_view words;
+};
+std::span<const SoftwareOption> training_software_options();
+std::span<const SoftwareOption> engine_software_options();
+
+/// Sets what an option means. The error lists the words.
+Result<void> set_software(TrainingSoftware& software, std::string_view option, std::string_view value,
+                          std::string_view where);
+Result<void> set_software(EngineSoftware& software, std::string_view option, std::string_view value,
+                          std::string_view where);
+
+}  // namespace assay::estimate
