@@ -8,67 +8,31 @@
 #include "assay/estimate/kernels.h"
 
 namespace assay::estimate {
-namespace {
-
-MatmulShape matmul_shape(const roofline::Matmul& matmul) {
-  const Bytes bytes = storage(matmul.a, matmul.batch * matmul.m * matmul.k) +
-                      storage(matmul.b, matmul.batch * matmul.k * matmul.n) +
-                      storage(matmul.out, matmul.batch * matmul.m * matmul.n);
-  return {matmul.batch, matmul.m, matmul.n, matmul.k, bytes};
-}
-
-/// The format itself was measured, or its twin that runs at the same rate.
-bool was_measured(const hardware::MatmulCalibration& fit, Dtype dtype) {
-  const auto has = [&](Dtype d) { return fit.share[static_cast<std::size_t>(d)] > 0.0; };
-  return has(dtype) || (dtype == Dtype::fp16 && has(Dtype::bf16)) || (dtype == Dtype::int8 && has(Dtype::fp8));
-}
-
-/// What a function reads and writes, once each.
-Bytes streamed_bytes(const roofline::Operation& operation) {
-  return roofline::operation_work(Plain{}, operation, {}).bytes;
-}
-
-/// The share of the bandwidth that a function's kernel reaches.
-double function_share(const hardware::PointwiseCalibration& fit, const roofline::PointwiseFunction& function) {
-  if (function.name == "softmax") return fit.softmax;
-  return function.name == "rmsnorm" || function.name == "layernorm" ? fit.norm : fit.stream;
-}
-
-}  // namespace
 
 std::optional<OperationEstimate> OperationEstimate::make(const hardware::Chip& chip,
                                                          hardware::ChipCalibration calibration,
                                                          std::span<const roofline::Operation> operations,
                                                          const OperationSetting& setting) {
-  const auto is_matmul = [](const roofline::Operation& operation) { return operation.is_matmul(); };
-  const bool products = std::any_of(operations.begin(), operations.end(), is_matmul);
-  const bool functions = !std::all_of(operations.begin(), operations.end(), is_matmul);
-  const hardware::Calibration& fits = calibration.values;
-  if (functions && !fits.pointwise) return std::nullopt;
-  if (products && (!fits.matmul || !was_measured(*fits.matmul, setting.compute))) return std::nullopt;
-  const auto& regime = setting.regime == "burst" ? fits.burst : fits.sustained;
-  if (!regime) return std::nullopt;
   OperationEstimate estimate;
   estimate.setting_ = setting;
-  estimate.regime_ = *regime;
   estimate.cores_ = core_rates(chip);
   estimate.cores_.hbm = setting.hbm.value;
-  if (products) estimate.matrix_share_ = matmul_share(*fits.matmul, setting.compute);
+  estimate.architecture_ = chip.architecture;
   estimate.calibration_ = std::move(calibration);
+  for (const roofline::Operation& operation : operations)
+    if (!estimate.place().has(estimate.kernel(operation))) return std::nullopt;
   return estimate;
 }
 
-MatmulTime OperationEstimate::product(const roofline::Matmul& matmul) const {
-  return matmul_time({*calibration_.values.matmul, cores_, setting_.peak.value, matrix_share_}, matmul_shape(matmul),
-                     regime_);
+Kernel OperationEstimate::kernel(const roofline::Operation& operation) const {
+  return kernel_of(operation, setting_.compute, setting_.attention);
 }
 
-Seconds OperationEstimate::fitted(const roofline::Operation& operation) const {
-  if (operation.is_matmul()) return product(operation.matmul()).total;
-  const hardware::PointwiseCalibration& fit = *calibration_.values.pointwise;
-  return regime_.launch + stream_time(setting_.hbm.value, function_share(fit, *operation.pointwise().function),
-                                      fit.ramp, streamed_bytes(operation));
+MeasuredTime OperationEstimate::parts(const roofline::Operation& operation) const {
+  return measured_time(kernel(operation), place(), setting_.way.harness);
 }
+
+Seconds OperationEstimate::fitted(const roofline::Operation& operation) const { return parts(operation).total; }
 
 Seconds OperationEstimate::time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const {
   return std::max(bound.lower, fitted(operation));
@@ -76,38 +40,56 @@ Seconds OperationEstimate::time(const roofline::Operation& operation, const roof
 
 double OperationEstimate::spread(const roofline::Operation& operation) const {
   const auto& spreads = calibration_.values.spread;
-  if (!spreads) return 0.0;
-  return operation.is_matmul() ? spreads->matmul : spreads->pointwise;
+  return spreads ? spread_of(*spreads, kernel(operation).kind) : 0.0;
 }
 
 Traced::Number<Dim{.sec = 1}> OperationEstimate::traced(const Traced& num, const roofline::Operation& operation) const {
-  return operation.is_matmul() ? traced_product(num, operation.matmul()) : traced_stream(num, operation);
+  const Kernel one = kernel(operation);
+  if (operation.is_matmul()) return traced_product(num, one);
+  return operation.is_attention() ? traced_attention(num, one) : traced_stream(num, one);
 }
 
-Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_stream(const Traced& num,
-                                                               const roofline::Operation& operation) const {
-  const hardware::PointwiseCalibration& fit = *calibration_.values.pointwise;
-  const double share = function_share(fit, *operation.pointwise().function);
+Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_stream(const Traced& num, const Kernel& kernel) const {
+  const MeasuredTime time = measured_time(kernel, place(), setting_.way.harness);
+  const double share = stream_share(*calibration_.values.pointwise, kernel.kind);
   const std::string source = calibration_.values.origin("pointwise");
-  const Bytes moved = streamed_bytes(operation);
   const auto stream =
       num.named("reached bandwidth", num.given("memory share", share, source) * num.given("hbm", setting_.hbm));
-  const auto flat = num.given("bytes", moved, "operands and result, once each") / stream;
-  const double ramp = stream_time(setting_.hbm.value, share, fit.ramp, moved) / (moved / (share * setting_.hbm.value));
+  const auto flat = num.given("bytes", kernel.bytes, "operands and results, once each") / stream;
+  const double ramp = time.memory / (kernel.bytes / (share * setting_.hbm.value));
   const auto streaming = num.named("streaming", num.given("slowdown by ramp", ramp, source) * flat);
-  return num.named("estimate",
-                   num.given("launch", regime_.launch, calibration_.values.origin(setting_.regime)) + streaming);
+  return num.named("estimate", num.given("launch", time.launch, setting_.way.source) + streaming);
 }
 
-Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_product(const Traced& num,
-                                                                const roofline::Matmul& matmul) const {
-  const MatmulTime time = product(matmul);
-  const MatmulShape shape = matmul_shape(matmul);
-  const std::string source = calibration_.values.origin("matmul"), regime = calibration_.values.origin(setting_.regime);
+Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_attention(const Traced& num, const Kernel& kernel) const {
+  const MeasuredTime time = measured_time(kernel, place(), setting_.way.harness);
+  const std::string source = calibration_.values.origin("attention");
+  const auto start = num.given("launch", time.launch, setting_.way.source);
+  if (kernel.kind == KernelKind::decode) {
+    const Bytes moved = setting_.way.harness.moved(kernel.bytes);
+    const auto cache =
+        num.given("bytes", moved, "keys and values, and what they evict") / num.given("hbm", setting_.hbm);
+    return num.named("estimate",
+                     start + num.given("slowdown of the kernel", time.memory / (moved / cores_.hbm), source) * cache);
+  }
+  const auto tiles = num.given("tiles of scores", time.arithmetic, source);
+  const auto once =
+      num.given("bytes", kernel.work.bytes, "queries, keys, values and results") / num.given("hbm", setting_.hbm);
+  const auto passes = num.given("passes", time.memory / (kernel.work.bytes / cores_.hbm), source);
+  return num.named("estimate", start + tiles + num.named("streaming", passes * once));
+}
+
+Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_product(const Traced& num, const Kernel& kernel) const {
+  const MeasuredTime all = measured_time(kernel, place(), setting_.way.harness);
+  const MatmulTime& time = all.product;
+  const hardware::MatmulCalibration& fit = *calibration_.values.matmul;
+  const std::string source = calibration_.values.origin("matmul"), &way = setting_.way.source;
+  const double matrix_share = matmul_share(fit, setting_.compute);
+  const double memory_share = fit.memory_share * (kernel.matmul.grouped ? fit.grouped : 1.0);
   const auto peak = num.given("peak", setting_.peak);
   const auto hbm = num.given("hbm", setting_.hbm);
-  const auto rate = num.named("reached rate", num.given("matrix share", matrix_share_, source) * peak);
-  const FlopsPerSecond plain_rate = matrix_share_ * setting_.peak.value;
+  const auto rate = num.named("reached rate", num.given("matrix share", matrix_share, source) * peak);
+  const FlopsPerSecond plain_rate = matrix_share * setting_.peak.value;
   // What the search over tiles chose, as the arithmetic of all waves, padding and fill counted.
   const std::string tile =
       time.tile.m > 0.0 ? fmt::format("{} waves of {} x {} tiles on {} cores{}", human_number(time.tile.waves),
@@ -119,25 +101,27 @@ Traced::Number<Dim{.sec = 1}> OperationEstimate::traced_product(const Traced& nu
   const auto occupied = num.given("occupied flops", time.arithmetic * plain_rate, tile);
   const auto clock = num.given("slowdown by power", time.sustained / time.arithmetic, source);
   const auto arithmetic = num.named("arithmetic", clock * (occupied / rate));
-  const auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
-  const auto stream =
-      num.named("reached bandwidth", num.given("memory share", calibration_.values.matmul->memory_share, source) * hbm);
-  const Seconds flat = shape.bytes / (calibration_.values.matmul->memory_share * setting_.hbm.value);
-  const auto memory =
-      num.named("streaming", num.given("slowdown by ramp", time.memory / flat, regime) * (bytes / stream));
+  const Bytes moved = setting_.way.harness.moved(kernel.matmul.bytes);
+  const auto bytes =
+      num.given("bytes", moved,
+                moved > kernel.matmul.bytes ? "operands and result, once each, and dirty lines they evict"
+                                            : "operands and result, once each");
+  const auto stream = num.named("reached bandwidth", num.given("memory share", memory_share, source) * hbm);
+  const Seconds flat = moved / (memory_share * setting_.hbm.value);
+  const auto memory = num.named("streaming", num.given("slowdown by ramp", time.memory / flat, way) * (bytes / stream));
   if (time.tile.cores > 0.0) {  // operands are copied before they are multiplied
-    const Seconds fork = time.tile.cores > 1.0 ? *calibration_.values.matmul->fork : Seconds(0);
-    const auto start = num.given("launch", regime_.launch, regime) + num.given("fork", fork, source);
+    const Seconds fork = time.tile.cores > 1.0 ? *fit.fork : Seconds(0);
+    const auto start = num.given("launch", all.launch, way) + num.given("fork", fork, source);
     return num.named("estimate", start + arithmetic + memory);
   }
   const auto longer = num.named("longer", max(arithmetic, memory));
   const Seconds most = std::max(time.sustained, time.memory);
-  const auto overlap = num.given("imperfect overlap", (time.total - regime_.launch - time.adding) / most,
+  const auto overlap = num.given("imperfect overlap", (time.total - all.launch - time.adding) / most,
                                  "fourth root of the sum of fourth powers over the larger");
-  const auto start = num.given("launch", regime_.launch, regime);
-  if (!(time.adding > Seconds(0))) return num.named("estimate", start + overlap * longer);
-  return num.named("estimate",
-                   start + overlap * longer + num.given("adding", time.adding, "a kernel that sums the parts of k"));
+  auto sum = num.given("launch", all.launch, way) + overlap * longer;
+  if (time.adding > Seconds(0)) sum = sum + num.given("adding", time.adding, "a kernel that sums the parts of k");
+  if (all.casting > Seconds(0)) sum = sum + num.given("casting", all.casting, way);
+  return num.named("estimate", sum);
 }
 
 }  // namespace assay::estimate

@@ -364,9 +364,7 @@ class Claim {
   int layer_ = 0;
 };
 
-}  // namespace
-
-Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
+Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, const Catalogue& catalogue) {
   Claim of_chip(chip.id), of_family(fmt::format("the family {}", chip.architecture));
   for (const auto& [path, text] : catalogue.files("calibration/")) {
     ASSAY_TRY(read, read_calibration(text, path));
@@ -392,6 +390,8 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
   if (family) {
     Calibration& v = found.values;
     take_missing(v.matmul, family->matmul, "matmul", *family, v);
+    take_missing(v.launch, family->launch, "launch", *family, v);
+    take_missing(v.flushed, family->flushed, "flushed", *family, v);
     take_missing(v.burst, family->burst, "burst", *family, v);
     take_missing(v.sustained, family->sustained, "sustained", *family, v);
     take_missing(v.pointwise, family->pointwise, "pointwise", *family, v);
@@ -410,6 +410,15 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
         if (v.matmul->share[i] == 0.0) v.matmul->share[i] = family->matmul->share[i];
   }
   return std::optional(std::move(found));
+}
+
+}  // namespace
+
+Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
+  ASSAY_TRY(found, catalogue.kept<std::optional<ChipCalibration>>(
+                       fmt::format("calibration of {}, {}", chip.id, chip.architecture),
+                       [&] { return read_calibration_of(chip, catalogue); }));
+  return *found;
 }
 
 }  // namespace assay::hardware

@@ -41,6 +41,16 @@ struct Regime {
   Seconds ramp;    ///< time until memory requests reach their full rate
 };
 
+/// Fixed times of kernels that are measured one at a time; products have that of their regime.
+struct LaunchCalibration {
+  Seconds attention_forward, attention_backward, decode, stream, norm, softmax, optimizer;
+};
+/// What a cache that was overwritten before the measurement adds: its lines have to be written back first.
+struct FlushCalibration {
+  Bytes dirty;        ///< bytes that flushing leaves in the cache
+  double evicts = 1;  ///< share of a kernel's reads that evict, until no such bytes are left
+};
+
 /// Kernels that stream memory: shares of its bandwidth.
 struct PointwiseCalibration {
   double stream = 1, norm = 1, softmax = 1, optimizer = 1;
@@ -124,8 +134,10 @@ struct Calibration {
   std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
   std::vector<CalibrationSource> sources;
   std::optional<MatmulCalibration> matmul;
-  std::optional<Regime> burst;      ///< kernels measured one at a time
-  std::optional<Regime> sustained;  ///< kernels in a step
+  std::optional<Regime> burst;              ///< kernels measured one at a time
+  std::optional<Regime> sustained;          ///< kernels in a step
+  std::optional<LaunchCalibration> launch;  ///< absent: every kernel starts like a product
+  std::optional<FlushCalibration> flushed;
   std::optional<PointwiseCalibration> pointwise;
   std::optional<AttentionCalibration> attention;
   std::optional<CollectiveCalibration> collective;
@@ -155,6 +167,19 @@ struct CalibrationSections {
     v.time("launch", x.launch);
     v.time("gap", x.gap);
     v.time("ramp", x.ramp);
+  };
+  static constexpr auto launch = [](auto& x, auto& v) {
+    v.time("attention_forward", x.attention_forward);
+    v.time("attention_backward", x.attention_backward);
+    v.time("decode", x.decode);
+    v.time("stream", x.stream);
+    v.time("norm", x.norm);
+    v.time("softmax", x.softmax);
+    v.time("optimizer", x.optimizer);
+  };
+  static constexpr auto flushed = [](auto& x, auto& v) {
+    v.size("dirty", x.dirty);
+    v.share("evicts", x.evicts);
   };
   static constexpr auto pointwise = [](auto& x, auto& v) {
     v.share("stream", x.stream);
@@ -231,6 +256,8 @@ void visit_calibration(C& c, V& v) {
   v.section("matmul", c.matmul, CalibrationSections::matmul);
   v.section("burst", c.burst, CalibrationSections::regime);
   v.section("sustained", c.sustained, CalibrationSections::regime);
+  v.section("launch", c.launch, CalibrationSections::launch);
+  v.section("flushed", c.flushed, CalibrationSections::flushed);
   v.section("pointwise", c.pointwise, CalibrationSections::pointwise);
   v.section("attention", c.attention, CalibrationSections::attention);
   v.section("collective", c.collective, CalibrationSections::collective);

@@ -1,4 +1,4 @@
-#include "assay/validate/harness.h"
+#include "assay/estimate/harness.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,14 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 
-namespace assay::validate {
+namespace assay::estimate {
 namespace {
 
-class Reader {
+constexpr std::string_view harness_file = "validation/harness.toml";
+
+class HarnessReader {
  public:
-  explicit Reader(std::string_view file) : file_(file) {}
+  explicit HarnessReader(std::string_view file) : file_(file) {}
 
   void fault(const Toml& node, std::string_view key, std::string what, std::string hint = {}) {
     faults_.push_back({Error::Kind::input,
@@ -52,7 +54,7 @@ class Reader {
   std::vector<Error> faults_;
 };
 
-void read_launches(const Toml& table, Reader& reader, Harness& harness) {
+void read_launches(const Toml& table, HarnessReader& reader, Harness& harness) {
   for (const auto& [key, value] : table.members) {
     const auto* known = std::find(std::begin(kernel_kind_names), std::end(kernel_kind_names), key);
     if (known == std::end(kernel_kind_names)) {
@@ -64,7 +66,7 @@ void read_launches(const Toml& table, Reader& reader, Harness& harness) {
   }
 }
 
-void read_cast(const Toml& numbers, Reader& reader, Quantising& cast) {
+void read_cast(const Toml& numbers, HarnessReader& reader, Quantising& cast) {
   for (const auto& [key, value] : numbers.members) {
     if (key == "fixed")
       reader.time(value, key, cast.fixed);
@@ -77,7 +79,7 @@ void read_cast(const Toml& numbers, Reader& reader, Quantising& cast) {
   }
 }
 
-void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
+void read_quantising(const Toml& table, HarnessReader& reader, Harness& harness) {
   for (const auto& [format, architectures] : table.members) {
     const auto dtype = parse_dtype(format, "");
     if (!dtype || architectures.kind != Toml::Kind::table) {
@@ -94,7 +96,8 @@ void read_quantising(const Toml& table, Reader& reader, Harness& harness) {
   }
 }
 
-void read_harness(const Toml& table, const std::string& name, const Toml* sources, Reader& reader, Harness& harness) {
+void read_harness(const Toml& table, const std::string& name, const Toml* sources, HarnessReader& reader,
+                  Harness& harness) {
   bool has_source = false;
   for (const auto& [key, value] : table.members) {
     if (key == "launch" && value.kind == Toml::Kind::table)
@@ -127,7 +130,7 @@ void read_harness(const Toml& table, const std::string& name, const Toml* source
 
 Result<Harnesses> read_harnesses(std::string_view document, std::string_view file) {
   ASSAY_TRY(root, parse_toml(document, file));
-  Reader reader(file);
+  HarnessReader reader(file);
   Harnesses found;
   const Toml* sources = root.find("source");
   for (const auto& [key, value] : root.members) {
@@ -148,8 +151,58 @@ Result<Harnesses> read_harnesses(std::string_view document, std::string_view fil
 }
 
 Result<Harnesses> harnesses_of(const hardware::Catalogue& catalogue) {
-  for (const auto& [path, text] : catalogue.files("validation/harness.toml")) return read_harnesses(text, path);
-  return fail("validation/harness.toml", "is not in the catalogue", "", Error::Kind::missing);
+  ASSAY_TRY(harnesses, catalogue.kept<Harnesses>("harnesses", [&]() -> Result<Harnesses> {
+    for (const auto& [path, text] : catalogue.files(harness_file)) return read_harnesses(text, path);
+    return fail(std::string(harness_file), "is not in the catalogue", "", Error::Kind::missing);
+  }));
+  return *harnesses;
+}
+
+Harness harness_of(const hardware::Regime& regime, const hardware::LaunchCalibration* launch) {
+  Harness harness;
+  harness.gap = regime.gap;
+  harness.ramp = regime.ramp;
+  harness.launch.fill(regime.launch);
+  if (!launch) return harness;
+  const auto set = [&](KernelKind kind, Seconds time) { harness.launch[static_cast<std::size_t>(kind)] = time; };
+  set(KernelKind::attention_forward, launch->attention_forward);
+  set(KernelKind::attention_backward, launch->attention_backward);
+  set(KernelKind::attention_both, launch->attention_forward + launch->attention_backward);
+  set(KernelKind::decode, launch->decode);
+  set(KernelKind::stream, launch->stream);
+  set(KernelKind::norm, launch->norm);
+  set(KernelKind::softmax, launch->softmax);
+  set(KernelKind::optimizer, launch->optimizer);
+  return harness;
+}
+
+Result<std::optional<MeasuredWay>> measured_way(std::string_view name, const hardware::Calibration& calibration,
+                                                const hardware::Catalogue& catalogue, std::string_view where) {
+  MeasuredWay way{std::string(name), {}, {}, false};
+  if (std::find(std::begin(measured_ways), std::end(measured_ways), name) == std::end(measured_ways)) {
+    ASSAY_TRY(harnesses, harnesses_of(catalogue));
+    const auto known = harnesses.find(name);
+    if (known == harnesses.end()) {
+      std::vector<std::string> names(std::begin(measured_ways), std::end(measured_ways));
+      for (const auto& [table, harness] : harnesses) names.push_back(table);
+      return fail(std::string(where), fmt::format("unknown way of measuring {}", in_quotes(name)),
+                  nearest(name, names).empty() ? "flushed, cold, alone or in-a-stream" : suggestion(name, names),
+                  Error::Kind::usage);
+    }
+    way.harness = known->second;
+    way.source = harness_file;
+    return std::optional(std::move(way));
+  }
+  way.sustained = name == "in-a-stream";
+  const auto& regime = way.sustained ? calibration.sustained : calibration.burst;
+  if (!regime) return std::optional<MeasuredWay>();
+  way.source = calibration.origin(way.sustained ? "sustained" : "burst");
+  way.harness = harness_of(*regime, !way.sustained && calibration.launch ? &*calibration.launch : nullptr);
+  if (name == "flushed" && calibration.flushed) {
+    way.harness.dirty = calibration.flushed->dirty;
+    way.harness.evicts = calibration.flushed->evicts;
+  }
+  return std::optional(std::move(way));
 }
 
 std::string harness_text(const Harnesses& harnesses, std::string_view source) {
@@ -173,4 +226,4 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
   return text;
 }
 
-}  // namespace assay::validate
+}  // namespace assay::estimate
