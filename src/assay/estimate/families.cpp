@@ -87,7 +87,9 @@ Result<Family> read_family(std::string_view document, std::string_view file) {
   return family;
 }
 
-Result<Families> families_of(const hardware::Catalogue& catalogue) {
+namespace {
+
+Result<Families> read_families(const hardware::Catalogue& catalogue) {
   Families families;
   std::vector<std::string> paths;
   for (const auto& [path, text] : catalogue.files("families/")) {
@@ -110,6 +112,13 @@ Result<Families> families_of(const hardware::Catalogue& catalogue) {
         return fail(paths[i], fmt::format("there is no family {}", in_quotes(name)),
                     fmt::format("families/{}.toml would describe it", name));
   return families;
+}
+
+}  // namespace
+
+Result<Families> families_of(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(families, catalogue.kept<Families>("families", [&] { return read_families(catalogue); }));
+  return *families;
 }
 
 std::optional<std::size_t> family_index(const Families& families, const hardware::Chip& chip) {

@@ -1,4 +1,4 @@
-// The calibrated time of one operation on one chip: a matrix product or a function that streams memory.
+// The calibrated time of one operation on one chip, as some way of measuring shows it.
 #pragma once
 #include <optional>
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/explain.h"
-#include "assay/estimate/kernels.h"
+#include "assay/estimate/measured_kernel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/roofline/roofline.h"
 
@@ -17,12 +17,13 @@ struct OperationSetting {
   Dtype compute = Dtype::bf16;  ///< format of products
   Sourced<FlopsPerSecond> peak;
   Sourced<BytesPerSecond> hbm;
-  std::string regime = "burst";  ///< or "sustained"
+  MeasuredWay way;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
 };
 
 class OperationEstimate {
  public:
-  /// Nothing where the calibration lacks what one of the operations needs: a fit of its kind, its format or the regime.
+  /// Nothing where the calibration lacks what one of the operations needs: a fit of its kind or its format.
   static std::optional<OperationEstimate> make(const hardware::Chip& chip, hardware::ChipCalibration calibration,
                                                std::span<const roofline::Operation> operations,
                                                const OperationSetting& setting);
@@ -31,24 +32,25 @@ class OperationEstimate {
   Seconds fitted(const roofline::Operation& operation) const;
   /// Never below the bound.
   Seconds time(const roofline::Operation& operation, const roofline::Bound<Plain>& bound) const;
-  /// The parts of the time of a product.
-  MatmulTime product(const roofline::Operation& operation) const;
+  /// The parts of that time.
+  MeasuredTime parts(const roofline::Operation& operation) const;
   /// Four of five measurements are within a factor of 1 + spread; 0 if unknown.
   double spread(const roofline::Operation& operation) const;
   /// fitted(), derived.
   NumberOf<Traced, Seconds> traced(const Traced& num, const roofline::Operation& operation) const;
 
   const hardware::ChipCalibration& calibration() const { return calibration_; }
-  const hardware::Regime& regime() const { return regime_; }
-  const std::string& regime_name() const { return setting_.regime; }
+  const MeasuredWay& way() const { return setting_.way; }
 
  private:
-  KernelWork work(const roofline::Operation& operation) const;
+  Kernel kernel(const roofline::Operation& operation) const;
+  KernelPlace place() const { return {calibration_.values, cores_, setting_.peak.value, architecture_, &sources_}; }
 
   hardware::ChipCalibration calibration_;
   OperationSetting setting_;
-  KernelRates rates_;
-  hardware::Regime regime_;
+  CoreRates cores_;
+  std::string architecture_;
+  SourceTable sources_;
 };
 
 }  // namespace assay::estimate

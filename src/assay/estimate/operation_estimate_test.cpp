@@ -16,6 +16,9 @@ struct OnChip {
     setting.compute = compute;
     setting.peak = *hardware::peak_rate(chip, compute, "test");
     setting.hbm = *chip.hbm().bandwidth;
+    const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+    const auto calibration = *hardware::calibration_of(chip, catalogue);
+    setting.way = **measured_way("flushed", calibration->values, catalogue, "test");
   }
   std::optional<OperationEstimate> estimate(const roofline::Operation& operation) const {
     auto calibration = *hardware::calibration_of(chip, hardware::Catalogue::builtin());
@@ -27,8 +30,12 @@ roofline::Operation read(const char* text) { return *roofline::parse_operation(t
 
 TEST(OperationEstimate, TheDerivationIsTheFittedTime) {
   const OnChip h200("h200-sxm");
-  for (const char* text : {"bf16[4096,8192] @ bf16[8192,8192]", "bf16[16,8192] @ bf16[8192,8192]",
-                           "softmax(bf16[4096,4096])", "add(bf16[1Mi])"}) {
+  for (const char* text :
+       {"bf16[4096,8192] @ bf16[8192,8192]", "bf16[16,8192] @ bf16[8192,8192]", "softmax(bf16[4096,4096])",
+        "add(bf16[1Mi])", "adamw(bf16[1Mi])", "grouped(bf16[4096,2048] @ bf16[64,2048,1408])",
+        "attention(bf16[2,32,4096,128], bf16[2,8,4096,128], causal)",
+        "attention_backward(bf16[2,32,4096,128], bf16[2,8,4096,128], causal)",
+        "attention(bf16[64,32,1,128], bf16[64,8,4096,128])"}) {
     const roofline::Operation operation = read(text);
     const auto estimate = h200.estimate(operation);
     ASSERT_TRUE(estimate) << text;

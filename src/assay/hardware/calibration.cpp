@@ -184,9 +184,7 @@ class Claim {
   int layer_ = 0;
 };
 
-}  // namespace
-
-Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
+Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, const Catalogue& catalogue) {
   Claim of_chip(chip.id), of_family(fmt::format("the family {}", chip.architecture));
   for (const auto& [path, text] : catalogue.files("calibration/")) {
     ASSAY_TRY(read, read_calibration(text, path));
@@ -212,6 +210,8 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
   if (family) {
     Calibration& v = found.values;
     take_missing(v.matmul, family->matmul, "matmul", *family, v);
+    take_missing(v.launch, family->launch, "launch", *family, v);
+    take_missing(v.flushed, family->flushed, "flushed", *family, v);
     take_missing(v.burst, family->burst, "burst", *family, v);
     take_missing(v.sustained, family->sustained, "sustained", *family, v);
     take_missing(v.pointwise, family->pointwise, "pointwise", *family, v);
@@ -233,6 +233,15 @@ Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Ca
         }
   }
   return std::optional(std::move(found));
+}
+
+}  // namespace
+
+Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
+  ASSAY_TRY(found, catalogue.kept<std::optional<ChipCalibration>>(
+                       fmt::format("calibration of {}, {}", chip.id, chip.architecture),
+                       [&] { return read_calibration_of(chip, catalogue); }));
+  return *found;
 }
 
 }  // namespace assay::hardware

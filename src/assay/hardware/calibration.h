@@ -42,6 +42,16 @@ struct Regime {
   Seconds ramp;    ///< time until memory requests reach their full rate
 };
 
+/// Fixed times of kernels that are measured one at a time; products have that of their regime.
+struct LaunchCalibration {
+  Seconds attention_forward, attention_backward, decode, stream, norm, softmax, optimizer;
+};
+/// What a cache that was overwritten before the measurement adds: its lines have to be written back first.
+struct FlushCalibration {
+  Bytes dirty;        ///< bytes that flushing leaves in the cache
+  double evicts = 1;  ///< share of a kernel's reads that evict, until no such bytes are left
+};
+
 /// Kernels that stream memory: shares of its bandwidth.
 struct PointwiseCalibration {
   double stream = 1, norm = 1, softmax = 1, optimizer = 1;
@@ -125,8 +135,10 @@ struct Calibration {
   std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
   std::vector<CalibrationSource> sources;
   std::optional<MatmulCalibration> matmul;
-  std::optional<Regime> burst;      ///< kernels measured one at a time
-  std::optional<Regime> sustained;  ///< kernels in a step
+  std::optional<Regime> burst;              ///< kernels measured one at a time
+  std::optional<Regime> sustained;          ///< kernels in a step
+  std::optional<LaunchCalibration> launch;  ///< absent: every kernel starts like a product
+  std::optional<FlushCalibration> flushed;
   std::optional<PointwiseCalibration> pointwise;
   std::optional<AttentionCalibration> attention;
   std::optional<CollectiveCalibration> collective;
@@ -156,6 +168,19 @@ struct CalibrationSections {
     v.number("launch", x.launch);
     v.number("gap", x.gap);
     v.number("ramp", x.ramp);
+  };
+  static constexpr auto launch = [](auto& x, auto& v) {
+    v.number("attention_forward", x.attention_forward);
+    v.number("attention_backward", x.attention_backward);
+    v.number("decode", x.decode);
+    v.number("stream", x.stream);
+    v.number("norm", x.norm);
+    v.number("softmax", x.softmax);
+    v.number("optimizer", x.optimizer);
+  };
+  static constexpr auto flushed = [](auto& x, auto& v) {
+    v.number("dirty", x.dirty);
+    v.share("evicts", x.evicts);
   };
   static constexpr auto pointwise = [](auto& x, auto& v) {
     v.share("stream", x.stream);
@@ -232,6 +257,8 @@ void visit_calibration(C& c, V& v) {
   v.optional_table("matmul", c.matmul, CalibrationSections::matmul);
   v.optional_table("burst", c.burst, CalibrationSections::regime);
   v.optional_table("sustained", c.sustained, CalibrationSections::regime);
+  v.optional_table("launch", c.launch, CalibrationSections::launch);
+  v.optional_table("flushed", c.flushed, CalibrationSections::flushed);
   v.optional_table("pointwise", c.pointwise, CalibrationSections::pointwise);
   v.optional_table("attention", c.attention, CalibrationSections::attention);
   v.optional_table("collective", c.collective, CalibrationSections::collective);

@@ -41,6 +41,7 @@ Result<void> Catalogue::overlay(const std::string& directory, std::string_view w
     if (name.find('/') == std::string::npos) name = "chips/" + name;
     files_[name] = {std::move(text), layers_};
   }
+  read_.clear();
   return {};
 }
 
@@ -53,7 +54,11 @@ std::vector<std::string> Catalogue::chip_ids() const {
 Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
                              const std::vector<Override>& overrides) const {
   const auto file = files_.find(fmt::format("chips/{}.toml", id));
-  if (file != files_.end()) return read_chip(file->second.text, file->first, overrides);
+  if (file != files_.end()) {
+    if (!overrides.empty()) return read_chip(file->second.text, file->first, overrides);
+    ASSAY_TRY(chip, kept<Chip>(file->first, [&] { return read_chip(file->second.text, file->first, {}); }));
+    return *chip;
+  }
   if (id == "host")
     return fail(std::string(where), "this machine is not in the catalogue",
                 "`assay measure` measures it, in about a minute; or give --on @my-machine.toml", Error::Kind::missing);
@@ -82,6 +87,10 @@ Catalogue Catalogue::replaced_from(std::string_view prefix) const {
     if (at_root.layer <= it->second.layer) at_root = it->second;
   }
   return out;
+}
+
+const Catalogue& Catalogue::fitted_without(const std::string& prefix) const {
+  return **kept<Catalogue>(prefix, [&]() -> Result<Catalogue> { return replaced_from(prefix); });
 }
 
 Result<std::string> read_file(const std::string& path, std::string_view where) {

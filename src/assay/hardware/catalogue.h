@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/base/parallel_cache.h"
 #include "assay/base/result.h"
 #include "assay/hardware/chip.h"
 
@@ -21,7 +22,10 @@ class Catalogue {
   Result<void> overlay(const std::string& directory, std::string_view where = "--catalogue");
 
   /// Adds or replaces one file.
-  void put(std::string path, std::string text) { files_[std::move(path)] = {std::move(text), ++layers_}; }
+  void put(std::string path, std::string text) {
+    files_[std::move(path)] = {std::move(text), ++layers_};
+    read_.clear();
+  }
 
   std::vector<std::string> chip_ids() const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
@@ -29,6 +33,15 @@ class Catalogue {
   /// A copy in which each file below `prefix` replaces the file of the same name at the root, unless that was overlaid
   /// later.
   Catalogue replaced_from(std::string_view prefix) const;
+
+  /// The same, read once: the catalogue whose numbers were fitted without some of the measurements.
+  const Catalogue& fitted_without(const std::string& prefix) const;
+
+  /// What `read` makes of these files, made once and kept until a file changes; `key` names it.
+  template <class T, class Read>
+  Result<const T*> kept(const std::string& key, Read read) const {
+    return read_.get<T>(key, read);
+  }
 
   /// The overlay that provided a file, counted from 1; 0: compiled in, or no such file.
   int layer(std::string_view path) const;
@@ -42,6 +55,7 @@ class Catalogue {
   };
   std::map<std::string, File, std::less<>> files_;
   int layers_ = 0;
+  mutable ParallelCache read_;
 };
 
 /// The contents of a text file of at most 1 MiB; `where` names the flag or argument it came from.

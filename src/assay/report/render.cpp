@@ -384,7 +384,10 @@ std::string render(const Response& response, const RenderOptions& options) {
     case Format::table:
       break;
   }
-  return render_table(response, options);
+  if (response.lines.empty()) return render_table(response, options);
+  std::string out;
+  for (const std::string& line : response.lines) out += line + "\n";
+  return out;
 }
 
 std::string render(const Error& error, const RenderOptions& options) {

@@ -24,6 +24,7 @@ struct Response {
   std::vector<int> derived;            ///< roots in the ledger
   std::optional<draw::Scene> picture;  ///< when asked for
   std::vector<std::pair<std::string, std::string>> files;  ///< further outputs that were asked for: path, content
+  std::vector<std::string> lines;  ///< an answer to paste or pipe: printed as it is instead of a table
   Outcome outcome = Outcome::ok;
 };
 

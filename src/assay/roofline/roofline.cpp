@@ -18,8 +18,9 @@ Sizes<N> sizes_of(const N& num, const Matmul& matmul, const MatmulNames& names) 
 }
 
 template <class N>
-auto bytes_per_element(const N& num, Dtype dtype) {
-  return num.given(name(dtype), storage(dtype, 1.0), "bytes per element");
+auto bytes_per_element(const N& num, Dtype dtype, double scale_bits = 0) {
+  return num.given(name(dtype), storage(dtype, 1.0) + Bytes(scale_bits / 8.0),
+                   scale_bits > 0.0 ? "bytes per element, scales included" : "bytes per element");
 }
 
 template <class N>
@@ -56,9 +57,10 @@ double log_midpoint(double a, double b) { return std::sqrt(a) * std::sqrt(b); }
 template <class N>
 Work<N> matmul_work(const N& num, const Matmul& matmul, const MatmulNames& names) {
   const auto s = sizes_of(num, matmul, names);
-  const auto a = num.named("left", s.m * s.k * bytes_per_element(num, matmul.a));
-  const auto b = num.named("right", s.k * s.n * bytes_per_element(num, matmul.b));
-  const auto out = num.named("result", s.m * s.n * bytes_per_element(num, matmul.out));
+  const auto a = num.named("left", s.m * s.k * bytes_per_element(num, matmul.a, matmul.a_scale));
+  const auto b = num.named("right", s.k * s.n * bytes_per_element(num, matmul.b, matmul.b_scale));
+  const auto stored = s.m * s.n * bytes_per_element(num, matmul.out);
+  const auto out = num.named("result", matmul.accumulates ? 2.0 * stored : stored);
   return {matmul_flops(num, s), num.named("bytes", times_batch<N>(s, a + b + out))};
 }
 
@@ -96,8 +98,29 @@ Work<N> pointwise_work(const N& num, const Pointwise& pointwise) {
   const auto one = num.given("one less", Flops(function.reduces ? 1.0 : 0.0), "the first of a sum needs no addition");
   const auto flops = function.reduces ? each * elements - one * results : each * elements;
   const auto read = num.named("read", operands * elements * bytes_per_element(num, pointwise.in));
-  const auto written = num.named("written", results * bytes_per_element(num, pointwise.out));
+  const auto one_result = results * bytes_per_element(num, pointwise.out);
+  const auto written = num.named(
+      "written", function.results > 1
+                     ? num.given("tensors written", static_cast<double>(function.results), function.name) * one_result
+                     : one_result);
   return {num.named("flops", flops), num.named("bytes", read + written)};
+}
+
+template <class N>
+Work<N> attention_work(const N& num, const Attention& attention) {
+  const auto each = per_element(num, 4.0, "a product and an addition for the score, and for the weighted value");
+  const auto heads = num.given("heads", attention.batch * attention.heads, "of all sequences");
+  const auto queries = num.given("queries", attention.queries, "operation");
+  const auto keys = num.given("keys per query", attention.shape().mean_keys(), "mean, by the mask");
+  const auto size = num.given("head size", (attention.head_dim + attention.value_dim) / 2.0, "of keys and values");
+  const auto passes = num.given("passes", attention.work(), "1 forward, 2.5 backward with recomputed scores");
+  const auto once = num.given("tensors", attention.bytes(), "queries, keys, values and results");
+  // The backward pass also has the gradients of all four; both passes read the operands once more.
+  const double tensors = attention.passes == AttentionPasses::forward ? 1.0
+                         : attention.passes == AttentionPasses::both  ? 3.0
+                                                                      : 2.0;
+  return {num.named("flops", each * heads * queries * keys * size * passes),
+          num.named("bytes", num.given("times", tensors, "with gradients") * once)};
 }
 
 template <class N>
@@ -128,7 +151,10 @@ std::string_view roofline_limiter(const Bound<Plain>& bound) {
 
 template <class N>
 Work<N> operation_work(const N& num, const Operation& operation, const TrafficCounting& counting) {
+  if (operation.is_attention()) return attention_work(num, operation.attention());
   if (!operation.is_matmul()) return pointwise_work(num, operation.pointwise());
+  if (operation.matmul().grouped)
+    return counted_matmul_work(num, operation.matmul(), counting, {"groups with rows", "m", "k", "n"});
   if constexpr (N::traced) {
     const std::string batch = operation.group_name('b'), m = operation.group_name('m'), k = operation.group_name('k'),
                       n = operation.group_name('n');
@@ -222,6 +248,7 @@ FlopsPerByte tile_intensity(const Matmul& matmul, const Tile& tile) {
   template Work<N> tiled_matmul_work(const N&, const Matmul&, const Tile&, const MatmulNames&);   \
   template Work<N> split_matmul_work(const N&, const Matmul&, double, Dtype, const MatmulNames&); \
   template Work<N> pointwise_work(const N&, const Pointwise&);                                    \
+  template Work<N> attention_work(const N&, const Attention&);                                    \
   template Work<N> operation_work(const N&, const Operation&, const TrafficCounting&);            \
   template Bound<N> roofline_bound(const N&, const Work<N>&, const Roof&);
 ASSAY_INSTANTIATE(Plain)

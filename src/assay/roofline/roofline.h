@@ -48,6 +48,11 @@ Work<N> split_matmul_work(const N& num, const Matmul& matmul, double chips, Dtyp
 template <class N>
 Work<N> pointwise_work(const N& num, const Pointwise& pointwise);
 
+/// Two products over the scores that the mask leaves; queries, keys, values and results cross the memory level once,
+/// and in the backward pass their gradients too.
+template <class N>
+Work<N> attention_work(const N& num, const Attention& attention);
+
 /// The two rates of a roofline, the share of each that good kernels reach, and the number of chips that share the work
 /// evenly.
 struct Roof {

@@ -251,5 +251,34 @@ RC_GTEST_PROP(RooflineLaws, TiledTrafficIsWhatAWalkOverTheTilesCounts, ()) {
   RC_ASSERT(tiled >= matmul_work(Plain{}, matmul, {}).bytes);
 }
 
+TEST(AttentionWork, ByHand) {
+  // 2 sequences x 4 heads, 8 queries over 8 keys of size 16: 4 * 8 * 8 * 8 * 16 FLOP without a mask. Queries and
+  // results have 2 * 2 * 4 * 8 * 16 elements, keys and values half as many, 2 bytes each.
+  const auto work = [](const char* text) { return operation_work(Plain{}, *parse_operation(text, "test"), {}); };
+  const Work<Plain> full = work("attention(bf16[2,4,8,16], bf16[2,2,8,16])");
+  EXPECT_EQ(full.flops, Flops(32768));
+  EXPECT_EQ(full.bytes, Bytes(6144));
+  const Work<Plain> causal = work("attention(bf16[2,4,8,16], bf16[2,2,8,16], causal)");
+  EXPECT_EQ(causal.flops, Flops(32768 * 4.5 / 8));  // a query sees 4.5 of 8 keys
+  const Work<Plain> backward = work("attention_backward(bf16[2,4,8,16], bf16[2,2,8,16])");
+  EXPECT_EQ(backward.flops, 2.5 * full.flops);
+  EXPECT_EQ(backward.bytes, 2.0 * full.bytes);
+  EXPECT_EQ(work("attention(bf16[2,4,1,16], bf16[2,2,8,16], window=2)").bytes, Bytes(512 + 512));
+}
+
+TEST(GroupedWork, ReadsTheMatricesThatHaveRows) {
+  // One row reaches one of 8 matrices.
+  const Matmul one = parse_operation("grouped(bf16[1,64] @ bf16[8,64,32])", "test")->matmul();
+  EXPECT_TRUE(one.grouped);
+  EXPECT_NEAR(one.batch, 1.0, 1e-12);
+  EXPECT_NEAR(one.m, 1.0, 1e-12);
+  const Matmul even = parse_operation("grouped(bf16[8,4,64] @ bf16[8,64,32])", "test")->matmul();
+  EXPECT_EQ(even.batch, 8.0);
+  EXPECT_EQ(even.m, 4.0);
+  const Matmul gradient = parse_operation("grouped(bf16[64,1000] @ bf16[1000,32] -> bf16[8,64,32])", "test")->matmul();
+  EXPECT_NEAR(gradient.batch * gradient.k, 1000.0, 1e-9);
+  EXPECT_EQ(gradient.m, 64.0);
+}
+
 }  // namespace
 }  // namespace assay::roofline

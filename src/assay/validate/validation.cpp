@@ -79,11 +79,12 @@ Result<const ValidationSet*> validation_set(std::string_view name, std::string_v
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases) {
   ValidationSummary sum;
   sum.group = std::move(group);
-  std::vector<double> absolute, relative, measured, predicted;
+  std::vector<double> absolute, relative, measured, predicted, by_default;
   double covered = 0;
   for (const ValidationCase& one : cases) {
     if (one.fitted) continue;
     relative.push_back(one.error());
+    if (const auto error = one.error_by_default()) by_default.push_back(*error);
     absolute.push_back(std::abs(one.error()));
     if (one.covered()) covered += 1.0;
     measured.push_back(one.measured.value);
@@ -106,6 +107,12 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
   sum.median = quantile(absolute, 0.5);
   sum.p90 = quantile(absolute, 0.9);
   sum.bias = quantile(relative, 0.5);
+  if (by_default.size() == sum.n) {
+    sum.default_mape = 0.0;
+    for (const double error : by_default) *sum.default_mape += std::abs(error) / n;
+    std::sort(by_default.begin(), by_default.end());
+    sum.default_bias = quantile(by_default, 0.5);
+  }
   return sum;
 }
 
@@ -133,7 +140,13 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
     macro.covered += weight * last.covered;
     macro.within_10 += weight * last.within_10;
     macro.within_20 += weight * last.within_20;
+    if (last.default_mape) {
+      macro.default_mape = macro.default_mape.value_or(0.0) + weight * *last.default_mape;
+      macro.default_bias = macro.default_bias.value_or(0.0) + weight * *last.default_bias;
+    }
   }
+  if (!std::all_of(sums.begin(), sums.end(), [](const ValidationSummary& s) { return s.default_mape.has_value(); }))
+    macro.default_mape = macro.default_bias = std::nullopt;
   if (!correlations.empty())
     macro.rank =
         std::accumulate(correlations.begin(), correlations.end(), 0.0) / static_cast<double>(correlations.size());
@@ -178,10 +191,29 @@ std::string FitInput::what() const {
                               : fmt::format("{} of {} folds of the measured rows", folds - 1, folds);
 }
 
-ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<std::string> directory, bool with_fitted)
-    : catalogue(all), data(std::move(directory)) {
+ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<std::string> directory, bool with_fitted,
+                                 Ask asks)
+    : catalogue(all), data(std::move(directory)), ask(std::move(asks)) {
   for (std::size_t fold = 0; !with_fitted && fold < folds; ++fold)
     without_.push_back(all.replaced_from(fitted_without(fold)));
+}
+
+Result<ValidationCase> asked_case(const Question& question, std::size_t fold, const ValidationInput& input,
+                                  ValidationCase known) {
+  std::vector<std::string> words = question.words;
+  if (fold != held_out && !input.fitted_to(fold)) {
+    words.emplace_back("--without-fold");
+    words.push_back(std::to_string(fold));
+  }
+  ASSAY_TRY(by_default, input.ask(words, question.result));
+  words.insert(words.begin() + std::ssize(question.words), question.own_way.begin(), question.own_way.end());
+  ASSAY_TRY(own, input.ask(words, question.result));
+  known.predicted = own.value;
+  known.spread = own.spread;
+  known.predicted_by_default = by_default.value;
+  known.request = std::move(words);
+  known.fitted = input.fitted_to(fold);
+  return known;
 }
 
 }  // namespace assay::validate

@@ -1,6 +1,7 @@
 // Validation: predictions against measurements. A set is a name, a loader, and rows that are turned into predictions.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,21 @@ struct CaseTraits {
   std::string hardware, family, regime;
 };
 
+/// What a row asks of the public interface: the words of a command line without the program's name.
+struct Question {
+  std::vector<std::string> words;
+  std::vector<std::string>
+      own_way;                  ///< further words, for how the row was measured; without them, the default's answer
+  std::string result = "time";  ///< where the answer has the predicted value: a quantity, or a range of it
+};
+struct Prediction {
+  AnyQuantity value;
+  double spread = 0;  ///< of the estimate's interval, see SpreadCalibration; 0: none
+};
+/// Answers a command line as the program does, and takes a result out of the answer. Verbs provide it, since they lie
+/// above this layer.
+using Ask = std::function<Result<Prediction>(const std::vector<std::string>& words, const std::string& result)>;
+
 /// One predicted measurement: time in seconds, or memory in bytes. Both values have the same dimension.
 struct ValidationCase {
   std::string id, group;
@@ -30,9 +46,15 @@ struct ValidationCase {
   bool fitted = false;    ///< its prediction was fitted to it, so it is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
+  std::vector<std::string> request = {};  ///< the words that gave the prediction; empty: it is not a request
+  std::optional<AnyQuantity> predicted_by_default{};  ///< without the row's own way of measuring
 
   /// Predicted over measured, minus 1.
   double error() const { return predicted.value / measured.value - 1.0; }
+  std::optional<double> error_by_default() const {
+    if (!predicted_by_default) return std::nullopt;
+    return predicted_by_default->value / measured.value - 1.0;
+  }
   bool covered() const {
     return measured.value <= predicted.value * (1.0 + spread) && measured.value >= predicted.value / (1.0 + spread);
   }
@@ -77,11 +99,13 @@ struct FitInput {
 
 struct ValidationInput {
   /// `with_fitted`: predict all rows with the estimate's own numbers, even rows these were fitted to.
+  /// `ask`: for sets whose rows are requests.
   explicit ValidationInput(const hardware::Catalogue& catalogue, std::optional<std::string> data = std::nullopt,
-                           bool with_fitted = false);
+                           bool with_fitted = false, Ask ask = {});
 
   const hardware::Catalogue& catalogue;  ///< tables, models, and the estimate's numbers
   std::optional<std::string> data;       ///< directory of data sets outside of the project
+  Ask ask;
 
   /// The catalogue that predicts the rows of that fold.
   const hardware::Catalogue& numbers(std::size_t fold) const {
@@ -93,6 +117,11 @@ struct ValidationInput {
  private:
   std::vector<hardware::Catalogue> without_;  ///< by fold; empty if fitted rows are reported
 };
+
+/// A case predicted by the answer to its question, from numbers that were fitted without the row's fold. `known` has
+/// all that is not predicted. The error says why there is no answer.
+Result<ValidationCase> asked_case(const Question& question, std::size_t fold, const ValidationInput& input,
+                                  ValidationCase known);
 
 /// One predictor per fold.
 template <class Make>
@@ -125,6 +154,7 @@ struct ValidationSummary {
   double within_10 = 0, within_20 = 0;   ///< share of the cases
   std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; needs three rows or more
   double covered = 0;                    ///< share of the cases inside the estimate's interval
+  std::optional<double> default_mape, default_bias;  ///< of what requests answer by default; absent if they are none
 };
 /// Excludes fitted cases.
 ValidationSummary summarise(std::string group, std::span<const ValidationCase> cases);

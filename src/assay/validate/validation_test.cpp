@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "assay/validate/fit/minimise.h"
-#include "assay/validate/harness.h"
 #include "assay/validate/rows/csv.h"
 
 namespace assay::validate {
@@ -60,29 +59,6 @@ TEST(Split, IsByShapeAloneAndEven) {
   }
 }
 
-TEST(Split, RowsArePredictedByNumbersOfTheirFoldAlone) {
-  const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  hardware::Catalogue changed = builtin;
-  for (const auto& [path, text] : builtin.files("folds/2/calibration/h200-sxm.toml")) {
-    std::string slower(text);
-    slower.replace(slower.find("memory_share = 0."), 17, "memory_share = 0.1");
-    changed.put(path, slower);
-  }
-  const ValidationSet& set = **validation_set("h200-products", "test");
-  const auto before = set.run(ValidationInput(builtin)), after = set.run(ValidationInput(changed));
-  const auto fitted = set.run(ValidationInput(changed, std::nullopt, true));
-  ASSERT_TRUE(before && after && fitted);
-  ASSERT_EQ(before->cases.size(), after->cases.size());
-  std::size_t moved = 0;
-  for (std::size_t i = 0; i < before->cases.size(); ++i) {
-    EXPECT_FALSE(before->cases[i].fitted);
-    EXPECT_TRUE(fitted->cases[i].fitted);
-    moved += before->cases[i].predicted.value != after->cases[i].predicted.value ? 1 : 0;
-  }
-  EXPECT_GT(moved, before->cases.size() / 20);
-  EXPECT_LT(moved, before->cases.size() / 3);
-}
-
 TEST(Sets, AnUnknownOneAnswersWithTheNearest) {
   const auto set = validation_set("h200ops", "validate");
   ASSERT_FALSE(set);
@@ -103,26 +79,6 @@ TEST(Sets, ThirdPartyOnesNeedTheirData) {
   }
 }
 
-TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
-  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  std::vector<ValidationCase> products, attention;
-  for (const std::string_view set : {"h200-ops", "h200-random"}) {
-    const auto result = (*validation_set(set, "test"))->run(ValidationInput(catalogue));
-    ASSERT_TRUE(result);
-    for (const ValidationCase& c : result->cases) {
-      if (c.group.starts_with("matmul")) products.push_back(c);
-      if (c.group.starts_with("attention")) attention.push_back(c);
-    }
-  }
-  const ValidationSummary p = summarise("products", products), a = summarise("attention", attention);
-  EXPECT_GE(p.n, 100u);
-  EXPECT_LT(p.median, 0.04);
-  EXPECT_LT(p.p90, 0.12);
-  EXPECT_LT(a.median, 0.07);
-  // The intervals hold what they promise, on rows that did not make them.
-  EXPECT_GE(p.covered, 0.8);
-}
-
 TEST(Csv, QuotesCommentsAndColumns) {
   const auto table = CsvTable::parse("# about\na,b\n1,\"x, \"\"y\"\"\"\r\n\n2,z\n", "t.csv");
   ASSERT_TRUE(table);
@@ -140,25 +96,6 @@ TEST(Csv, WrongTablesAreRefusedWithTheirLine) {
   EXPECT_FALSE(CsvTable::parse("", "t.csv"));
   EXPECT_FALSE(CsvTable::parse("# only a comment\n", "t.csv"));
   EXPECT_TRUE(CsvTable::parse("a,b\n1,\"no end", "t.csv"));
-}
-
-TEST(Harness, ReadsBackAndRefusesWhatItDoesNotKnow) {
-  Harnesses harnesses;
-  Harness& h = harnesses["mine"];
-  h.launch[0] = 6.2_us, h.gap = 200_us, h.split_k = false, h.dirty = 20_MB, h.evicts = 0.25;
-  h.quantise[{Dtype::fp8, "Ada Lovelace"}] = {9_us, 0.0005_us, 2};
-  const std::string source = "[source.fit]\ntitle = \"t\"\n";
-  const auto read = read_harnesses(source + harness_text(harnesses, "fit"), "h.toml");
-  ASSERT_TRUE(read) << read.error().where << read.error().what;
-  EXPECT_NEAR(read->at("mine").launch[0].in(1_us), 6.2, 1e-9);
-  EXPECT_FALSE(read->at("mine").split_k);
-  // A quarter of what is read pushes out what was written, until 20 MB have gone.
-  EXPECT_NEAR(read->at("mine").moved(40_MB).in(1_MB), 50.0, 1e-9);
-  EXPECT_NEAR(read->at("mine").moved(1_GB).in(1_MB), 1020.0, 1e-9);
-  EXPECT_NEAR(read->at("mine").quantise.at({Dtype::fp8, "Ada Lovelace"}).element.in(1_us), 0.0005, 1e-9);
-  const auto wrong = read_harnesses("[harness.a]\ngap = 3\nspeed = 1\n", "h.toml");
-  ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().also.size(), 3u);  // no sources, none named, no unit, an unknown key
 }
 
 TEST(Minimise, FindsTheBottomOfAValleyWithinItsBounds) {

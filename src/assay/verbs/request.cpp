@@ -302,7 +302,10 @@ Result<report::Response> ask(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
-  auto response = request.verb().answer(request, context);
+  const auto fold = request.value("without-fold");
+  const hardware::Catalogue& numbers =
+      fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
+  auto response = request.verb().answer(request, {numbers, context.surroundings});
   if (response) response->inputs = request.echo();
   if (response && request.explain() && response->derived.empty())
     response->notes.emplace_back("this answer has no derivation to show");

@@ -26,8 +26,8 @@ Result<std::optional<Then>> read_then(const Request& request, const hardware::Cl
                 "every size must be a number here");
   const assay::roofline::Work<Plain> work = assay::roofline::operation_work(Plain{}, operation, {});
   Sourced<FlopsPerSecond> peak = hardware::vector_rate(cluster.chip);
-  if (!operation.is_matmul() && operation.function()->uses_fma) peak = hardware::vector_fma_rate(cluster.chip);
-  if (operation.is_matmul()) {
+  if (operation.function() && operation.function()->uses_fma) peak = hardware::vector_fma_rate(cluster.chip);
+  if (!operation.function()) {
     const Dtype dtype = product_dtype(operation.operands()[0].dtype, operation.operands()[1].dtype);
     const auto rate = hardware::peak_rate(cluster.chip, dtype, "--then");
     if (!rate) return fail("--then", rate.error().what, "use a dtype that the chip has; `assay chips` lists its peaks");

@@ -23,6 +23,9 @@ std::span<const OptionSpec> common_options() {
       {"quiet", "", "results only: no headline, no notes (also -q)"},
       {"config", "FILE", "read options from a TOML file; the command line takes precedence"},
       {"catalogue", "DIR", "overlay a directory of chip files on the built-in catalogue"},
+      {"without-fold", "N",
+       "use the numbers that were fitted without this fifth of the measurements, as `assay validate` does", false,
+       "0|1|2|3|4"},
       {"help", "", "show help"},
   };
   return all;

@@ -10,14 +10,16 @@ namespace assay::validate {
 namespace {
 
 bool is_attention(const KernelRow& row) {
-  return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward ||
-         row.kind == KernelKind::attention_both;
+  return row.kernel.kind == KernelKind::attention_forward || row.kernel.kind == KernelKind::attention_backward ||
+         row.kernel.kind == KernelKind::attention_both;
 }
 
-bool is_pointwise(const KernelRow& row) { return row.kind >= KernelKind::stream && row.kind <= KernelKind::optimizer; }
+bool is_pointwise(const KernelRow& row) {
+  return row.kernel.kind >= KernelKind::stream && row.kernel.kind <= KernelKind::optimizer;
+}
 
 bool belongs(const FitProblem& problem, const KernelRow& row, const std::string& id) {
-  return calibration_id(problem, row.chip, row.kind) == id;
+  return calibration_id(problem, row.chip, row.kernel.kind) == id;
 }
 
 bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take) {
@@ -29,7 +31,7 @@ bool any_row(const FitProblem& problem, const std::function<bool(const KernelRow
 void fit_launches(FitProblem& problem, const std::string& source, const std::function<bool(const KernelRow&)>& take) {
   for (std::size_t kind = 0; kind < kernel_kinds; ++kind) {
     const auto mine = [&](const KernelRow& row) {
-      return take(row) && row.source == source && static_cast<std::size_t>(row.kind) == kind;
+      return take(row) && row.source == source && static_cast<std::size_t>(row.kernel.kind) == kind;
     };
     if (any_row(problem, mine))
       minimise(
@@ -42,16 +44,17 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
                 hardware::AttentionKernelCalibration& kernel) {
   // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
-    return is_attention(row) && row.attention == choice && belongs(problem, row, id) && row.source != "aiconfigurator";
+    return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
+           row.source != "aiconfigurator";
   });
   const auto mine = [&](const KernelRow& row) {
-    return is_attention(row) && row.attention == choice && belongs(problem, row, id) &&
+    return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
            (!alone || row.source != "aiconfigurator");
   };
   if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
   const AttentionRanges& ranges = problem.ranges.attention;
   const auto has = [&](KernelKind kind) {
-    return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kind == kind; });
+    return any_row(problem, [&](const KernelRow& row) { return mine(row) && row.kernel.kind == kind; });
   };
   std::vector<FitParameter> parameters;
   if (!alone) {  // tables that time more than the kernel determine only one number
@@ -65,7 +68,7 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
   }
   const auto wide = [&](KernelKind kind) {
     return any_row(problem, [&](const KernelRow& row) {
-      return mine(row) && row.kind == kind && row.work.head_dim > hardware::wide_head;
+      return mine(row) && row.kernel.kind == kind && row.kernel.work.head_dim > hardware::wide_head;
     });
   };
   const bool both = has(KernelKind::attention_both);
@@ -83,7 +86,7 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
 void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::DecodeCalibration& decode) {
   const auto decodes = [&](const KernelRow& row) {
-    return row.kind == KernelKind::decode && row.attention == choice && belongs(problem, row, id);
+    return row.kernel.kind == KernelKind::decode && row.kernel.attention == choice && belongs(problem, row, id);
   };
   // Inference tables also time rotary embedding and cache writes: ignore them where the kernel was measured alone.
   const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });
@@ -110,7 +113,7 @@ void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide
 }
 
 void fit_attention(FitProblem& problem) {
-  const auto all = [](const KernelRow& row) { return is_attention(row) || row.kind == KernelKind::decode; };
+  const auto all = [](const KernelRow& row) { return is_attention(row) || row.kernel.kind == KernelKind::decode; };
   for (int round = 0; round < 5; ++round) {
     for (auto& [id, calibration] : problem.calibrations) {
       if (!calibration.attention) continue;
@@ -147,7 +150,7 @@ void fit_pointwise(FitProblem& problem) {
           {KernelKind::softmax, &p.softmax, &ranges.softmax},
           {KernelKind::optimizer, &p.optimizer, &ranges.optimizer}};
       for (const auto& [kind, share, range] : kinds) {
-        const auto same = [&, k = kind](const KernelRow& row) { return mine(row) && row.kind == k; };
+        const auto same = [&, k = kind](const KernelRow& row) { return mine(row) && row.kernel.kind == k; };
         if (!any_row(problem, same)) continue;
         minimise(
             {fit(*share, *range)}, [&] { return kernel_misfit(problem, same); }, 60);

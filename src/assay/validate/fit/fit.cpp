@@ -110,13 +110,13 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
   std::map<double*, std::vector<double>> logs;
   for (const KernelRow& row : problem.kernels) {
     const hardware::Chip& chip = problem.chips.at(row.chip);
-    if (!row.fitted || calibration_id(problem.families, chip, row.kind) != c.id) continue;
+    if (!row.fitted || calibration_id(problem.families, chip, row.kernel.kind) != c.id) continue;
     const auto predicted = predict(row, chip, c, problem.harnesses.at(row.source));
     if (!predicted) continue;
-    double& field = row.kind == KernelKind::matmul   ? spread.matmul
-                    : row.kind < KernelKind::decode  ? spread.attention
-                    : row.kind == KernelKind::decode ? spread.decode
-                                                     : spread.pointwise;
+    double& field = row.kernel.kind == KernelKind::matmul   ? spread.matmul
+                    : row.kernel.kind < KernelKind::decode  ? spread.attention
+                    : row.kernel.kind == KernelKind::decode ? spread.decode
+                                                            : spread.pointwise;
     logs[&field].push_back(std::abs(std::log(*predicted / row.measured)));
   }
   for (const CollectiveRow& row : problem.collectives) {
@@ -131,14 +131,15 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
 void describe_fit(FitProblem& problem, hardware::Calibration& c) {
   std::size_t kernels = 0, collectives = 0;
   for (const KernelRow& row : problem.kernels)
-    if (row.fitted && calibration_id(problem, row.chip, row.kind) == c.id) ++kernels;
+    if (row.fitted && calibration_id(problem, row.chip, row.kernel.kind) == c.id) ++kernels;
   for (const CollectiveRow& row : problem.collectives)
     if (row.fitted && calibration_id(problem, row.chip, KernelKind::collective) == c.id) ++collectives;
   c.sources.front().rows = fmt::format("{} kernels, {} collectives", kernels, collectives);
   std::string error;
   const auto add_error = [&](std::string_view what, auto take) {
     const double misfit = kernel_misfit(problem, [&](const KernelRow& row) {
-      return take(row.kind) && row.matmul.batch == 1.0 && calibration_id(problem, row.chip, row.kind) == c.id;
+      return take(row.kernel.kind) && row.kernel.matmul.batch == 1.0 &&
+             calibration_id(problem, row.chip, row.kernel.kind) == c.id;
     });
     if (misfit > 0.0) error += fmt::format("{}{} {:.1f} %", error.empty() ? "" : ", ", what, 100.0 * misfit);
   };
@@ -251,7 +252,7 @@ Result<void> read_rows(const FitInput& input, FitProblem& problem) {
   for (const CollectiveRow& row : problem.collectives) ASSAY_CHECK(know(row.chip));
   // Chips without a family cannot be fitted.
   std::erase_if(problem.kernels,
-                [&](const KernelRow& row) { return calibration_id(problem, row.chip, row.kind).empty(); });
+                [&](const KernelRow& row) { return calibration_id(problem, row.chip, row.kernel.kind).empty(); });
   std::erase_if(problem.collectives, [&](const CollectiveRow& row) {
     return calibration_id(problem, row.chip, KernelKind::collective).empty();
   });
@@ -270,6 +271,18 @@ void complete(const FitProblem& problem, const std::map<std::string, hardware::C
     c.sustained = hardware::Regime{tables.launch[matmul], Seconds(0), tables.ramp};
     c.burst = c.chip ? hardware::Regime{own.launch[matmul], own.gap, own.ramp}
                      : hardware::Regime{tables.launch[matmul], tables.gap, tables.ramp};
+    // Our own tables show how kernels by themselves start and what a flushed cache costs, on the family they ran on.
+    if (!c.chip && &family == estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))) {
+      const auto launch = [&](KernelKind kind) { return own.launch[static_cast<std::size_t>(kind)]; };
+      c.launch = {launch(KernelKind::attention_forward),
+                  launch(KernelKind::attention_backward),
+                  launch(KernelKind::decode),
+                  launch(KernelKind::stream),
+                  launch(KernelKind::norm),
+                  launch(KernelKind::softmax),
+                  launch(KernelKind::optimizer)};
+      c.flushed = {own.dirty, own.evicts};
+    }
   }
   if (c.origin("pointwise") == "(assumed)") c.pointwise = fitted.at(family.kernels->pointwise_from).pointwise;
   if (c.origin("collective") == "(assumed)") c.collective = fitted.at(family.kernels->collective_from).collective;
@@ -280,7 +293,7 @@ void complete_harnesses(FitProblem& problem) {
   for (auto& [source, h] : problem.harnesses)
     for (std::size_t kind = 0; kind + 1 < kernel_kinds; ++kind)
       if (std::none_of(problem.kernels.begin(), problem.kernels.end(), [&, &name = source](const KernelRow& row) {
-            return row.source == name && static_cast<std::size_t>(row.kind) == kind;
+            return row.source == name && static_cast<std::size_t>(row.kernel.kind) == kind;
           }))
         h.launch[kind] = Seconds(0);
   const Harness own = problem.harnesses.at("h200-random");

@@ -63,11 +63,12 @@ double kernel_misfit(const FitProblem& problem, Take take) {
   for (const KernelRow& row : problem.kernels) {
     if (!row.fitted || !take(row)) continue;
     const hardware::Chip& chip = problem.chips.at(row.chip);
-    const auto predicted = predict(row, chip, problem.calibrations.at(calibration_id(problem.families, chip, row.kind)),
-                                   problem.harnesses.at(row.source));
+    const auto predicted =
+        predict(row, chip, problem.calibrations.at(calibration_id(problem.families, chip, row.kernel.kind)),
+                problem.harnesses.at(row.source));
     if (!predicted) continue;
     // Each table of products was measured at its own clock, so each table is a group.
-    auto& [sum, count] = groups[row.kind == KernelKind::matmul ? row.source + row.group : row.group];
+    auto& [sum, count] = groups[row.kernel.kind == KernelKind::matmul ? row.source + row.group : row.group];
     sum += std::abs(std::log(*predicted / row.measured));
     count += 1.0;
   }

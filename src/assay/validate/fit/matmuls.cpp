@@ -14,7 +14,7 @@ std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 /// more so for large products: a limit of that host, not of the chip. stas00-mamf has only the best shapes of a
 /// sweep.
 bool is_matmul(const KernelRow& row) {
-  return row.kind == KernelKind::matmul && row.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
+  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
          !(row.source == "simumax" && row.chip == "b200");
 }
 
@@ -22,7 +22,7 @@ bool is_matmul(const KernelRow& row) {
 void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kernel.kind)) != ids.end();
   };
   hardware::MatmulCalibration& m = *problem.calibrations.at(ids.front()).matmul;
   const auto spread = [&] {
@@ -39,7 +39,7 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
     bool measured = false;
     for (const KernelRow& row : problem.kernels) {
       if (!row.fitted || !mine(row)) continue;
-      measured = measured || row.compute == dtype;
+      measured = measured || row.kernel.compute == dtype || (dtype == Dtype::bf16 && row.kernel.compute == Dtype::fp16);
       (problem.harnesses.at(row.source).gap > Seconds(0) ? burst : sustained) = true;
     }
     if (measured) parameters.push_back(fit(m.share[at(dtype)], problem.ranges.matmul.share));
@@ -71,9 +71,9 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   for (auto& entry : h.quantise) {
-    Quantising& cast = entry.second;
+    estimate::Quantising& cast = entry.second;
     const auto in_format = [&](const KernelRow& row) {
-      return mine(row) && row.compute == entry.first.first &&
+      return mine(row) && row.kernel.compute == entry.first.first &&
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
     const QuantiseRanges& casts = problem.ranges.quantise;
@@ -109,7 +109,7 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   };
   const auto mine = [&](const KernelRow& row) {
     return is_matmul(row) &&
-           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kind)) != ids.end();
+           std::find(ids.begin(), ids.end(), calibration_id(problem, row.chip, row.kernel.kind)) != ids.end();
   };
   const MatmulRanges& ranges = problem.ranges.matmul;
   std::vector<FitParameter> parameters{fit(shared.small_tile, ranges.small_tile), fit(shared.fill, ranges.fill),

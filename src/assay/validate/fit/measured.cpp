@@ -54,7 +54,7 @@ struct Problem {
   std::optional<Seconds> predicted(const KernelRow& row) const { return predict(row, chip, calibration, harness); }
   bool has(KernelKind kind, bool sustained = false) const {
     return std::any_of(kernels.begin(), kernels.end(), [&](const KernelRow& row) {
-      return row.fitted && row.kind == kind && row.sustained == sustained;
+      return row.fitted && row.kernel.kind == kind && row.sustained == sustained;
     });
   }
 
@@ -73,14 +73,14 @@ struct Problem {
   }
 };
 
-bool is_product(const KernelRow& row) { return row.kind == KernelKind::matmul; }
+bool is_product(const KernelRow& row) { return row.kernel.kind == KernelKind::matmul; }
 
 /// Shares of the formats that have rows to fit.
 void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
   hardware::MatmulCalibration& m = *p.calibration.matmul;
   for (std::size_t format = 0; format < m.share.size(); ++format) {
     const bool measured = std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
-      return row.fitted && is_product(row) && static_cast<std::size_t>(row.compute) == format;
+      return row.fitted && is_product(row) && static_cast<std::size_t>(row.kernel.compute) == format;
     });
     if (!measured) {
       m.share[format] = 0.0;
@@ -151,7 +151,7 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
 }
 
 bool is_attention_pass(const KernelRow& row) {
-  return row.kind == KernelKind::attention_forward || row.kind == KernelKind::attention_backward;
+  return row.kernel.kind == KernelKind::attention_forward || row.kernel.kind == KernelKind::attention_backward;
 }
 
 void fit_attention(Problem& p, const hardware::Calibration* start, const AttentionRanges& ranges) {
@@ -166,13 +166,13 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
     std::vector<FitParameter> parameters;
     add_pass(forward ? kernel.forward : kernel.backward, pass, false, parameters);
     minimise(
-        parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kind == kind; }); }, 1500);
+        parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
   }
   if (!p.has(KernelKind::decode)) return;
   minimise(
       {fit(kernel.decode.share, ranges.decode_share), fit(kernel.decode.item, ranges.item),
        fit(kernel.decode.crowded, ranges.crowded)},
-      [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::decode; }); }, 1500);
+      [&] { return p.misfit([](const KernelRow& row) { return row.kernel.kind == KernelKind::decode; }); }, 1500);
 }
 
 /// Streaming kernels have the same launch time as products.
@@ -185,7 +185,7 @@ void fit_streams(Problem& p) {
   p.harness.launch[stream] = launch_of(p.calibration);
   minimise(
       {fit(s.stream, 0.02, 1.0), fit(s.ramp, 0.001_us, 100_us)},
-      [&] { return p.misfit([](const KernelRow& row) { return row.kind == KernelKind::stream; }); }, 1500);
+      [&] { return p.misfit([](const KernelRow& row) { return row.kernel.kind == KernelKind::stream; }); }, 1500);
   s.norm = s.softmax = s.optimizer = s.stream;
 }
 
@@ -230,10 +230,10 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   for (const KernelRow& row : p.kernels)
     if (const auto time = p.predicted(row))
       cases.push_back({row.id, row.group, row.measured, *time,
-                       is_product(row)
-                           ? fmt::format("{}[{},{},{}]", name(row.compute), row.matmul.m, row.matmul.n, row.matmul.k)
-                           : row.shape,
-                       row.fitted, spread ? spread_of(*spread, row.kind) : 0.0});
+                       is_product(row) ? fmt::format("{}[{},{},{}]", name(row.kernel.compute), row.kernel.matmul.m,
+                                                     row.kernel.matmul.n, row.kernel.matmul.k)
+                                       : row.shape,
+                       row.fitted, spread ? spread_of(*spread, row.kernel.kind) : 0.0});
   for (const CollectiveRow& row : p.collectives)
     if (p.calibration.collective)
       cases.push_back({row.id, row.group, row.measured, predict(row, *p.calibration.collective, p.harness), row.shape,
@@ -260,10 +260,10 @@ void add_spread(Problem& p) {
   Errors products, attention, decode, streams, ranks;
   for (const KernelRow& row : p.kernels)
     if (const auto time = p.predicted(row))
-      (is_product(row)                  ? products
-       : is_attention_pass(row)         ? attention
-       : row.kind == KernelKind::decode ? decode
-                                        : streams)
+      (is_product(row)                         ? products
+       : is_attention_pass(row)                ? attention
+       : row.kernel.kind == KernelKind::decode ? decode
+                                               : streams)
           .add(*time / row.measured, row.fitted);
   for (const CollectiveRow& row : p.collectives)
     if (p.calibration.collective)

@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "assay/estimate/collective_models.h"
+#include "assay/estimate/harness.h"
 #include "assay/estimate/kernel_models.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/measure/grid.h"
-#include "assay/validate/harness.h"
 #include "assay/validate/rows/kernel_rows.h"
 
 namespace assay::validate {
@@ -155,7 +155,8 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
             measured.rows.push_back({op, "bf16", batch, heads, 8, tokens, size, 1_us, 1_us, "cudnn"});
   const KernelRows rows = read_own_ops(table_of(measured), chip.id, chip.id);
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
-    if (rows.rows[i].kind != KernelKind::matmul) measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
+    if (rows.rows[i].kernel.kind != KernelKind::matmul)
+      measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
   const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
   const hardware::AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
   EXPECT_NEAR(found.forward.share, known.forward.share, 0.06);

@@ -73,34 +73,46 @@ class CollectiveTableRow {
   double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
 
   Why read_links(CollectiveRow& out) {
-    const hardware::Chip* chip = chips_.chip(out.chip);
-    if (!chip) return fmt::format("the file of {} has a fault", out.chip);
     const std::string_view interconnect = text("interconnect");
     if (const MeasuredSlice* slice = chips_.slice(out.chip)) {
-      const auto cluster = hardware::parse_cluster(slice->cluster, catalogue_, "chip");
-      if (!cluster) return cluster.error().what;
-      const auto group = network::make_group(*cluster, {slice->axis}, 1.0, "chip");
-      if (!group) return group.error().what;
-      out.links = *group;
-      return std::nullopt;
+      out.cluster = slice->cluster;
+      out.axes = slice->axis;
+    } else if (auto why = read_nodes(interconnect, out)) {
+      return why;
     }
-    const auto egress = hardware::scale_up_egress(*chip);
-    if (!egress) return "the chip has no links of its own";
+    const auto cluster = hardware::parse_cluster(out.cluster, catalogue_, "chip", out.changes);
+    if (!cluster) return cluster.error().what;
+    const auto group = network::make_group(
+        *cluster, out.axes.empty() ? std::vector<std::string>() : std::vector{out.axes}, 1.0, "chip");
+    if (!group) return group.error().what;
+    out.links = *group;
+    const auto& beyond = cluster->chip.network.scale_out;
+    out.fabric = hardware::fabric_of(beyond && beyond->technology ? *beyond->technology : "");
+    return std::nullopt;
+  }
+
+  /// Chips behind switches: how many in how many nodes, and the network between these.
+  Why read_nodes(std::string_view interconnect, CollectiveRow& out) {
+    const hardware::Chip* chip = chips_.chip(out.chip);
+    if (!chip) return fmt::format("the file of {} has a fault", out.chip);
+    if (!hardware::scale_up_egress(*chip)) return "the chip has no links of its own";
     const double ranks = number("n_ranks"), nodes = std::max(1.0, number("nodes", 1));
+    out.cluster = fmt::format("{}:{}", out.chip, ranks);
     // A collective treats the trays of one NVLink domain as one node.
-    const bool one_domain =
-        chip->network.scale_up->domain && ranks <= static_cast<double>(chip->network.scale_up->domain->value);
+    const auto& domain = chip->network.scale_up->domain;
+    const bool one_domain = domain && ranks <= static_cast<double>(domain->value);
     out.across = nodes > 1.0 && !(one_domain && interconnect.find("same domain") != std::string_view::npos);
     const double members = out.across ? ranks / nodes : ranks;
-    const bool reduces =
-        chip->network.scale_up->in_network_reduction && chip->network.scale_up->in_network_reduction->value;
-    out.links.devices = ranks;
-    out.links.levels.push_back({members, 1.0, egress->value, reduces, 0});
+    if (domain && (one_domain ? out.across : members != static_cast<double>(domain->value)))
+      out.changes.push_back({"network.scale_up.domain", exact_number(members)});
     if (!out.across) return std::nullopt;
     const auto network = node_network(interconnect);
     if (!network) return "the network between the nodes is not stated";
-    out.links.levels.push_back({nodes, members, *network / number("gpus_per_node", members), false, 1});
-    out.fabric = hardware::fabric_of(interconnect);
+    const BytesPerSecond share = *network / number("gpus_per_node", members);
+    const std::string_view fabric = interconnect.substr(interconnect.rfind("G ") + 2);
+    out.changes.push_back({"network.scale_out.bandwidth", exact_number(share.in(1_GB_per_s)) + "GB/s"});
+    out.changes.push_back({"network.scale_out.technology", std::string(fabric.substr(0, fabric.find(' ')))});
+    out.changes.push_back({"network.scale_out.in_network_reduction", "false"});
     return std::nullopt;
   }
 
@@ -127,8 +139,21 @@ Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::C
   return rows;
 }
 
-Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration, const Harness& harness) {
-  return harness.launch[static_cast<std::size_t>(KernelKind::collective)] +
+Question question_of(const CollectiveRow& row) {
+  Question question{{"collective", std::string(network::name(row.kind)), "--bytes",
+                     exact_number(row.bytes.in(1_B)) + "B", "--on", row.cluster},
+                    {"--measured", row.source}};
+  if (!row.axes.empty()) question.words.insert(question.words.end(), {"--axes", row.axes});
+  for (const hardware::Override& change : row.changes)
+    question.words.insert(question.words.end(), {"--set", change.path + "=" + change.value});
+  if (row.algorithm == estimate::CollectiveAlgorithm::ring)
+    question.words.insert(question.words.end(), {"--algorithm", "ring"});
+  return question;
+}
+
+Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration,
+                const estimate::Harness& harness) {
+  return harness.launch[static_cast<std::size_t>(estimate::KernelKind::collective)] +
          estimate::collective_estimate(calibration, row.kind, row.bytes, row.links, row.fabric, row.algorithm);
 }
 

@@ -1,11 +1,11 @@
-// Measured collectives: rows of a table as groups of links, and their prediction.
+// Measured collectives: rows of a table as requests of `assay collective`, and as groups of links for fits.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "assay/estimate/collective_models.h"
+#include "assay/estimate/harness.h"
 #include "assay/hardware/catalogue.h"
-#include "assay/validate/harness.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"
 
@@ -15,7 +15,9 @@ struct CollectiveRow {
   std::string id, group, shape, source, chip;
   network::CollectiveKind kind = network::CollectiveKind::all_reduce;
   estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
-  network::CollectiveGroup links;
+  std::string cluster, axes;                ///< as --on and --axes take them
+  std::vector<hardware::Override> changes;  ///< of the chip, as --set takes them
+  network::CollectiveGroup links;           ///< of that cluster
   hardware::Fabric fabric = hardware::Fabric::infiniband;
   bool across = false;  ///< between nodes
   Bytes bytes;          ///< of the array, as collective_cost counts them
@@ -24,6 +26,9 @@ struct CollectiveRow {
   bool fitted = false;  ///< used by the current fit
 };
 
+/// The request that predicts a row.
+Question question_of(const CollectiveRow& row);
+
 struct CollectiveRows {
   std::vector<CollectiveRow> rows;
   std::vector<UnansweredCase> unanswered;
@@ -31,6 +36,8 @@ struct CollectiveRows {
 /// The third-party table of collectives; chips and their links come from the catalogue.
 Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration, const Harness& harness);
+/// For fits, whose numbers are not in a catalogue yet: what the request would answer.
+Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration,
+                const estimate::Harness& harness);
 
 }  // namespace assay::validate

@@ -1,4 +1,4 @@
-// Measured kernels: rows of a table as shapes, and their prediction by the models that estimates use.
+// Measured kernels: rows of a table as operations in the grammar of `assay roofline`.
 #pragma once
 #include <array>
 #include <map>
@@ -7,31 +7,30 @@
 #include <vector>
 
 #include "assay/base/result.h"
-#include "assay/estimate/kernel_models.h"
+#include "assay/estimate/measured_kernel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
-#include "assay/validate/harness.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/csv_schema.h"
 #include "assay/validate/validation.h"
 
 namespace assay::validate {
 
+using estimate::Harness, estimate::Harnesses, estimate::KernelKind, estimate::kernel_kind_names, estimate::kernel_kinds;
+
 struct KernelRow {
   std::string id, group, shape;  ///< shape: hashed to choose the fold
   std::string source, chip;      ///< names of the harness and of the chip in the catalogue
-  KernelKind kind = KernelKind::matmul;
-  Dtype compute = Dtype::bf16;
-  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  estimate::MatmulShape matmul;
-  estimate::AttentionWork work;
-  double items = 0;  ///< decode: sequences x key-value heads
-  Bytes bytes;       ///< of a stream
+  std::string operation;         ///< what `assay roofline` is asked
+  estimate::Kernel kernel;       ///< the same, read
   Seconds measured;
-  bool sustained = false;  ///< one of many back to back: the sustained regime, not the harness's
+  bool sustained = false;  ///< one of many back to back: measured in a stream, not in the way of its table
   std::size_t fold = held_out;
   bool fitted = false;  ///< used by the current fit
 };
+
+/// The request that predicts a row.
+Question question_of(const KernelRow& row);
 
 struct KernelRows {
   std::vector<KernelRow> rows;
@@ -47,20 +46,19 @@ inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"
                                           {"h200-measure", "validation/h200_measure.csv", false},
                                           {"h200-experts", "validation/h200_experts.csv"},
                                           {"h200-products", "validation/h200_products.csv"}};
+inline constexpr std::string_view own_chip = "h200-sxm";
 /// Whether the source is one of these tables.
 bool is_own(std::string_view source);
 /// Why a row of a table written by `assay measure` cannot be read; empty if it can.
 Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the format of `assay measure`, with kernels on `chip`.
-KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = "h200-sxm");
+KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = own_chip);
 /// The third-party table of kernels.
 Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
 
-/// Empty if the calibration lacks the section or the chip lacks the format.
+/// For fits, whose numbers are not in a catalogue yet: what the request would answer. Empty if the calibration lacks
+/// the section or the chip lacks the format.
 std::optional<Seconds> predict(const KernelRow& row, const hardware::Chip& chip,
                                const hardware::Calibration& calibration, const Harness& harness);
-
-/// The spread class of a kernel kind.
-double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind);
 
 }  // namespace assay::validate

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "assay/validate/rows/collective_rows.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/validate/rows/known_chips.h"
@@ -46,15 +48,16 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   ASSERT_EQ(rows.rows.size(), 3u);
   const KernelRow& gemm = rows.rows[0];
   EXPECT_EQ(gemm.chip, "a100-pcie-80");
-  EXPECT_EQ(gemm.matmul.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
+  EXPECT_EQ(gemm.kernel.matmul.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
   EXPECT_EQ(gemm.shape, "512x256");
+  EXPECT_EQ(gemm.operation, "bf16[64,256] @ bf16[256,512] -> bf16[64,512]");
   const KernelRow& attention = rows.rows[1];
   // All scores, masked ones too: 4 * 64 * 4096^2 * 128 * 2.5 FLOP at 1960 TFLOP/s
   EXPECT_NEAR(attention.measured.value(), 4.0 * 64 * 4096 * 4096 * 128 * 2.5 / 1960e12, 1e-12);
-  EXPECT_EQ(attention.kind, KernelKind::attention_backward);
+  EXPECT_EQ(attention.kernel.kind, KernelKind::attention_backward);
   const KernelRow& decode = rows.rows[2];
-  EXPECT_EQ(decode.bytes, Bytes(4 * 8 * 128 * 256 * 1.0));  // the window's keys and values, one byte each
-  EXPECT_EQ(decode.items, 32.0);
+  EXPECT_EQ(decode.kernel.bytes, Bytes(4 * 8 * 128 * 256 * 1.0));  // the window's keys and values, one byte each
+  EXPECT_EQ(decode.kernel.items, 32.0);
   ASSERT_EQ(rows.unanswered.size(), 4u);
   EXPECT_EQ(rows.unanswered[1].why, "no chip \"RTX-A6000\" in the catalogue");
   EXPECT_EQ(rows.unanswered[2].why, "fp8_block kernels have no model");
@@ -96,6 +99,11 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   EXPECT_EQ(across.fabric, hardware::Fabric::efa);
   ASSERT_EQ(across.links.levels.size(), 2u);
   EXPECT_EQ(across.links.levels[1].chip_bandwidth, 50_GB_per_s);  // 32 x 100 Gbit/s for 8 chips
+  EXPECT_EQ(across.cluster, "h100-sxm:16");
+  const Question question = question_of(across);
+  EXPECT_NE(std::find(question.words.begin(), question.words.end(), "network.scale_out.bandwidth=50GB/s"),
+            question.words.end());
+  EXPECT_EQ(question.own_way, (std::vector<std::string>{"--measured", "nccl"}));
   const CollectiveRow& exchange = read->rows[1];
   EXPECT_EQ(exchange.bytes, Bytes(8000));
   EXPECT_NEAR(exchange.measured.value(), 1000 / 10e9, 1e-15);

@@ -1,8 +1,7 @@
 // The sets of single kernels and collectives: our own table, which is part of the catalogue, and third-party ones.
 #include <fmt/format.h>
 
-#include <map>
-
+#include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/validate/rows/collective_rows.h"
 #include "assay/validate/rows/kernel_rows.h"
@@ -12,75 +11,41 @@
 namespace assay::validate {
 namespace {
 
-/// Chips with their calibrations, each read once.
-class Chips {
- public:
-  explicit Chips(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
-
-  struct Entry {
-    hardware::Chip chip;
-    std::optional<hardware::ChipCalibration> calibration;
-  };
-  Result<const Entry*> find(const std::string& id) {
-    if (const auto known = entries_.find(id); known != entries_.end()) return &known->second;
-    ASSAY_TRY(chip, catalogue_->chip(id, "chip"));
-    ASSAY_TRY(calibration, hardware::calibration_of(chip, *catalogue_));
-    return &entries_.emplace(id, Entry{std::move(chip), std::move(calibration)}).first->second;
-  }
-
- private:
-  const hardware::Catalogue* catalogue_;
-  std::map<std::string, Entry> entries_;
-};
-
-/// The calibrations and harnesses that predict kernels and collectives.
-struct Numbers {
-  Chips chips;
-  Harnesses harnesses;
-
-  static Result<Numbers> make(const hardware::Catalogue& catalogue) {
-    ASSAY_TRY(harnesses, harnesses_of(catalogue));
-    return Numbers{Chips(catalogue), std::move(harnesses)};
-  }
-};
-
-Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& input) {
-  ASSAY_TRY(numbers, by_fold(input, &Numbers::make));
+/// Asks all rows; `known` makes of a row what is not predicted.
+template <class Rows, class Known>
+ValidationResult asked(Rows rows, const ValidationInput& input, Known known) {
+  std::vector<std::optional<Result<ValidationCase>>> answers(rows.rows.size());
+  parallel_for(answers.size(), 64, [&](std::size_t i) {
+    const auto& row = rows.rows[i];
+    answers[i] = asked_case(question_of(row), row.fold, input, known(row));
+  });
   ValidationResult result;
   result.unanswered = std::move(rows.unanswered);
-  for (const KernelRow& row : rows.rows) {
-    auto& [chips, harnesses] = numbers[row.fold];
-    ASSAY_TRY(entry, chips.find(row.chip));
-    const auto harness = harnesses.find(row.source);
-    const bool known = harness != harnesses.end();
-    std::optional<Seconds> predicted;
-    if (entry->calibration && known) predicted = predict(row, entry->chip, entry->calibration->values, harness->second);
-    if (!predicted) {
-      result.unanswered.push_back({row.id, row.group,
-                                   known ? fmt::format("{} has no calibration for this", row.chip)
-                                         : fmt::format("no harness of {} in validation/harness.toml", row.source)});
-      continue;
-    }
-    std::string what = row.shape;
-    if (row.kind == KernelKind::matmul)
-      what = fmt::format("{}[{},{},{}]", name(row.compute), row.matmul.m, row.matmul.n, row.matmul.k);
-    if (row.matmul.batch > 1.0) what = fmt::format("{} x {}", row.matmul.batch, what);
-    const auto& spread = entry->calibration->values.spread;
-    result.cases.push_back({row.id,
-                            row.group,
-                            row.measured,
-                            *predicted,
-                            std::move(what),
-                            input.fitted_to(row.fold),
-                            spread ? spread_of(*spread, row.kind) : 0.0,
-                            {row.chip, "", std::string(kernel_kind_names[static_cast<std::size_t>(row.kind)])}});
-  }
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (*answers[i])
+      result.cases.push_back(std::move(**answers[i]));
+    else
+      result.unanswered.push_back({rows.rows[i].id, rows.rows[i].group, answers[i]->error().what});
   return result;
+}
+
+ValidationResult run_kernels(KernelRows rows, const ValidationInput& input) {
+  return asked(std::move(rows), input, [](const KernelRow& row) {
+    const estimate::MatmulShape& product = row.kernel.matmul;
+    std::string what = row.shape;
+    if (row.kernel.kind == KernelKind::matmul)
+      what = fmt::format("{}[{},{},{}]", name(row.kernel.compute), product.m, product.n, product.k);
+    if (product.batch > 1.0) what = fmt::format("{} x {}", product.batch, what);
+    ValidationCase known{row.id, row.group, row.measured, Seconds(0), std::move(what)};
+    known.traits = {row.chip, "", std::string(kernel_kind_names[static_cast<std::size_t>(row.kernel.kind)])};
+    return known;
+  });
 }
 
 /// Equal for two measurements of the same kernel.
 std::string kernel_row_key(const KernelRow& row) {
-  return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.matmul.batch, row.matmul.m);
+  return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.kernel.matmul.batch,
+                     row.kernel.matmul.m);
 }
 
 Result<CsvTable> third_party(const ValidationInput& input, std::string_view file) {
@@ -121,27 +86,11 @@ Result<ValidationResult> run_third_party_kernels(const ValidationInput& input) {
 Result<ValidationResult> run_collectives(const ValidationInput& input) {
   ASSAY_TRY(table, third_party(input, "collectives.csv"));
   ASSAY_TRY(rows, read_collectives(table, input.catalogue));
-  ASSAY_TRY(numbers, by_fold(input, &Numbers::make));
-  ValidationResult result;
-  result.unanswered = std::move(rows.unanswered);
-  for (const CollectiveRow& row : rows.rows) {
-    auto& [chips, harnesses] = numbers[row.fold];
-    ASSAY_TRY(entry, chips.find(row.chip));
-    const auto harness = harnesses.find(row.source);
-    if (!entry->calibration || !entry->calibration->values.collective || harness == harnesses.end()) {
-      result.unanswered.push_back({row.id, row.group, fmt::format("{} has no calibration for this", row.chip)});
-      continue;
-    }
-    result.cases.push_back({row.id,
-                            row.group,
-                            row.measured,
-                            predict(row, *entry->calibration->values.collective, harness->second),
-                            row.shape,
-                            input.fitted_to(row.fold),
-                            entry->calibration->values.spread ? entry->calibration->values.spread->collective : 0.0,
-                            {row.chip, "", row.across ? "across nodes" : "in a node"}});
-  }
-  return result;
+  return asked(std::move(rows), input, [](const CollectiveRow& row) {
+    ValidationCase known{row.id, row.group, row.measured, Seconds(0), row.shape};
+    known.traits = {row.chip, "", row.across ? "across nodes" : "in a node"};
+    return known;
+  });
 }
 
 }  // namespace

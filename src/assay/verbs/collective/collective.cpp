@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/estimate/collective_models.h"
 #include "assay/estimate/families.h"
+#include "assay/estimate/harness.h"
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
@@ -42,6 +43,7 @@ struct Query {
   program::Mesh sharded_by;       ///< axes that shard the array in addition to the axes of the collective
   std::vector<std::string> axes;  ///< as --axes has them; empty for all
   network::CollectiveGroup group;
+  estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
 
   double inner() const { return static_cast<double>(sharded_by.devices()); }
   /// What one group sees. On a torus every line of the axes moves its own part; a tree is shared by all parts.
@@ -99,6 +101,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (const auto text = request.value("axes")) query.axes = split(*text, ',');
   ASSAY_TRY(group, network::make_group(query.cluster, query.axes, query.inner(), "--axes"));
   query.group = group;
+  if (request.value("algorithm") == "ring") query.algorithm = estimate::CollectiveAlgorithm::ring;
   ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
   query.group.imbalance = imbalance;
   if (group.devices <= 1.0 && kind != network::CollectiveKind::permute)
@@ -115,35 +118,63 @@ Result<Query> read_query(const Request& request, const Context& context) {
   return query;
 }
 
-/// Calibrations hold for switched networks, and for groups of any size if several were measured. A user's own
-/// efficiency takes precedence.
-bool uses_calibration(const Request& request, const std::optional<hardware::ChipCalibration>& calibration,
-                      const estimate::Family* family, const network::CollectiveGroup& group) {
+/// The calibration behind an estimate, and what the way of measuring adds to it.
+struct Calibrated {
+  const hardware::ChipCalibration& numbers;
+  Seconds launch;
+};
+
+/// Calibrations hold for switched networks, and for groups of any size if several were measured; for other groups only
+/// where the request names the table that they were measured for. A user's own efficiency takes precedence.
+Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Context& context, const Query& query,
+                                                const std::optional<hardware::ChipCalibration>& calibration) {
   const auto sets = request.values("set");
   const bool own_share =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
-  return calibration && calibration->values.collective && !own_share && !group.torus() && group.axes.empty() &&
-         !(family && family->kernels && family->kernels->fixed_groups);
+  ASSAY_TRY(families, estimate::families_of(context.catalogue));
+  const estimate::Family* family = estimate::family_of(families, query.cluster.chip);
+  const bool general =
+      !query.group.torus() && query.group.axes.empty() && !(family && family->kernels && family->kernels->fixed_groups);
+  const auto way = request.value("measured");
+  if (!calibration || !calibration->values.collective || own_share || !(general || way)) {
+    for (const char* option : {"measured", "algorithm"})
+      if (request.has(option))
+        return fail(fmt::format("--{}", option), fmt::format("{} has no calibration for this", query.cluster.chip.id),
+                    "it changes an estimate that a calibration makes");
+    return std::optional<Calibrated>();
+  }
+  Calibrated found{*calibration, Seconds(0)};
+  if (way && *way != "in-a-stream") {
+    ASSAY_TRY(named, estimate::measured_way(*way, calibration->values, context.catalogue, "--measured"));
+    if (std::find(std::begin(estimate::measured_ways), std::end(estimate::measured_ways), *way) !=
+        std::end(estimate::measured_ways))
+      return fail("--measured", fmt::format("collectives were not measured {}", *way),
+                  "in-a-stream, or the name of a table", Error::Kind::usage);
+    found.launch = named->harness.launch[static_cast<std::size_t>(estimate::KernelKind::collective)];
+  }
+  return std::optional(found);
 }
 
 /// Bounds and estimate, with its interval where the chip is calibrated.
 report::Members time_members(const Query& query, const network::CollectiveCost<Plain>& cost,
-                             const hardware::ChipCalibration* calibration) {
+                             const std::optional<Calibrated>& calibrated) {
   const hardware::Chip& chip = query.cluster.chip;
-  if (!calibration)
+  if (!calibrated)
     return report::range(cost.lower, estimate::uncalibrated_collective_estimate(chip, cost, query.group.devices),
                          cost.upper);
+  const hardware::Calibration& fits = calibrated->numbers.values;
   const auto& out_of_node = chip.network.scale_out;
   const hardware::Fabric fabric =
       hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
   const Seconds estimate =
-      estimate::collective_estimate(*calibration->values.collective, query.kind, query.array(), query.group, fabric);
+      calibrated->launch +
+      estimate::collective_estimate(*fits.collective, query.kind, query.array(), query.group, fabric, query.algorithm);
   report::Members time = report::range(cost.lower, estimate, cost.upper);
-  if (const auto& spread = calibration->values.spread; spread && spread->collective > 0.0)
+  if (const auto& spread = fits.spread; spread && spread->collective > 0.0)
     time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
                                                   {"high", estimate * (1.0 + spread->collective)},
                                                   {"coverage", hardware::spread_coverage},
-                                                  {"basis", calibration->basis}});
+                                                  {"basis", calibrated->numbers.basis}});
   return time;
 }
 
@@ -222,9 +253,7 @@ report::Members question_members(const Query& query) {
 Result<report::Response> answer(const Request& request, const Context& context) {
   ASSAY_TRY(query, read_query(request, context));
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster.chip, context.catalogue));
-  ASSAY_TRY(families, estimate::families_of(context.catalogue));
-  const estimate::Family* family = estimate::family_of(families, query.cluster.chip);
-  const bool calibrated = uses_calibration(request, calibration, family, query.group);
+  ASSAY_TRY(calibrated, calibrated_by(request, context, query, calibration));
   const Bytes array = query.array(), per_group = query.bytes / query.inner();
   const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, query.kind, array, query.group);
   const network::CollectiveLabels labels = network::collective_labels(query.cluster);
@@ -232,7 +261,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   report::Members& out = response.results;
   out = question_members(query);
-  out.emplace_back("time", time_members(query, cost, calibrated ? &*calibration : nullptr));
+  out.emplace_back("time", time_members(query, cost, calibrated));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);
   out.emplace_back("approximate_time", cost.approximate);
@@ -255,7 +284,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", network::name(query.kind),
                                   human(query.bytes), human_number(query.group.devices), query.cluster.text,
                                   human(cost.lower), limiter);
-  if (calibrated) response.notes.push_back(fmt::format("the estimate uses {}", calibration->basis));
+  if (calibrated)
+    response.notes.push_back(fmt::format(
+        "the estimate uses {}{}", calibration->basis,
+        request.has("measured") ? fmt::format(", for runs measured as in {}", *request.value("measured")) : ""));
   if (query.group.hop_latency == Seconds(0))
     response.notes.emplace_back("the catalogue has no hop latency for this network, so latency counts as zero");
   response.notes.insert(response.notes.end(), query.cluster.notes.begin(), query.cluster.notes.end());
@@ -280,6 +312,10 @@ VerbSpec verb() {
        {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
        {"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean (default 1)"},
        {"one-way", "", "use one direction of each ring"},
+       {"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false, "auto|ring"},
+       {"measured", "WAY",
+        "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
+        "nccl-tests-docs"},
        {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},
       {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",

@@ -6,23 +6,40 @@
 
 namespace assay::verbs::roofline {
 
-Result<std::optional<estimate::OperationEstimate>> calibrated_estimate(const Request& request, const Context& context,
-                                                                       const RooflineQuery& query) {
-  const std::optional<estimate::OperationEstimate> none;
+namespace {
+
+/// Without regard to the way of measuring.
+bool can_be_calibrated(const Request& request, const RooflineQuery& query) {
   const auto sets = request.values("set");
   const bool own_shares =
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   const bool products = std::any_of(query.operations.begin(), query.operations.end(),
-                                    [](const assay::roofline::Operation& operation) { return operation.is_matmul(); });
+                                    [](const assay::roofline::Operation& operation) { return !operation.function(); });
   const bool plain = query.roof.chips == 1.0 && query.roof.level == "hbm" && !query.counting.tile &&
                      query.counting.split_chips == 1.0 && !query.pad &&
                      (!products || query.unit.starts_with("matrix unit"));
-  if (own_shares || query.operations.empty() || !plain) return none;
-  ASSAY_TRY(found, hardware::calibration_of(query.cluster.chip, context.catalogue));
-  if (!found) return none;
-  const estimate::OperationSetting setting{query.compute, query.roof.peak, query.roof.bandwidth,
-                                           request.value("regime").value_or("burst")};
-  return estimate::OperationEstimate::make(query.cluster.chip, std::move(*found), query.operations, setting);
+  return !own_shares && !query.operations.empty() && plain;
+}
+
+}  // namespace
+
+Result<std::optional<estimate::OperationEstimate>> calibrated_estimate(const Request& request, const Context& context,
+                                                                       const RooflineQuery& query) {
+  const hardware::Chip& chip = query.cluster.chip;
+  std::optional<estimate::OperationEstimate> found;
+  ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
+  if (calibration && can_be_calibrated(request, query)) {
+    ASSAY_TRY(way, estimate::measured_way(query.measured, calibration->values, context.catalogue, "--measured"));
+    if (way)
+      found = estimate::OperationEstimate::make(
+          chip, std::move(*calibration), query.operations,
+          {query.compute, query.roof.peak, query.roof.bandwidth, std::move(*way), query.attention});
+  }
+  for (const char* option : {"measured", "attention-kernel"})
+    if (!found && request.has(option))
+      return fail(fmt::format("--{}", option), fmt::format("{} has no calibration for this", chip.id),
+                  "it changes an estimate that a calibration makes: of one chip, from main memory");
+  return found;
 }
 
 report::Members estimate_range(const estimate::OperationEstimate& estimate, const assay::roofline::Bound<Plain>& bound,
@@ -40,33 +57,46 @@ report::Members estimate_range(const estimate::OperationEstimate& estimate, cons
 
 report::Members estimate_details(const estimate::OperationEstimate& estimate,
                                  const assay::roofline::Operation& operation) {
-  const Seconds launch = estimate.regime().launch;
+  const estimate::MeasuredTime time = estimate.parts(operation);
+  const estimate::Harness& harness = estimate.way().harness;
   report::Members members{{"basis", estimate.calibration().basis},
                           {"own_measurement", estimate.calibration().own},
-                          {"regime", estimate.regime_name()}};
+                          {"regime", estimate.way().sustained ? "sustained" : "burst"},
+                          {"measured", estimate.way().name}};
+  if (harness.dirty > Bytes(0)) members.emplace_back("dirty_cache", harness.dirty);
   if (!operation.is_matmul()) {
-    members.emplace_back("memory", estimate.fitted(operation) - launch);
-    members.emplace_back("launch", launch);
+    if (time.arithmetic > Seconds(0)) members.emplace_back("arithmetic", time.arithmetic);
+    members.emplace_back("memory", time.memory);
+    members.emplace_back("launch", time.launch);
     return members;
   }
-  const estimate::MatmulTime time = estimate.product(operation);
-  members.emplace_back("arithmetic", time.sustained);
-  members.emplace_back("memory", time.memory);
-  members.emplace_back("launch", launch);
-  if (time.tile.cores > 0.0) members.emplace_back("cores", time.tile.cores);
-  if (time.tile.m > 0.0)
-    members.emplace_back(
-        "tile", report::Members{
-                    {"m", time.tile.m}, {"n", time.tile.n}, {"split_k", time.tile.split}, {"waves", time.tile.waves}});
-  if (time.adding > Seconds(0)) members.emplace_back("adding", time.adding);
+  const estimate::MatmulTime& product = time.product;
+  members.emplace_back("arithmetic", product.sustained);
+  members.emplace_back("memory", product.memory);
+  members.emplace_back("launch", time.launch);
+  if (product.tile.cores > 0.0) members.emplace_back("cores", product.tile.cores);
+  if (product.tile.m > 0.0)
+    members.emplace_back("tile", report::Members{{"m", product.tile.m},
+                                                 {"n", product.tile.n},
+                                                 {"split_k", product.tile.split},
+                                                 {"waves", product.tile.waves}});
+  if (product.adding > Seconds(0)) members.emplace_back("adding", product.adding);
+  if (time.casting > Seconds(0)) members.emplace_back("casting", time.casting);
   return members;
 }
 
-std::string estimate_note(const estimate::OperationEstimate& estimate) {
-  return fmt::format("the estimate uses {}{}", estimate.calibration().basis,
-                     estimate.regime_name() == "burst"
-                         ? ", for an isolated kernel; --regime sustained for kernels back to back"
-                         : ", for kernels back to back that keep the chip at its power limit");
+std::string estimate_note(const estimate::OperationEstimate& estimate, const RooflineQuery& query) {
+  const estimate::MeasuredWay& way = estimate.way();
+  std::string how = fmt::format("for a kernel measured as in the table {}", way.name);
+  if (way.name == "in-a-stream") how = "for one of many kernels back to back, at the chip's power limit";
+  if (way.name == "flushed" && way.harness.dirty > Bytes(0))
+    how = "for a kernel timed by itself after the cache was overwritten";
+  if (way.name == "flushed" && !(way.harness.dirty > Bytes(0)))
+    how = "for a kernel timed by itself; flushing its cache was not measured on this family and adds nothing";
+  if (way.name == "cold") how = "for a kernel timed by itself with a cold cache";
+  if (way.name == "alone") how = "for a kernel timed by itself; what it finds in the cache is not modelled";
+  return fmt::format("the estimate uses {}, {}{}", estimate.calibration().basis, how,
+                     query.measured_given ? "" : " (--measured flushed, the default)");
 }
 
 }  // namespace assay::verbs::roofline

@@ -10,7 +10,7 @@
 namespace assay::verbs::roofline {
 
 /// Nothing where the chip has no calibration for the operations, the work does not come from main memory on one chip,
-/// or the user has set an efficiency.
+/// or the user has set an efficiency; it is an error then to name a way of measuring.
 Result<std::optional<estimate::OperationEstimate>> calibrated_estimate(const Request& request, const Context& context,
                                                                        const RooflineQuery& query);
 
@@ -20,6 +20,7 @@ report::Members estimate_range(const estimate::OperationEstimate& estimate, cons
 /// The calibration and the parts of the time.
 report::Members estimate_details(const estimate::OperationEstimate& estimate,
                                  const assay::roofline::Operation& operation);
-std::string estimate_note(const estimate::OperationEstimate& estimate);
+/// The calibration and the way of measuring, in words.
+std::string estimate_note(const estimate::OperationEstimate& estimate, const RooflineQuery& query);
 
 }  // namespace assay::verbs::roofline

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/estimate/harness.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::roofline {
@@ -106,7 +107,7 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
   }
   const bool vector = request.value("compute") == "vector";
   const bool raw = query.operations.empty();
-  const bool pointwise = !raw && !query.operations.front().is_matmul();
+  const bool pointwise = !raw && query.operations.front().function();
   if (vector || (pointwise && !wanted)) {
     const bool fma = pointwise && query.operations.front().function()->uses_fma;
     query.roof.peak = fma ? hardware::vector_fma_rate(chip) : hardware::vector_rate(chip);
@@ -186,7 +187,8 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
     }
     if (query.operations.size() >= 8)
       return fail("roofline", "at most 8 operations are compared", "", Error::Kind::usage);
-    if (!query.operations.empty() && query.operations.front().is_matmul() != operation.is_matmul())
+    if (!query.operations.empty() &&
+        (query.operations.front().function() != nullptr) != (operation.function() != nullptr))
       return fail("roofline", "matrix products and element-wise functions run on different units",
                   "ask for them one at a time", Error::Kind::usage);
     query.operations.push_back(std::move(operation));
@@ -235,6 +237,8 @@ Result<void> read_free_size(const Request& request, RooflineQuery& query) {
   }
   for (const assay::roofline::Operation& operation : query.operations) {
     const auto letters = operation.names();
+    if (operation.is_attention() && (query.sweep || !operation.free_sizes().empty()))
+      return fail("roofline", "attention needs a number for every size", "give them with --sizes", Error::Kind::usage);
     if (query.sweep && std::find(letters.begin(), letters.end(), query.sweep->letter) == letters.end())
       return fail("--vary", fmt::format("{} has no size {}", operation.text(), in_quotes(query.sweep->letter)),
                   suggestion(query.sweep->letter, letters), Error::Kind::usage);
@@ -263,6 +267,15 @@ Result<RooflineQuery> read_roofline_query(const Request& request, const Context&
   ASSAY_CHECK(read_counting(request, query));
   ASSAY_CHECK(read_free_size(request, query));
   ASSAY_CHECK(choose_unit(request, query));
+  query.measured_given = request.has("measured");
+  query.measured = request.value("measured").value_or(std::string(estimate::default_way));
+  if (const auto kernel = request.value("attention-kernel")) {
+    const auto* const known =
+        std::find(std::begin(hardware::attention_kernel_names), std::end(hardware::attention_kernel_names), *kernel);
+    query.attention = static_cast<hardware::AttentionKernel>(known - std::begin(hardware::attention_kernel_names));
+    if (query.operations.empty() || !query.operations.front().is_attention())
+      return fail("--attention-kernel", "this applies to attention", "leave it out", Error::Kind::usage);
+  }
   const hardware::Chip& chip = query.cluster.chip;
   const bool split_work = query.counting.split_chips > 1;
   const std::string level = request.value("memory").value_or(split_work ? "scale-up" : "hbm");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/hardware/calibration.h"
 #include "assay/hardware/cluster.h"
 #include "assay/roofline/roofline.h"
 #include "assay/verbs/request.h"
@@ -27,6 +28,9 @@ struct RooflineQuery {
   assay::roofline::Roof roof;
   std::string unit;  ///< "matrix unit, bf16"
   Dtype compute = Dtype::bf16;
+  std::string measured;         ///< the way of measuring that the estimate is for
+  bool measured_given = false;  ///< by the request, not by default
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   std::optional<Sweep> sweep;
   std::optional<std::string> letter;  ///< the size left free
   bool pad = false;

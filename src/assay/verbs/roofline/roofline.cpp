@@ -141,7 +141,7 @@ std::string point_name(const Query& query, const assay::roofline::Operation& ope
   std::string text;
   for (const assay::roofline::OperationSize& size : operation.operands()[0].sizes)
     text += (text.empty() ? "" : "x") + human_number(size.value.value_or(0));
-  return operation.is_matmul() ? text : fmt::format("{}({})", operation.function()->name, text);
+  return operation.function() ? fmt::format("{}({})", operation.function()->name, text) : text;
 }
 
 std::string curve_name(const Query& query, const assay::roofline::Operation& operation) {
@@ -274,7 +274,7 @@ void add_bound(const Query& query, const Estimate& calibrated, const Evaluated& 
   out.emplace_back("achieved", bound.achieved);
   out.emplace_back("peak_share", (bound.compute / bound.lower));
   const assay::roofline::Operation* operation = all.operation();
-  if (operation && !operation->is_matmul())
+  if (operation && operation->function())
     out.emplace_back("elements_per_second", operation->pointwise().elements / bound.lower.value());
   if (operation && operation->is_matmul() && query.counting.split_chips == 1) {
     add_padding(query, *operation, out);
@@ -336,7 +336,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.notes = query.notes;
   if (calibrated) {
     out.emplace_back("calibration", estimate_details(*calibrated, *all.operation()));
-    response.notes.push_back(estimate_note(*calibrated));
+    response.notes.push_back(estimate_note(*calibrated, query));
   }
   if (query.letter) add_knee(query, *all.first, out);
   if (query.operations.size() > 1) {
@@ -360,40 +360,43 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 }  // namespace
 
 VerbSpec verb() {
-  return {"roofline",
-          "bound an operation by arithmetic and bandwidth",
-          "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
-          "letters everywhere it is an einsum), or a function: "
-          "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ... A letter without a number stays free, and "
-          "its critical size is computed. Several operations are compared.",
-          {{"op", "an operation in quotes", false, true}},
-          {on_option,
-           {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
-           {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
-           {"sizes", "B=240,...", "numbers for letters"},
-           {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
-           {"dtype", "DTYPE", "elements of dot(N), add(N), ... (default bf16)"},
-           {"flops", "F", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
-           {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
-           {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
-           {"pad", "", "count sizes padded to the matrix unit's tile"},
-           {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
-           {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
-           {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
-           {"regime", "WHEN",
-            "estimate a product as an isolated kernel (burst, default) or as one of many back to back (sustained)",
-            false, "burst|sustained"},
-           set_option},
-          {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
-           {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
-            "the critical batch with its derivation"},
-           {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
-            "curve.svg",
-            "achieved FLOP/s against batch"},
-           {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
-           {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
-          &answer,
-          true};
+  return {
+      "roofline",
+      "bound an operation by arithmetic and bandwidth",
+      "OP is a product \"bf16[B,8192] @ int8[8192,32768] -> bf16[B,32768]\" (leading sizes are a batch; with "
+      "letters everywhere it is an einsum), or a function: "
+      "dot(bf16[N]), add(fp32[1Mi]), sum, copy, softmax, rmsnorm, ...; grouped(bf16[T,D] @ bf16[E,D,F]) over experts; "
+      "attention(bf16[B,H,Q,D], bf16[B,G,K,D], causal), attention_backward. A letter without a number stays free, and "
+      "its critical size is computed. Several operations are compared.",
+      {{"op", "an operation in quotes", false, true}},
+      {on_option,
+       {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
+       {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
+       {"sizes", "B=240,...", "numbers for letters"},
+       {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
+       {"dtype", "DTYPE", "elements of dot(N), add(N), ... (default bf16)"},
+       {"flops", "F", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
+       {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
+       {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
+       {"pad", "", "count sizes padded to the matrix unit's tile"},
+       {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
+       {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
+       {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
+       {"measured", "WAY",
+        "how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, "
+        "alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator"},
+       {"attention-kernel", "NAME", "of attention: auto (default), flash2 or cudnn", false, "auto|flash2|cudnn"},
+       set_option},
+      {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
+       {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
+        "the critical batch with its derivation"},
+       {"assay roofline \"bf16[B,D] @ bf16[D,F]\" --sizes D=4096,F=4096 --vary B=1..512 --on tpu-v5e --output "
+        "curve.svg",
+        "achieved FLOP/s against batch"},
+       {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
+       {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
+      &answer,
+      true};
 }
 
 }  // namespace assay::verbs::roofline

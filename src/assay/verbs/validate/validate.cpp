@@ -14,6 +14,7 @@
 #include "assay/validate/fit/serving.h"
 #include "assay/validate/fit/steps.h"
 #include "assay/validate/validation.h"
+#include "assay/verbs/validate/asking.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::validate {
@@ -137,6 +138,8 @@ report::Members summary_row(const assay::validate::ValidationSummary& s, std::op
   row.emplace_back("rows", unanswered ? report::Value(static_cast<std::int64_t>(rows)) : report::Value());
   row.emplace_back("answered",
                    unanswered ? report::Value(static_cast<double>(s.n) / static_cast<double>(rows)) : report::Value());
+  row.emplace_back("default_mape", s.default_mape ? report::Value(*s.default_mape) : report::Value());
+  row.emplace_back("default_bias", s.default_bias ? report::Value(*s.default_bias) : report::Value());
   return row;
 }
 
@@ -297,13 +300,16 @@ Error no_cases(const Collected& all, const Choice& choice) {
 report::Items case_rows(const std::vector<assay::validate::ValidationCase>& cases) {
   report::Items rows;
   for (const assay::validate::ValidationCase& one : cases)
-    rows.emplace_back(report::Members{{"id", one.id},
-                                      {"group", one.group},
-                                      {"what", one.what},
-                                      {"measured", one.measured},
-                                      {"predicted", one.predicted},
-                                      {"error", one.error()},
-                                      {"covered", one.covered()}});
+    rows.emplace_back(report::Members{
+        {"id", one.id},
+        {"group", one.group},
+        {"what", one.what},
+        {"measured", one.measured},
+        {"predicted", one.predicted},
+        {"error", one.error()},
+        {"covered", one.covered()},
+        {"predicted_by_default", one.predicted_by_default ? report::Value(*one.predicted_by_default) : report::Value()},
+        {"error_by_default", one.error_by_default() ? report::Value(*one.error_by_default()) : report::Value()}});
   return rows;
 }
 
@@ -318,14 +324,40 @@ report::Items reason_rows(const Unanswered& unanswered) {
   return rows;
 }
 
+/// One command line per row, in the order of the table.
+Result<report::Response> answer_requests(const Collected& all) {
+  report::Response response;
+  report::Items rows;
+  std::size_t without = 0;
+  for (const assay::validate::ValidationCase& one : all.cases) {
+    if (one.request.empty()) {
+      ++without;
+      continue;
+    }
+    response.lines.push_back(command_line(one.request));
+    rows.emplace_back(
+        report::Members{{"id", one.id}, {"predicted", one.predicted}, {"request", response.lines.back()}});
+  }
+  if (rows.empty())
+    return fail("--requests", fmt::format("the rows of {} are not requests yet", all.names),
+                "kernels and collectives are", Error::Kind::input);
+  response.headline = fmt::format("{}: {} requests", all.names, rows.size());
+  if (without > 0) response.notes.push_back(fmt::format("{} rows are not requests yet", without));
+  response.results.emplace_back("requests", std::move(rows));
+  response.table_key = "requests";
+  return response;
+}
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit")) return answer_fit(request, context.catalogue);
   ASSAY_TRY(key, sort_key(request));
   const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered"), key};
-  const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted);
+  const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted,
+                                               asking(context));
   ASSAY_TRY(sets, wanted_sets(request));
   ASSAY_TRY(all, collect_sets(sets, !request.arguments().empty(), input, choice));
   if (all.cases.empty()) return tl::unexpected<Error>(no_cases(all, choice));
+  if (request.has("requests")) return answer_requests(all);
   const assay::validate::ValidationSummary total = assay::validate::summarise("all", all.cases);
   report::Response response;
   response.headline = fmt::format("{}: {} of {} {}: median error {:.1f} %, 90 % are within {:.1f} %", all.names,
@@ -374,7 +406,9 @@ VerbSpec verb() {
       "inference-throughput). "
       "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
       "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
-      "share inside the estimate's interval.",
+      "share inside the estimate's interval. Kernels and collectives are predicted as their table measured them "
+      "(--measured); default_mape and default_bias are the errors of what `assay roofline` and `assay collective` say "
+      "by default.",
       {{"set", "a set (default: all kernel sets that can be read)", false}},
       {{"data", "DIR", "directory of the data sets that do not ship with the project"},
        {"group", "TEXT", "only groups with this in their name"},
@@ -382,11 +416,14 @@ VerbSpec verb() {
         "summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries "
         "instead of the rows"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
+       {"requests", "",
+        "print one command line per row instead, which answers with the row's prediction (kernels and collectives)"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
         "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
       {{"assay validate", "kernels that we measured on an H200"},
        {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
+       {"assay validate h200-products --requests", "the requests that predict a set"},
        {"assay validate training --group H100", "published training steps on one kind of chip"},
        {"assay validate training", "published training steps against the estimate of a step"}},
       &answer,

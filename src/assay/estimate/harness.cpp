@@ -1,11 +1,13 @@
-#include "assay/validate/harness.h"
+#include "assay/estimate/harness.h"
 
 #include <fmt/format.h>
 
 #include "assay/base/record_reader.h"
 
-namespace assay::validate {
+namespace assay::estimate {
 namespace {
+
+constexpr std::string_view harness_file = "validation/harness.toml";
 
 void read_cast(Quantising& cast, RecordReader& reader) {
   reader.number("fixed", cast.fixed);
@@ -56,8 +58,58 @@ Result<Harnesses> read_harnesses(std::string_view document, std::string_view fil
 }
 
 Result<Harnesses> harnesses_of(const hardware::Catalogue& catalogue) {
-  for (const auto& [path, text] : catalogue.files("validation/harness.toml")) return read_harnesses(text, path);
-  return fail("validation/harness.toml", "is not in the catalogue", "", Error::Kind::missing);
+  ASSAY_TRY(harnesses, catalogue.kept<Harnesses>("harnesses", [&]() -> Result<Harnesses> {
+    for (const auto& [path, text] : catalogue.files(harness_file)) return read_harnesses(text, path);
+    return fail(std::string(harness_file), "is not in the catalogue", "", Error::Kind::missing);
+  }));
+  return *harnesses;
+}
+
+Harness harness_of(const hardware::Regime& regime, const hardware::LaunchCalibration* launch) {
+  Harness harness;
+  harness.gap = regime.gap;
+  harness.ramp = regime.ramp;
+  harness.launch.fill(regime.launch);
+  if (!launch) return harness;
+  const auto set = [&](KernelKind kind, Seconds time) { harness.launch[static_cast<std::size_t>(kind)] = time; };
+  set(KernelKind::attention_forward, launch->attention_forward);
+  set(KernelKind::attention_backward, launch->attention_backward);
+  set(KernelKind::attention_both, launch->attention_forward + launch->attention_backward);
+  set(KernelKind::decode, launch->decode);
+  set(KernelKind::stream, launch->stream);
+  set(KernelKind::norm, launch->norm);
+  set(KernelKind::softmax, launch->softmax);
+  set(KernelKind::optimizer, launch->optimizer);
+  return harness;
+}
+
+Result<std::optional<MeasuredWay>> measured_way(std::string_view name, const hardware::Calibration& calibration,
+                                                const hardware::Catalogue& catalogue, std::string_view where) {
+  MeasuredWay way{std::string(name), {}, {}, false};
+  if (std::find(std::begin(measured_ways), std::end(measured_ways), name) == std::end(measured_ways)) {
+    ASSAY_TRY(harnesses, harnesses_of(catalogue));
+    const auto known = harnesses.find(name);
+    if (known == harnesses.end()) {
+      std::vector<std::string> names(std::begin(measured_ways), std::end(measured_ways));
+      for (const auto& [table, harness] : harnesses) names.push_back(table);
+      return fail(std::string(where), fmt::format("unknown way of measuring {}", in_quotes(name)),
+                  nearest(name, names).empty() ? "flushed, cold, alone or in-a-stream" : suggestion(name, names),
+                  Error::Kind::usage);
+    }
+    way.harness = known->second;
+    way.source = harness_file;
+    return std::optional(std::move(way));
+  }
+  way.sustained = name == "in-a-stream";
+  const auto& regime = way.sustained ? calibration.sustained : calibration.burst;
+  if (!regime) return std::optional<MeasuredWay>();
+  way.source = calibration.origin(way.sustained ? "sustained" : "burst");
+  way.harness = harness_of(*regime, !way.sustained && calibration.launch ? &*calibration.launch : nullptr);
+  if (name == "flushed" && calibration.flushed) {
+    way.harness.dirty = calibration.flushed->dirty;
+    way.harness.evicts = calibration.flushed->evicts;
+  }
+  return std::optional(std::move(way));
 }
 
 std::string harness_text(const Harnesses& harnesses, std::string_view source) {
@@ -81,4 +133,4 @@ std::string harness_text(const Harnesses& harnesses, std::string_view source) {
   return text;
 }
 
-}  // namespace assay::validate
+}  // namespace assay::estimate
