@@ -39,7 +39,7 @@ void check_plan(const program::Mesh& mesh, const plan::ShardingExpression& e) {
   if (!plan::check_product(e)) return;
   const plan::Plan plan = plan::plan_product(mesh, e, prices).best;
   require(!plan.steps.empty() && plan.cost >= 0.0 && plan::product_case(e) >= 1);
-  require(plan::plan_backward(mesh, e, plan).bytes >= Bytes(0));
+  require(plan::plan_backward(mesh, e, plan).plan.bytes >= Bytes(0));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "assay/plan/backward.h"
 
-#include <algorithm>
-
 #include "assay/plan/correspondence.h"
 
 namespace assay::plan {
@@ -19,49 +17,48 @@ program::Tensor gradient_of(const program::Tensor& tensor, const program::Shardi
   return gradient;
 }
 
-/// A gradient on its way back: its sharding, the axes over which it is a partial sum, and the steps so far.
+/// A gradient on its way back through a plan's steps, whose transposes it adds to another plan.
 class Gradient {
  public:
-  Gradient(const program::Mesh& mesh, const program::Tensor& tensor, const program::Sharding& start)
-      : mesh_(mesh), tensor_(gradient_of(tensor, start)) {}
+  Gradient(const program::Mesh& mesh, Plan& plan, int start) : mesh_(mesh), plan_(plan), at_(start) {}
 
-  void undo(const PlanStep& step) {
-    const program::Sharding to = without_partial_sums(step.before.sharding);
-    switch (step.kind) {
-      case StepKind::all_gather:
+  /// The adjoint of a step that moved a tensor from this sharding.
+  void undo(const program::Step& step, const program::Sharding& before) {
+    const program::Sharding to = without_partial_sums(before);
+    if (step.op == program::Op::slice) return move(program::Collective::all_gather, step.axes, partial(to));
+    switch (step.collective) {
+      case program::Collective::all_gather:
         return cut(to);
-      case StepKind::slice:
-      case StepKind::reduce_scatter:
-        return move(StepKind::all_gather, step.axes, partial(to));
-      case StepKind::all_reduce:
+      case program::Collective::reduce_scatter:
+        return move(program::Collective::all_gather, step.axes, partial(to));
+      case program::Collective::all_reduce:
         return sum(step.axes);
-      case StepKind::permute:
+      case program::Collective::permute:
         // Devices that exchange axes cannot also hold different addends over them.
-        sum(to.split_axes() ^ at().split_axes());
-        return move(StepKind::permute, step.axes, partial(to));
-      case StepKind::all_to_all:
-        return move(StepKind::all_to_all, step.axes, partial(to));
-      case StepKind::multiply:
-        break;
+        sum(to.split_axes() ^ sharding().split_axes());
+        return move(step.collective, step.axes, partial(to));
+      case program::Collective::all_to_all:
+        return move(step.collective, step.axes, partial(to));
+      default:
+        throw InternalError("this collective does not reshard");
     }
-    throw InternalError("a product cannot be undone by one step");
   }
 
   /// Adds up the partial sums over some axes, if there are any.
   void sum(program::AxisSet axes) {
-    axes &= at().unreduced;
+    axes &= sharding().unreduced;
     if (axes == 0) return;
-    program::Sharding to = at();
+    program::Sharding to = sharding();
     to.unreduced &= ~axes;
-    move(StepKind::all_reduce, axes, to);
+    move(program::Collective::all_reduce, axes, to);
   }
 
-  std::vector<PlanStep> take() { return std::move(steps_); }
+  int at() const { return at_; }
 
  private:
-  const program::Sharding& at() const { return tensor_.sharding; }
+  const program::Sharding& sharding() const { return plan_.tensor(at_).sharding; }
   program::Sharding partial(program::Sharding to) const {
-    to.unreduced = at().unreduced;
+    to.unreduced = sharding().unreduced;
     return to;
   }
 
@@ -69,45 +66,49 @@ class Gradient {
   /// sums. Adjacent steps of one kind are merged; slices of other dimensions go first, as they make the tensor smaller.
   void cut(const program::Sharding& to) {
     for (const bool agree : {true, false})
-      for (std::size_t d = 0; d < tensor_.dims.size(); ++d) cut_dimension(to, d, agree);
+      for (std::size_t d = 0; d < plan_.tensor(at_).dims.size(); ++d) cut_dimension(to, d, agree);
   }
 
   void cut_dimension(const program::Sharding& to, std::size_t d, bool slices_only) {
     const std::vector<int> axes = to.dims[d].axes();
-    for (std::size_t i = at().dims[d].axes().size(); i < axes.size();) {
-      const bool sums = (at().unreduced & program::axis_bit(axes[i])) != 0;
+    for (std::size_t i = sharding().dims[d].axes().size(); i < axes.size();) {
+      const bool sums = (sharding().unreduced & program::axis_bit(axes[i])) != 0;
       if (sums && slices_only) return;
-      program::Sharding next = at();
+      program::Sharding next = sharding();
       program::AxisSet moved = 0;
-      for (; i < axes.size() && ((at().unreduced & program::axis_bit(axes[i])) != 0) == sums; ++i) {
+      for (; i < axes.size() && ((sharding().unreduced & program::axis_bit(axes[i])) != 0) == sums; ++i) {
         next.dims[d] = next.dims[d].pushed(axes[i]);
         next.unreduced &= ~program::axis_bit(axes[i]);
         moved |= program::axis_bit(axes[i]);
       }
-      move(sums ? StepKind::reduce_scatter : StepKind::slice, moved, next);
+      move(sums ? MoveKind(program::Collective::reduce_scatter) : std::nullopt, moved, next);
     }
   }
 
-  void move(StepKind kind, program::AxisSet axes, const program::Sharding& to) {
-    PlanStep step{kind, axes, tensor_, std::nullopt, tensor_, {}, 0.0};
-    step.after.sharding = to;
-    step.bytes = received_bytes(mesh_, kind, axes, program::local_bytes(mesh_, tensor_));
-    tensor_.sharding = to;
-    steps_.push_back(std::move(step));
+  void move(MoveKind kind, program::AxisSet axes, const program::Sharding& to) {
+    at_ = plan_.move(mesh_, at_, kind, axes, to);
   }
 
   const program::Mesh& mesh_;
-  program::Tensor tensor_;
-  std::vector<PlanStep> steps_;
+  Plan& plan_;
+  int at_;
 };
 
-/// True if steps [first, last) lead from one sharding to the other.
-bool leads(const Plan& plan, std::size_t first, std::size_t last, program::Sharding at, const program::Sharding& to) {
-  for (std::size_t i = first; i < last; ++i) {
-    if (!(plan.steps[i].before.sharding == at)) return false;
-    at = plan.steps[i].after.sharding;
+/// The step that makes a tensor, or nothing for an operand.
+const program::Step* maker(const Plan& plan, int tensor) {
+  for (const program::Step& step : plan.steps)
+    if (step.out[0] == tensor) return &step;
+  return nullptr;
+}
+
+/// Undoes the movements that made a tensor of the forward plan; returns where they start.
+int undo_movements(const Plan& forward, int tensor, Gradient& gradient) {
+  const program::Step* step = maker(forward, tensor);
+  for (; step && program::is_movement(step->op); step = maker(forward, tensor)) {
+    tensor = step->in[0];
+    gradient.undo(*step, forward.tensor(tensor).sharding);
   }
-  return at == to;
+  return tensor;
 }
 
 /// The sharding of one operand's gradient after the local product: like the forward factor, partial over the
@@ -124,58 +125,41 @@ program::Sharding summed_gradient(const Correspondence& c, bool left, const prog
 }  // namespace
 
 BackwardPlan plan_backward(const program::Mesh& mesh, const ShardingExpression& e, const Plan& forward) {
-  const auto found = std::find_if(forward.steps.begin(), forward.steps.end(),
-                                  [](const PlanStep& step) { return step.kind == StepKind::multiply; });
-  if (found == forward.steps.end()) throw InternalError("a plan does not multiply");
-  const auto multiply = static_cast<std::size_t>(found - forward.steps.begin());
-  const PlanStep& product = *found;
-  const program::Sharding left = without_unit_axes(mesh, e.left.sharding),
-                          right = without_unit_axes(mesh, e.right->sharding);
-  // The left operand's steps come first; where both operands look alike, any division that fits is right.
-  std::size_t middle = 0;
-  while (middle <= multiply && !(leads(forward, 0, middle, left, product.before.sharding) &&
-                                 leads(forward, middle, multiply, right, product.second->sharding)))
-    ++middle;
-  if (middle > multiply) throw InternalError("a plan's steps do not follow each other");
-
   BackwardPlan back;
-  Gradient from_result(mesh, product.after, without_partial_sums(without_unit_axes(mesh, e.result->sharding)));
-  for (std::size_t i = forward.steps.size(); i-- > multiply + 1;) from_result.undo(forward.steps[i]);
-  back.result = from_result.take();
+  Plan& plan = back.plan;
+  const program::Sharding end = without_partial_sums(without_unit_axes(mesh, e.result->sharding));
+  back.flowing = plan.add(gradient_of(*e.result, end));
+  Gradient from_result(mesh, plan, back.flowing);
+  const program::Step* const product = maker(forward, undo_movements(forward, forward.last(), from_result));
+  if (!product || product->op != program::Op::product) throw InternalError("a plan does not multiply");
+  const int arriving = from_result.at();
+  const program::Tensor &left = forward.tensor(product->in[0]), &right = forward.tensor(product->in[1]);
+  back.left_factor = plan.add(left);
+  back.right_factor = plan.add(right);
 
   const Correspondence c = correspond(e);
-  const program::Tensor arriving = gradient_of(product.after, without_partial_sums(product.after.sharding));
-  const auto operand = [&](bool is_left, PlanStep& step, std::vector<PlanStep>& steps) {
-    const program::Tensor& factor = is_left ? product.before : *product.second;
-    const program::Tensor& other = is_left ? *product.second : product.before;
-    const program::Sharding summed = summed_gradient(c, is_left, factor.sharding, other.sharding);
-    step = {StepKind::multiply,
-            0,
-            is_left ? arriving : other,
-            is_left ? other : arriving,
-            gradient_of(factor, summed),
-            {},
-            0.0};
-    Gradient gradient(mesh, factor, summed);
-    for (std::size_t i = is_left ? middle : multiply; i-- > (is_left ? 0 : middle);) gradient.undo(forward.steps[i]);
+  const auto finish = [&](int summed, int factor) {
+    Gradient gradient(mesh, plan, summed);
+    undo_movements(forward, factor, gradient);
     gradient.sum(~program::AxisSet{0});
-    steps = gradient.take();
+    return gradient.at();
   };
-  operand(true, back.left_product, back.left);
-  operand(false, back.right_product, back.right);
-  back.flops = 2.0 * forward.flops;
-  for (const auto* steps : {&back.result, &back.left, &back.right})
-    for (const PlanStep& step : *steps) back.bytes += step.bytes;
+  const program::Sharding of_left = summed_gradient(c, true, left.sharding, right.sharding),
+                          of_right = summed_gradient(c, false, right.sharding, left.sharding);
+  back.left_gradient =
+      finish(plan.multiply(mesh, arriving, back.right_factor, gradient_of(left, of_left)), product->in[0]);
+  back.right_gradient =
+      finish(plan.multiply(mesh, back.left_factor, arriving, gradient_of(right, of_right)), product->in[1]);
   return back;
 }
 
-std::vector<PlanStep> reshard_backward(const program::Mesh& mesh, const Plan& forward) {
-  if (forward.steps.empty()) return {};
-  const program::Tensor& end = forward.steps.back().after;
-  Gradient gradient(mesh, end, without_partial_sums(end.sharding));
-  for (std::size_t i = forward.steps.size(); i-- > 0;) gradient.undo(forward.steps[i]);
+Plan reshard_backward(const program::Mesh& mesh, const Plan& forward) {
+  Plan plan;
+  const program::Tensor& end = forward.tensor(forward.last());
+  Gradient gradient(mesh, plan, plan.add(gradient_of(end, without_partial_sums(end.sharding))));
+  undo_movements(forward, forward.last(), gradient);
   gradient.sum(~program::AxisSet{0});
-  return gradient.take();
+  return plan;
 }
 
 }  // namespace assay::plan

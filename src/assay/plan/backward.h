@@ -11,25 +11,22 @@
 //   all-to-all, permute                         undone
 // Gradients end in the sharding of their operand; the gradient of a partial sum is the same for every addend.
 #pragma once
-#include <vector>
-
 #include "assay/plan/planner.h"
 
 namespace assay::plan {
 
 struct BackwardPlan {
-  std::vector<PlanStep> result;          ///< from the result's gradient to the local product's gradient
-  PlanStep left_product, right_product;  ///< dA = dC * B and dB = A * dC of the shards that were multiplied forwards
-  std::vector<PlanStep> left, right;     ///< to the operands' shardings
-  Bytes bytes;                           ///< received by one device over all steps
-  Flops flops;                           ///< of both local products, per device
+  Plan plan;
+  int flowing = -1;                             ///< the result's gradient, which is given
+  int left_factor = -1, right_factor = -1;      ///< given: the shards that were multiplied forwards
+  int left_gradient = -1, right_gradient = -1;  ///< in the operands' shardings
 };
 
 /// The gradients of a product's operands; the forward plan is for the expression on the same mesh, and the factors of
 /// its local product are kept.
 BackwardPlan plan_backward(const program::Mesh& mesh, const ShardingExpression& expression, const Plan& forward);
 
-/// The gradient of a resharding.
-std::vector<PlanStep> reshard_backward(const program::Mesh& mesh, const Plan& forward);
+/// The gradient of a resharding; the plan's first tensor is the gradient of its result.
+Plan reshard_backward(const program::Mesh& mesh, const Plan& forward);
 
 }  // namespace assay::plan

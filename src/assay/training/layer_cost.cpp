@@ -28,8 +28,8 @@ bool is_weight(const program::ProgramTensor& tensor) {
 /// recomputation needs is exposed.
 bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
-  if (step.op == program::Op::all_gather) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
-  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
+  if (program::gathers(step.collective)) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
+  return program::facts(step.collective).sums && !step.is_recomputed;
 }
 
 /// Whether a step casts a weight to the 16 bits or more that products read, as opposed to quantising it for them.
@@ -55,7 +55,7 @@ struct AxisRoles {
 RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
   const RoleSet over = roles_by.of(step.axes);
   const bool between_experts =
-      step.op == program::Op::all_to_all && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
+      program::is_exchange(step.collective) && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
   return between_experts ? over | role_bit(Role::expert) : over;
 }
 
@@ -66,7 +66,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
   const program::ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
-  entry.kind = network::collective_of(step.op);
+  entry.kind = step.collective;
   entry.over = collective_roles(roles_by, program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;

@@ -85,8 +85,7 @@ class PassClock {
       time_.expert += seconds;
     } else if (over & role_bit(Role::tensor)) {
       if (traffic.overlaps_weight_gradients) {
-        const double hidden =
-            take(seconds, traffic.kind == network::CollectiveKind::all_gather ? gathers_room_ : reductions_room_);
+        const double hidden = take(seconds, program::gathers(traffic.kind) ? gathers_room_ : reductions_room_);
         seconds -= take((1.0 - effects_.tensor_backward_exposed) * hidden, compute_room_);
       }
       seconds -= take((1.0 - effects_.tensor_exposed) * seconds, compute_room_);

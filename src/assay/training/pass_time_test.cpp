@@ -31,9 +31,9 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
     for (auto& form : links.forms[over]) form.rate = 1.0;  // a second for a byte
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
-  Traffic sum{network::CollectiveKind::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0};
+  Traffic sum{program::Collective::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0};
   pass.traffic.push_back(sum);
-  const Traffic weights{network::CollectiveKind::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};
+  const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};
   estimate::StepEffects effects;
   effects.contention = 0.3;
   for (const double waited : {1.0, 0.6}) {

@@ -13,7 +13,7 @@ namespace assay::validate {
 
 struct CollectiveRow {
   std::string id, group, shape, source, chip;
-  network::CollectiveKind kind = network::CollectiveKind::all_reduce;
+  program::Collective kind = program::Collective::all_reduce;
   estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
   network::CollectiveGroup links;
   hardware::Fabric fabric = hardware::Fabric::infiniband;

@@ -38,8 +38,8 @@ void scale_level(hardware::Level& level, double factor) {
 void scale_latency(training::TrainingQuestion& question, double factor) {
   if (!question.collectives) return;
   hardware::CollectiveCalibration& c = *question.collectives;
-  for (hardware::CollectiveCurve* curve : {&c.all_gather, &c.reduce_scatter, &c.all_reduce, &c.all_to_all})
-    curve->latency = factor * curve->latency, curve->member = factor * curve->member;
+  for (const auto curve : hardware::collective_curves)
+    (c.*curve).latency = factor * (c.*curve).latency, (c.*curve).member = factor * (c.*curve).member;
   for (auto* curve : {&c.infiniband, &c.efa, &c.tcpxo})
     if (*curve) (*curve)->latency = factor * (*curve)->latency;
 }
