@@ -97,7 +97,7 @@ TEST(Movement, EveryKindKeepsTheArrayAndMovesWhatIsPredicted) {
 
 /// <T(x), y> = <x, T'(y)> over the global arrays: x and y in the shardings that the steps and their adjoints take.
 void expect_adjoint(const program::Mesh& mesh, const plan::Plan& plan, std::uint64_t seed) {
-  const plan::Plan back = plan::reshard_backward(mesh, plan);
+  const plan::Plan back = plan::reshard_backward(mesh, plan, plan::byte_prices(mesh));
   const program::Tensor &before = plan.tensor(0), &after = plan.tensor(plan.last());
   SCOPED_TRACE(program::tensor_text(mesh, before) + " to " + program::tensor_text(mesh, after));
   const Array<double> x = random_integers<double>(global_shape(before), mixed(seed, 0));
@@ -133,7 +133,8 @@ TEST(Movement, ExchangesAndScattersHaveAnAdjointOnEachDevice) {
     SCOPED_TRACE(program::step_text(mesh, plan.tensors, step));
     VirtualDevices<double> devices(mesh);
     const Shards<double> x = arbitrary(mesh, plan.tensor(0), 1), y = arbitrary(mesh, plan.tensor(1), 2);
-    EXPECT_EQ(dot(run_all(devices, plan, x), y), dot(x, run_all(devices, plan::reshard_backward(mesh, plan), y)));
+    EXPECT_EQ(dot(run_all(devices, plan, x), y),
+              dot(x, run_all(devices, plan::reshard_backward(mesh, plan, plan::byte_prices(mesh)), y)));
   }
 }
 

@@ -126,8 +126,10 @@ draw::Scene picture_of(const Query& query, const program::Mesh& mesh, const plan
 }
 
 /// The gradients' steps: the result's first, then each operand's from its local product on.
-report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan) {
-  const plan::Plan back = e.right ? plan::plan_backward(mesh, e, plan).plan : plan::reshard_backward(mesh, plan);
+report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan,
+                            const plan::Prices& prices) {
+  const plan::Plan back =
+      e.right ? plan::plan_backward(mesh, e, plan, prices).plan : plan::reshard_backward(mesh, plan, prices);
   report::Items rows;
   for (const program::Step& step : back.steps)
     rows.emplace_back(report::Members{{"text", program::step_text(mesh, back.tensors, step)},
@@ -225,6 +227,7 @@ void add_tensors(const Query& query, report::Response& response) {
 /// The plan that is taken, on a mesh whose axes it may have split, and the next best ones.
 struct ChosenPlan {
   program::Mesh mesh;
+  plan::Prices prices;
   plan::Plan best;
   std::vector<plan::Plan> others;
 };
@@ -233,15 +236,16 @@ ChosenPlan choose_plan(const Query& query, const std::optional<FlopsPerSecond>& 
   const plan::ShardingExpression& e = query.expression;
   const plan::Prices prices =
       query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(query.mesh);
-  if (!e.right) return {query.mesh, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
+  if (!e.right) return {query.mesh, prices, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
   plan::PlanChoice choice = plan::plan_product(query.mesh, e, prices, most_alternatives);
-  ChosenPlan chosen{query.mesh, std::move(choice.best), std::move(choice.others)};
+  ChosenPlan chosen{query.mesh, prices, std::move(choice.best), std::move(choice.others)};
   if (query.cluster) return chosen;
   if (plan::ThoroughPlan thorough = plan::plan_product_thoroughly(query.mesh, e);
       thorough.plan.cost < chosen.best.cost) {
     chosen.others.insert(chosen.others.begin(), std::move(chosen.best));
     chosen.best = std::move(thorough.plan);
     chosen.mesh = thorough.mesh;
+    chosen.prices = plan::byte_prices(thorough.mesh);
   }
   return chosen;
 }
@@ -294,8 +298,8 @@ Result<void> add_plan(const Request& request, const Query& query, const std::opt
   out.emplace_back("collective_bytes", chosen.best.bytes);
   if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
   if (query.cluster) add_times(query, chosen.best, peak, out);
-  out.emplace_back("backward",
-                   backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e), chosen.best));
+  out.emplace_back("backward", backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e),
+                                             chosen.best, chosen.prices));
   if (!chosen.others.empty()) out.emplace_back("alternatives", alternative_rows(query, chosen.others));
   response.table_key = "steps";
   response.headline = plan_headline(chosen.mesh, chosen.best);

@@ -29,7 +29,7 @@ void expect_gradient(const program::Mesh& mesh, const program::Tensor& operand, 
 
 void expect_gradients_right(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan) {
   RC_LOG(program::mesh_text(mesh) + " " + plan::expression_text(mesh, e));
-  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan);
+  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan, plan::byte_prices(mesh));
   for (const program::Step& step : back.plan.steps) RC_LOG(program::step_text(mesh, back.plan.tensors, step));
   const Array<double> left = random_integers<double>(global_shape(e.left), 1);
   const Array<double> right = random_integers<double>(global_shape(*e.right), 2);
@@ -84,7 +84,7 @@ RC_GTEST_PROP(Backward, GradientsOfReshardingsComeBack, ()) {
   const program::Sharding to = testing::random_sharding(choose, mesh, from.dims.size(), ~from.sharding.unreduced);
   const plan::Plan plan = plan::plan_reshard(mesh, from, to, plan::byte_prices(mesh));
   const Array<double> flowing = random_integers<double>(global_shape(from), 1);
-  const plan::Plan back = plan::reshard_backward(mesh, plan);
+  const plan::Plan back = plan::reshard_backward(mesh, plan, plan::byte_prices(mesh));
   std::vector<Shards<double>> memory(back.tensors.size());
   memory[0] = distribute(flowing, back.tensor(0), mesh, 2);
   VirtualDevices<double> devices(mesh);
@@ -109,8 +109,8 @@ TEST(Backward, WeightsThatAreReplicatedOverTheBatchAreReduced) {
   const program::Mesh mesh = *program::parse_mesh("X=4", "");
   const plan::ShardingExpression e =
       *plan::parse_sharding("In[B_X, D] * W[D, F] -> Out[B_X, F]", mesh, {{"B", 8}, {"D", 4}, {"F", 4}}, Dtype::bf16);
-  const plan::BackwardPlan back =
-      plan::plan_backward(mesh, e, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best);
+  const plan::Prices prices = plan::byte_prices(mesh);
+  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan::plan_product(mesh, e, prices).best, prices);
   EXPECT_TRUE(steps_to(mesh, back, back.left_gradient).empty());
   EXPECT_EQ(steps_to(mesh, back, back.right_gradient),
             std::vector<std::string>{"dW[D, F] = AllReduce_X(dW[D, F] {U_X})"});
@@ -121,8 +121,8 @@ TEST(Backward, WeightsThatAreGatheredAreReduceScattered) {
   const program::Mesh mesh = *program::parse_mesh("X=4", "");
   const plan::ShardingExpression e = *plan::parse_sharding("In[B_X, D] * W[D_X, F] -> Out[B_X, F]", mesh,
                                                            {{"B", 64}, {"D", 4}, {"F", 4}}, Dtype::bf16);
-  const plan::BackwardPlan back =
-      plan::plan_backward(mesh, e, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best);
+  const plan::Prices prices = plan::byte_prices(mesh);
+  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan::plan_product(mesh, e, prices).best, prices);
   EXPECT_EQ(steps_to(mesh, back, back.right_gradient),
             std::vector<std::string>{"dW[D_X, F] = ReduceScatter_X(dW[D, F] {U_X})"});
 }
