@@ -84,8 +84,15 @@ class Resharding {
     }
   }
 
-  /// Moves axes to another dimension; only inner ones can move, because blocks stay contiguous.
+  /// Moves axes to another dimension; only inner ones can move, because blocks stay contiguous. One that has moved may
+  /// make way for another.
   void exchange() {
+    while (exchange_some()) {
+    }
+  }
+
+  bool exchange_some() {
+    bool exchanged = false;
     program::AxisSet leaving = 0;
     for (std::size_t i = begin_; (held_ & wanted_) != 0 && i < end_; ++i)
       leaving |= now_.dims[i].set() & ~target_.dims[i].set();
@@ -98,8 +105,10 @@ class Resharding {
         if (!begins_with(now_.dims[i], left) || !begins_with(target_.dims[j], grown)) continue;
         now_.dims[i] = left;
         now_.dims[j] = grown;
+        exchanged = true;
         move(program::Collective::all_to_all, moved);
       }
+    return exchanged;
   }
 
   /// Gathers axes that the target does not split by, or splits by in another order, in one collective.
