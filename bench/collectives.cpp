@@ -38,9 +38,7 @@ std::vector<network::CollectiveGroup> groups(const std::string& kind) {
   return all;
 }
 
-network::CollectiveKind kind_at(std::size_t i) {
-  return static_cast<network::CollectiveKind>(i % network::collective_kinds);
-}
+program::Collective kind_at(std::size_t i) { return static_cast<program::Collective>(i % program::collective_kinds); }
 
 void plain_costs(benchmark::State& state, const std::string& kind) {
   const std::vector<network::CollectiveGroup> all = groups(kind);
@@ -61,7 +59,7 @@ void costs_by_lines(benchmark::State& state) {
   std::size_t i = 0;
   for (auto _ : state) {
     ++i;
-    benchmark::DoNotOptimize(lines[i % network::collective_kinds].lower(Bytes(static_cast<double>(i))));
+    benchmark::DoNotOptimize(lines[i % program::collective_kinds].lower(Bytes(static_cast<double>(i))));
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -97,7 +95,7 @@ void simulate_4096_chips(benchmark::State& state) {
   const network::CollectiveGroup group = required(network::make_group(cluster("tpu-v4:16x16x16"), {}, 1, "bench"));
   for (auto _ : state)
     benchmark::DoNotOptimize(
-        network::simulate_collective(network::CollectiveKind::all_gather, Bytes(1e9), group).time.value());
+        network::simulate_collective(program::Collective::all_gather, Bytes(1e9), group).time.value());
 }
 BENCHMARK(simulate_4096_chips)->Unit(benchmark::kMillisecond);
 

@@ -52,9 +52,10 @@ std::vector<plan::ShardingExpression> contractions(std::size_t count) {
 plan::Prices time_like() {
   plan::Prices prices(mesh());
   for (program::AxisSet axes = 1; axes < 8; ++axes)
-    for (const plan::StepKind kind : {plan::StepKind::all_gather, plan::StepKind::all_to_all, plan::StepKind::permute,
-                                      plan::StepKind::reduce_scatter, plan::StepKind::all_reduce})
-      prices.set(kind, axes, {plan::received_bytes(mesh(), kind, axes, 1_B).value() / 9e10, 4e-6});
+    for (const program::CollectiveFacts& each : program::all_collectives)
+      if (each.reshards)
+        prices.set(each.kind, axes,
+                   {program::received_share(each.kind, program::shard_count(mesh(), axes)) / 9e10, 4e-6});
   return prices;
 }
 

@@ -49,11 +49,10 @@ TEST(Allocations, CostingACollectiveMakesNone) {
       *network::make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
   Seconds sum(0);
   EXPECT_EQ(allocated_by([&] {
-              for (std::size_t kind = 0; kind < network::collective_kinds; ++kind)
+              for (std::size_t kind = 0; kind < program::collective_kinds; ++kind)
                 for (const network::CollectiveGroup& group : groups) {
-                  sum +=
-                      network::collective_cost(Plain{}, static_cast<network::CollectiveKind>(kind), 1_GB, group).lower;
-                  sum += network::collective_line(static_cast<network::CollectiveKind>(kind), group).floor;
+                  sum += network::collective_cost(Plain{}, static_cast<program::Collective>(kind), 1_GB, group).lower;
+                  sum += network::collective_line(static_cast<program::Collective>(kind), group).floor;
                 }
             }),
             0u);
@@ -71,7 +70,7 @@ TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
               sum += estimate::matmul_time({*fit.matmul, cores, FlopsPerSecond(1e15), 0.8}, {1, 512, 4096, 4096, 1_MB},
                                            *fit.burst)
                          .total;
-              sum += estimate::collective_estimate(*fit.collective, network::CollectiveKind::all_reduce, 1_GB, nodes);
+              sum += estimate::collective_estimate(*fit.collective, program::Collective::all_reduce, 1_GB, nodes);
             }),
             0u);
   EXPECT_GT(sum, Seconds(0));

@@ -33,13 +33,13 @@ void check_plan(const program::Mesh& mesh, const plan::ShardingExpression& e) {
     if (e.result->sharding.unreduced & ~e.left.sharding.unreduced) return;
     const plan::Plan plan = plan::plan_reshard(mesh, e.left, e.result->sharding, prices);
     require(plan.cost >= 0.0);
-    plan::reshard_backward(mesh, plan);
+    plan::reshard_backward(mesh, plan, prices);
     return;
   }
   if (!plan::check_product(e)) return;
   const plan::Plan plan = plan::plan_product(mesh, e, prices).best;
   require(!plan.steps.empty() && plan.cost >= 0.0 && plan::product_case(e) >= 1);
-  require(plan::plan_backward(mesh, e, plan).bytes >= Bytes(0));
+  require(plan::plan_backward(mesh, e, plan, prices).plan.bytes >= Bytes(0));
 }
 
 }  // namespace

@@ -6,48 +6,23 @@
 namespace assay::estimate {
 namespace {
 
-const hardware::CollectiveCurve& curve_of(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind) {
-  switch (kind) {
-    case network::CollectiveKind::reduce_scatter:
-    case network::CollectiveKind::reduce:
-      return fit.reduce_scatter;
-    case network::CollectiveKind::all_reduce:
-      return fit.all_reduce;
-    case network::CollectiveKind::all_to_all:
-    case network::CollectiveKind::ragged_all_to_all:
-      return fit.all_to_all;
-    case network::CollectiveKind::all_gather:
-    case network::CollectiveKind::permute:
-    case network::CollectiveKind::broadcast:
-    case network::CollectiveKind::point_to_point:
-      return fit.all_gather;
-  }
-  throw InternalError("no curve is measured for this kind of collective");
-}
-
 /// Chunks are pipelined; this part of their latency remains at the best chunk size.
 Seconds fill(Seconds stream, Seconds chunk) { return 2.0 * Seconds(std::sqrt(stream.value() * chunk.value())); }
 Seconds pipelined(Seconds stream, Seconds chunk) { return stream + fill(stream, chunk); }
 
-/// Bytes that a device receives, relative to the array.
-double share_received(network::CollectiveKind kind, double n) {
-  const network::CollectiveFacts& facts = network::facts(kind);
-  return facts.pattern == network::CollectivePattern::sharded ? facts.passes * (n - 1.0) / n : 1.0;
-}
-
 /// Bytes over bandwidth between chips of one node.
-Seconds inside(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+Seconds inside(const hardware::CollectiveCalibration& fit, program::Collective kind, Bytes bytes,
                const network::CollectiveGroup& group, const network::CollectiveGroup::TreeLevel& node,
                CollectiveAlgorithm algorithm) {
   const hardware::CollectiveCurve& curve = curve_of(fit, kind);
   const double n = node.groups, lanes = std::max(1.0, network::lanes_used(kind, group, node));
-  double share = share_received(kind, n);
+  double share = program::received_of_array(kind, n);
   // The array covers all devices, and data for another node goes first to the chip at the same position there.
-  if (network::is_exchange(kind))
+  if (program::is_exchange(kind))
     share = (n - 1.0) / (n * group.devices) * group.imbalance * group.routing.sent_share(group.devices);
   const BytesPerSecond ring = curve.share * lanes * node.chip_bandwidth / (1.0 + curve.pair / n);
   const Seconds by_ring = share * bytes / ring;
-  if (kind != network::CollectiveKind::all_reduce || !node.reduces || fit.in_network == 0.0 ||
+  if (kind != program::Collective::all_reduce || !node.reduces || fit.in_network == 0.0 ||
       algorithm == CollectiveAlgorithm::ring)
     return by_ring;
   const BytesPerSecond added = fit.in_network * lanes * node.chip_bandwidth;
@@ -56,7 +31,7 @@ Seconds inside(const hardware::CollectiveCalibration& fit, network::CollectiveKi
 
 }  // namespace
 
-Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+Seconds collective_estimate(const hardware::CollectiveCalibration& fit, program::Collective kind, Bytes bytes,
                             const network::CollectiveGroup& group, hardware::Fabric fabric,
                             CollectiveAlgorithm algorithm) {
   const hardware::AcrossCurve across = fit.across(fabric);
@@ -86,13 +61,13 @@ Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network:
   latency += fill(stream, curve.chunk);
   if (nodes <= 1.0) return latency + stream;
   const BytesPerSecond rate = across.share * out;
-  double share = share_received(kind, group.devices);
-  if (network::is_exchange(kind))  // the part of a node's bytes that leaves it
+  double share = program::received_of_array(kind, group.devices);
+  if (program::is_exchange(kind))  // the part of a node's bytes that leaves it
     share =
         members / group.devices * (1.0 - members / group.devices) * group.imbalance * group.routing.sent_share(nodes);
   Seconds between = share * bytes / rate;
   // Two nodes exchange their partial sums. More nodes forward each byte twice, in trees and rings.
-  if (kind == network::CollectiveKind::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
+  if (kind == program::Collective::all_reduce && algorithm == CollectiveAlgorithm::automatic && nodes == 2.0) {
     const Seconds added = fit.tree && members > 1.0 ? bytes / *fit.tree : Seconds(0);
     between = std::min(between, std::max(bytes / rate, added));
   }

@@ -5,6 +5,12 @@
 
 namespace assay::estimate {
 
+/// The measured curve of a kind of collective, or of the kind that it behaves like.
+template <class Calibration>
+auto& curve_of(Calibration& fit, program::Collective kind) {
+  return fit.*hardware::collective_curves[static_cast<std::size_t>(program::facts(kind).measured_as)];
+}
+
 /// Which algorithm a collective uses; `automatic` takes the fastest, as libraries do.
 enum class CollectiveAlgorithm { automatic, ring };
 
@@ -13,7 +19,7 @@ enum class CollectiveAlgorithm { automatic, ring };
 /// pipelining cost at the best chunk size. Switches may reduce instead. Across nodes the interfaces of all chips of a
 /// node work for the group: rings gather and scatter, and reduce from three nodes on; two nodes exchange their partial
 /// sums.
-Seconds collective_estimate(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind, Bytes bytes,
+Seconds collective_estimate(const hardware::CollectiveCalibration& fit, program::Collective kind, Bytes bytes,
                             const network::CollectiveGroup& group,
                             hardware::Fabric fabric = hardware::Fabric::infiniband,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);

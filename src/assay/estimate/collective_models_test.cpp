@@ -27,59 +27,55 @@ double us(Seconds t) { return t.in(1_us); }
 
 TEST(CollectiveEstimate, OneNodeByHand) {
   // 8 chips: latency 10 + 7 us; 7/8 of 1 GB at half of 100 GB/s = 17.5 ms; an all-reduce moves twice that.
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_gather, 1_GB, group(8))), 17 + 17500, 1e-6);
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_reduce, 1_GB, group(8))), 17 + 35000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_gather, 1_GB, group(8))), 17 + 17500, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_reduce, 1_GB, group(8))), 17 + 35000, 1e-6);
   // All-to-all of 8 GB in all: each chip sends 7/8 of its 1 GB.
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_to_all, 8_GB, group(8))), 17 + 17500, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_to_all, 8_GB, group(8))), 17 + 17500, 1e-6);
 }
 
 TEST(CollectiveEstimate, PipeliningLeavesTwiceTheRootOfStreamAndChunk) {
   hardware::CollectiveCalibration fit = simple();
   fit.all_gather.chunk = 7_us;
   // 2 sqrt(17500 * 7) = 700 us
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_gather, 1_GB, group(8))), 17 + 17500 + 700,
-              1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_gather, 1_GB, group(8))), 17 + 17500 + 700, 1e-6);
 }
 
 TEST(CollectiveEstimate, SmallGroupsAreSlowerByThePairTerm) {
   hardware::CollectiveCalibration fit = simple();
   fit.all_gather.pair = 1.0;
   // 2 chips: half of 1 GB at 50 / 1.5 GB/s = 15 ms
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_gather, 1_GB, group(2))), 11 + 15000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_gather, 1_GB, group(2))), 11 + 15000, 1e-6);
 }
 
 TEST(CollectiveEstimate, SwitchesAddWhereTheyCanAndItPays) {
   hardware::CollectiveCalibration fit = simple();
   fit.in_network = 0.4;
   // 1 GB at 40 GB/s = 25 ms against 35 ms by ring
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(8, 1, true))), 17 + 25000,
-              1e-6);
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(8, 1, true),
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(8, 1, true))), 17 + 25000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(8, 1, true),
                                      hardware::Fabric::infiniband, CollectiveAlgorithm::ring)),
               17 + 35000, 1e-6);
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(8))), 17 + 35000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(8))), 17 + 35000, 1e-6);
   // Two chips: a ring moves 1 GB at 50 GB/s, which is faster.
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(2, 1, true))), 11 + 20000,
-              1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(2, 1, true))), 11 + 20000, 1e-6);
 }
 
 TEST(CollectiveEstimate, AcrossNodesRingsGatherAndATreeOfNodesReduces) {
   // 2 nodes of 8: 15/16 of 1 GB over 80 GB/s = 11.719 ms, but within the node 7/8 at 50 GB/s = 17.5 ms is longer.
   hardware::CollectiveCalibration fit = simple();
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_gather, 1_GB, group(8, 2))), 17 + 50 + 17500,
-              1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_gather, 1_GB, group(8, 2))), 17 + 50 + 17500, 1e-6);
   fit.all_gather.share = 1.0;
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_gather, 1_GB, group(8, 2))), 17 + 50 + 11718.75,
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_gather, 1_GB, group(8, 2))), 17 + 50 + 11718.75,
               1e-6);
   fit.all_reduce.share = 1.2, fit.in_network = 0.0;
   const network::CollectiveGroup two = group(2, 2);
   // 2 x 2 chips: 20 GB/s between nodes: 50 ms; ring 2 * 3/4 = 75 ms.
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, two)), 11 + 50 + 50000, 1e-6);
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, two, hardware::Fabric::infiniband,
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, two)), 11 + 50 + 50000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, two, hardware::Fabric::infiniband,
                                      CollectiveAlgorithm::ring)),
               11 + 50 + 75000, 1e-6);
   // Four nodes pass each byte on twice, in a ring of 8 as in a tree: 2 * 7/8 over 20 GB/s.
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(2, 4))), 11 + 2 * 50 + 87500,
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(2, 4))), 11 + 2 * 50 + 87500,
               1e-6);
 }
 
@@ -88,19 +84,18 @@ TEST(CollectiveEstimate, ChainsOfChipsBoundATreeAndRingsTakeOverWhereTheyAreFast
   fit.all_reduce.share = 10.0;
   // 80 GB/s between two nodes of 8: 12.5 ms by a tree, 23.4375 ms by a ring.
   const network::CollectiveGroup two = group(8, 2);
-  const auto time = [&] { return us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, two)); };
+  const auto time = [&] { return us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, two)); };
   EXPECT_NEAR(time(), 17 + 50 + 12500, 1e-6);
   fit.tree = 50_GB_per_s;
   EXPECT_NEAR(time(), 17 + 50 + 20000, 1e-6);
   fit.tree = 25_GB_per_s;
   EXPECT_NEAR(time(), 17 + 50 + 23437.5, 1e-6);
   // One chip of a node has no chain.
-  EXPECT_NEAR(us(collective_estimate(fit, network::CollectiveKind::all_reduce, 1_GB, group(1, 2))), 10 + 50 + 100000,
-              1e-6);
+  EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(1, 2))), 10 + 50 + 100000, 1e-6);
 }
 
 TEST(CollectiveEstimate, OneDeviceIsFree) {
-  EXPECT_EQ(collective_estimate(simple(), network::CollectiveKind::all_reduce, 1_GB, group(1)), Seconds(0));
+  EXPECT_EQ(collective_estimate(simple(), program::Collective::all_reduce, 1_GB, group(1)), Seconds(0));
 }
 
 TEST(CollectiveEstimate, ATorusUsesItsClosedForm) {
@@ -108,8 +103,8 @@ TEST(CollectiveEstimate, ATorusUsesItsClosedForm) {
   const auto cluster = hardware::parse_cluster("tpu-v5e:8x16", catalogue, "test");
   const network::CollectiveGroup ring = *network::make_group(*cluster, {"Y"}, 1.0, "test");
   const network::CollectiveCost<Plain> cost =
-      network::collective_cost(Plain{}, network::CollectiveKind::all_gather, 1_GB, ring);
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_gather, 1_GB, ring)),
+      network::collective_cost(Plain{}, program::Collective::all_gather, 1_GB, ring);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_gather, 1_GB, ring)),
               10 + us(cost.latency) + us(cost.bandwidth) / 0.5, 1e-6);
 }
 
@@ -117,7 +112,7 @@ RC_GTEST_PROP(CollectiveEstimate, MoreBytesNeverTakeLess, ()) {
   const auto members = static_cast<double>(*rc::gen::inRange(2, 9)),
              nodes = static_cast<double>(*rc::gen::inRange(1, 9));
   const auto bytes = static_cast<double>(*rc::gen::inRange(1, 1 << 30));
-  const auto kind = static_cast<network::CollectiveKind>(*rc::gen::inRange(0, 4));
+  const auto kind = static_cast<program::Collective>(*rc::gen::inRange(0, 4));
   hardware::CollectiveCalibration fit = simple();
   fit.in_network = 0.5, fit.infiniband = hardware::AcrossCurve{Seconds(0), 1.0, 2_MB};
   const network::CollectiveGroup g = group(members, nodes, true);
@@ -160,24 +155,23 @@ TEST(Routing, LessLeavesANodeWhereItHoldsSeveralExpertsOfAToken) {
   const double sent = routed.routing.sent_share(2);
   EXPECT_NEAR(sent, 2.0 / 8, 0.002);  // both nodes are reached but for a few tokens
   const auto seconds = [](const network::CollectiveGroup& g) {
-    return collective_estimate(simple(), network::CollectiveKind::all_to_all, 16_GB, g).value();
+    return collective_estimate(simple(), program::Collective::all_to_all, 16_GB, g).value();
   };
   const double latency = (11 + 50) * 1e-6;
   EXPECT_NEAR((seconds(routed) - latency) / (seconds(flat) - latency), sent, 1e-9);
-  EXPECT_NEAR((network::collective_cost(Plain{}, network::CollectiveKind::all_to_all, 16_GB, routed).bandwidth /
-               network::collective_cost(Plain{}, network::CollectiveKind::all_to_all, 16_GB, flat).bandwidth),
+  EXPECT_NEAR((network::collective_cost(Plain{}, program::Collective::all_to_all, 16_GB, routed).bandwidth /
+               network::collective_cost(Plain{}, program::Collective::all_to_all, 16_GB, flat).bandwidth),
               sent, 1e-9);
 }
 
 TEST(CollectiveEstimate, AChipHandsOnNoMoreThanItHolds) {
   // 8 GB on 8 chips of two nodes: 1 GB each, of which 3/4 goes to another place in the node, at half of 100 GB/s; and
   // half leaves a node of 4 GB at 40 GB/s, which takes longer.
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_to_all, 8_GB, group(4, 2))),
-              13 + 50 + 50000, 1e-6);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_to_all, 8_GB, group(4, 2))), 13 + 50 + 50000,
+              1e-6);
   network::CollectiveGroup wide = group(4, 2);
   wide.levels[1].chip_bandwidth = 1000_GB_per_s;
-  EXPECT_NEAR(us(collective_estimate(simple(), network::CollectiveKind::all_to_all, 8_GB, wide)), 13 + 50 + 15000,
-              1e-6);
+  EXPECT_NEAR(us(collective_estimate(simple(), program::Collective::all_to_all, 8_GB, wide)), 13 + 50 + 15000, 1e-6);
 }
 
 }  // namespace

@@ -112,6 +112,10 @@ struct CollectiveCalibration {
     return (fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband).value_or(AcrossCurve{});
   }
 };
+/// The curves that are measured, in the order of program::Collective.
+inline constexpr CollectiveCurve CollectiveCalibration::*collective_curves[] = {
+    &CollectiveCalibration::all_gather, &CollectiveCalibration::reduce_scatter, &CollectiveCalibration::all_reduce,
+    &CollectiveCalibration::all_to_all};
 
 /// Host time to launch a kernel; a step takes at least as long as its launches.
 struct HostCalibration {

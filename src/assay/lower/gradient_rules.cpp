@@ -245,12 +245,12 @@ void BackwardPass::reshard_gradient(const program::Step& step) {
   if (dy < 0 || step.out[0] == sums_) return;
   if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
   // A narrow product that made partial sums gathers their gradient in its own format.
-  if (build_.narrow_products_ && step.op == program::Op::reduce_scatter &&
+  if (build_.narrow_products_ && step.op == program::Op::collective && program::scatters(step.collective) &&
       program_.steps[at(program_.tensor(x).producer)].op == program::Op::product)
     return accumulate(x, dy);
   program::Sharding target = settled_sharding(x, dy);
   // An exchange carries partial sums just like whole values.
-  if (step.op == program::Op::all_to_all)
+  if (step.op == program::Op::collective && program::is_exchange(step.collective))
     target.unreduced |= program_.tensor(dy).sharding.unreduced & ~target.split_axes();
   accumulate(x, build_.reshard(dy, target, program::Urgency::critical));
 }

@@ -19,7 +19,7 @@ TEST(Lowering, TensorParallelismIsTwoAllReducesPerLayerAndPass) {
   const double each = 2 * 0.75 * tokens * d_model * fp32;
   EXPECT_EQ(each, 25'165'824);
   for (program::Phase phase : {program::Phase::forward, program::Phase::backward}) {
-    const Traffic sums = traffic(program, block(program, "layer", phase), program::Op::all_reduce);
+    const Traffic sums = traffic(program, block(program, "layer", phase), program::Collective::all_reduce);
     EXPECT_EQ(sums.steps, 2);
     EXPECT_EQ(sums.bytes, 2 * each);
     EXPECT_EQ(program::count(program, block(program, "layer", phase)).network, Bytes(2 * each));
@@ -30,14 +30,14 @@ TEST(Lowering, SequenceParallelismSplitsEachAllReduceInTwo) {
   const program::Program program = train({.tensor = 4, .residual = ResidualScheme::sequence});
   const double each = 0.75 * tokens * d_model * fp32;
   const program::Block& forward = block(program, "layer", program::Phase::forward);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).bytes, 2 * each);
-  EXPECT_EQ(traffic(program, forward, program::Op::reduce_scatter).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, forward, program::Collective::reduce_scatter).bytes, 2 * each);
   EXPECT_EQ(program::count(program, forward).network, Bytes(4 * each));
   // Backward: gradients are gathered and scattered, and the normalised inputs are gathered again.
   const program::Block& backward = block(program, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(program, backward, program::Op::all_gather).steps, 4);
-  EXPECT_EQ(traffic(program, backward, program::Op::all_gather).bytes, 4 * each);
-  EXPECT_EQ(traffic(program, backward, program::Op::reduce_scatter).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_gather).steps, 4);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_gather).bytes, 4 * each);
+  EXPECT_EQ(traffic(program, backward, program::Collective::reduce_scatter).bytes, 2 * each);
 }
 
 TEST(Lowering, NarrowProductsGatherWhatIsQuantisedAndKeepTheirPartOfIt) {
@@ -48,13 +48,13 @@ TEST(Lowering, NarrowProductsGatherWhatIsQuantisedAndKeepTheirPartOfIt) {
   const double elements = tokens * d_model, narrow = 1 + 4.0 / 128, wide = 2;
   const program::Block &forward = block(program, "layer", program::Phase::forward),
                        &backward = block(program, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).steps, 2);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).bytes, 2 * 0.75 * elements * narrow);
-  EXPECT_EQ(traffic(program, forward, program::Op::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).steps, 2);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes, 2 * 0.75 * elements * narrow);
+  EXPECT_EQ(traffic(program, forward, program::Collective::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
   // Two gradients, and the two inputs again.
-  EXPECT_EQ(traffic(program, backward, program::Op::all_gather).steps, 4);
-  EXPECT_EQ(traffic(program, backward, program::Op::all_gather).bytes, 4 * 0.75 * elements * narrow);
-  EXPECT_EQ(traffic(program, backward, program::Op::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_gather).steps, 4);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_gather).bytes, 4 * 0.75 * elements * narrow);
+  EXPECT_EQ(traffic(program, backward, program::Collective::reduce_scatter).bytes, 2 * 0.75 * elements * wide);
   double kept = 0;
   for (std::int32_t i = forward.first; i < forward.last; ++i) {
     const program::ProgramTensor& made = program.tensor(program.steps[static_cast<std::size_t>(i)].out[0]);
@@ -65,13 +65,14 @@ TEST(Lowering, NarrowProductsGatherWhatIsQuantisedAndKeepTheirPartOfIt) {
   model::Transformer mixed = small_experts();
   mixed.decoder.kinds[0].feed_forward->shared_width = 768;
   const program::Program experts = train({.tensor = 4, .residual = ResidualScheme::sequence}, plan, mixed);
-  EXPECT_EQ(traffic(experts, block(experts, "layer", program::Phase::forward), program::Op::all_gather).bytes,
+  EXPECT_EQ(traffic(experts, block(experts, "layer", program::Phase::forward), program::Collective::all_gather).bytes,
             0.75 * (elements * narrow + elements * wide + tokens * 8 * wide));
 }
 
 TEST(Lowering, SplitActivationsTakeTwoSumsPerNormAndToken) {
   const program::Program program = train({.tensor = 4, .residual = ResidualScheme::model});
-  const Traffic sums = traffic(program, block(program, "layer", program::Phase::forward), program::Op::all_reduce);
+  const Traffic sums =
+      traffic(program, block(program, "layer", program::Phase::forward), program::Collective::all_reduce);
   EXPECT_EQ(sums.steps, 2);  // one per norm
   EXPECT_EQ(sums.bytes, 2 * 2 * 0.75 * tokens * 2 * fp32);
 }
@@ -110,9 +111,9 @@ TEST(Lowering, FsdpGathersWeightsInBothPassesAndScattersGradients) {
   const double weights = 7.0 / 8 * layer_weights_count * fp32;
   const program::Block &forward = block(program, "layer", program::Phase::forward),
                        &backward = block(program, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).bytes, weights);
-  EXPECT_EQ(traffic(program, backward, program::Op::all_gather).bytes, weights);
-  EXPECT_EQ(traffic(program, backward, program::Op::reduce_scatter).bytes, weights);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes, weights);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_gather).bytes, weights);
+  EXPECT_EQ(traffic(program, backward, program::Collective::reduce_scatter).bytes, weights);
   EXPECT_EQ(program::count(program).network, Bytes(layers * 3 * weights + 2 * 2 * 7.0 / 8 * table * fp32));
 }
 
@@ -128,10 +129,10 @@ TEST(Lowering, WideWeightsAreCastBeforeTheyAreGatheredAndMultiplied) {
                        &backward = block(program, "layer", program::Phase::backward);
   for (program::Phase phase : {program::Phase::forward, program::Phase::backward}) {
     EXPECT_EQ(casts(program, phase), (4 + 2) * layer_weights_count / 8);
-    EXPECT_EQ(traffic(program, block(program, "layer", phase), program::Op::all_gather).bytes,
+    EXPECT_EQ(traffic(program, block(program, "layer", phase), program::Collective::all_gather).bytes,
               7.0 / 8 * layer_weights_count * 2);
   }
-  EXPECT_EQ(traffic(program, backward, program::Op::reduce_scatter).bytes, 7.0 / 8 * layer_weights_count * 4);
+  EXPECT_EQ(traffic(program, backward, program::Collective::reduce_scatter).bytes, 7.0 / 8 * layer_weights_count * 4);
   // Whole matrices where none is gathered; norms and the table of the embedding are read as they are.
   const program::Program whole = train({}, plan);
   for (program::Phase phase : {program::Phase::forward, program::Phase::backward})
@@ -187,16 +188,17 @@ TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
   const program::Program ring = train({.context = 4}, plan);
   const double kv = tokens * n_kv * head * fp32, q = tokens * n_heads * head * fp32;
   const program::Block& forward = block(ring, "layer", program::Phase::forward);
-  EXPECT_EQ(traffic(ring, forward, program::Op::all_gather).bytes, 0.75 * 2 * kv);
+  EXPECT_EQ(traffic(ring, forward, program::Collective::all_gather).bytes, 0.75 * 2 * kv);
   const program::Block& backward = block(ring, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(ring, backward, program::Op::all_gather).bytes, 0.75 * 2 * kv);      // again
-  EXPECT_EQ(traffic(ring, backward, program::Op::reduce_scatter).bytes, 0.75 * 2 * kv);  // their gradients
+  EXPECT_EQ(traffic(ring, backward, program::Collective::all_gather).bytes, 0.75 * 2 * kv);      // again
+  EXPECT_EQ(traffic(ring, backward, program::Collective::reduce_scatter).bytes, 0.75 * 2 * kv);  // their gradients
   const program::Program ulysses = train({.context = 4, .context_scheme = ContextScheme::exchange}, plan);
   // Queries, keys, values and results, a quarter of each on a device of which three quarters leave.
-  const Traffic there = traffic(ulysses, block(ulysses, "layer", program::Phase::forward), program::Op::all_to_all);
+  const Traffic there =
+      traffic(ulysses, block(ulysses, "layer", program::Phase::forward), program::Collective::all_to_all);
   EXPECT_EQ(there.steps, 4);
   EXPECT_EQ(there.bytes, 0.75 / 4 * (2 * q + 2 * kv));
-  EXPECT_EQ(traffic(ulysses, block(ulysses, "layer", program::Phase::backward), program::Op::all_to_all).bytes,
+  EXPECT_EQ(traffic(ulysses, block(ulysses, "layer", program::Phase::backward), program::Collective::all_to_all).bytes,
             there.bytes);
 }
 
@@ -230,21 +232,22 @@ TEST(Lowering, ContextParallelismExchangesTokensForChannelsOfAScan) {
   const program::Program program =
       train({.context = 4}, plain_plan(), small_state_space(model::StateSpace::Kind::mamba1));
   const program::Block& forward = block(program, "layer", program::Phase::forward);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_to_all).bytes, 2 * 0.75 * tokens / 4 * inner * fp32);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_reduce).bytes, 2 * 0.75 * tokens * (rank + 2 * states) * fp32);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).steps, 0);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_to_all).bytes, 2 * 0.75 * tokens / 4 * inner * fp32);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_reduce).bytes,
+            2 * 0.75 * tokens * (rank + 2 * states) * fp32);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).steps, 0);
   EXPECT_DOUBLE_EQ(program::count(program).flops.value() * 4, program::count(one).flops.value());
   // The gated delta rule: queries, keys, values, two numbers for each head and the result.
   const program::Program delta =
       train({.context = 4}, plain_plan(), small_state_space(model::StateSpace::Kind::gated_delta));
   const program::Block& rule = block(delta, "layer", program::Phase::forward);
-  EXPECT_EQ(traffic(delta, rule, program::Op::all_to_all).bytes,
+  EXPECT_EQ(traffic(delta, rule, program::Collective::all_to_all).bytes,
             0.75 * tokens / 4 * (2 * 8 * states + 2 * inner + 2 * 16) * fp32);
-  EXPECT_EQ(traffic(delta, rule, program::Op::all_gather).steps, 0);
+  EXPECT_EQ(traffic(delta, rule, program::Collective::all_gather).steps, 0);
   // Keys of eight heads do not split sixteen ways: each device has all of them.
   const program::Program many =
       train({.context = 16}, plain_plan(), small_state_space(model::StateSpace::Kind::gated_delta));
-  EXPECT_EQ(traffic(many, block(many, "layer", program::Phase::forward), program::Op::all_gather).bytes,
+  EXPECT_EQ(traffic(many, block(many, "layer", program::Phase::forward), program::Collective::all_gather).bytes,
             15.0 / 16 * tokens * 2 * 8 * states * fp32);
 }
 
@@ -268,10 +271,10 @@ TEST(Lowering, PartsOfASequenceShowEachOtherTheirLastTokens) {
   // A token of each sequence from three others, for the mixer and for the feed-forward block; again for the gradients,
   // of which a fourth stays.
   const double edge = batch * d_model * fp32;
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).bytes, 2 * 3 * edge);
-  EXPECT_EQ(traffic(program, backward, program::Op::reduce_scatter).bytes, 2 * 0.75 * 4 * edge);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes, 2 * 3 * edge);
+  EXPECT_EQ(traffic(program, backward, program::Collective::reduce_scatter).bytes, 2 * 0.75 * 4 * edge);
   // Keys, values and the result of the scan.
-  EXPECT_EQ(traffic(program, forward, program::Op::all_to_all).bytes, 3 * 0.75 * tokens / 4 * d_model * fp32);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_to_all).bytes, 3 * 0.75 * tokens / 4 * d_model * fp32);
 }
 
 TEST(Lowering, GradientsOfMixturesAreReducedTogether) {
@@ -279,11 +282,13 @@ TEST(Lowering, GradientsOfMixturesAreReducedTogether) {
   const double each = 2 * 0.75 * tokens * d_model * fp32;
   const program::Block &forward = block(program, "layer", program::Phase::forward),
                        &backward = block(program, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_reduce).bytes, 2 * each);
-  EXPECT_EQ(traffic(program, forward, program::Op::all_gather).bytes, each / 2);  // the gate of the feed-forward block
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_reduce).bytes, 2 * each);
+  EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes,
+            each / 2);  // the gate of the feed-forward block
   // Of five products one sum for each block, and those of five rows of mixing.
-  EXPECT_EQ(traffic(program, backward, program::Op::all_reduce).steps, 4);
-  EXPECT_EQ(traffic(program, backward, program::Op::all_reduce).bytes, 2 * each + 2 * 0.75 * 5 * d_model * fp32);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_reduce).steps, 4);
+  EXPECT_EQ(traffic(program, backward, program::Collective::all_reduce).bytes,
+            2 * each + 2 * 0.75 * 5 * d_model * fp32);
 }
 
 TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
@@ -291,7 +296,7 @@ TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
   // Each device sends its 1024 tokens to two experts each; 7 of 8 leave.
   const double each = 7.0 / 8 * tokens / 8 * 2 * d_model * fp32;
   for (program::Phase phase : {program::Phase::forward, program::Phase::backward}) {
-    const Traffic moved = traffic(program, block(program, "layer", phase), program::Op::all_to_all);
+    const Traffic moved = traffic(program, block(program, "layer", phase), program::Collective::all_to_all);
     EXPECT_EQ(moved.steps, 2);
     EXPECT_EQ(moved.bytes, 2 * each);
   }
@@ -300,7 +305,7 @@ TEST(Lowering, ExpertParallelismExchangesTokensThereAndBack) {
       layers * (2 * d_model * n_heads * head + 2 * d_model * n_kv * head + 2 * d_model + d_model * 8) + 2 * table;
   double reduced = 0;
   for (const program::Block& b : program.blocks)
-    reduced += static_cast<double>(b.layers) * traffic(program, b, program::Op::all_reduce).bytes;
+    reduced += static_cast<double>(b.layers) * traffic(program, b, program::Collective::all_reduce).bytes;
   EXPECT_EQ(reduced, 2 * 7.0 / 8 * shared * fp32);
 }
 
@@ -315,11 +320,11 @@ TEST(Lowering, ExpertsPartialSumsAreCombinedBeforeTheyAreReduced) {
   const program::Program cut = train(split, plain_plan(), small_experts());
   const program::Block &forward = block(cut, "layer", program::Phase::forward),
                        &backward = block(cut, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(cut, forward, program::Op::all_gather).bytes, 2 * each + gates);
-  EXPECT_EQ(traffic(cut, forward, program::Op::reduce_scatter).bytes, 2 * each);
+  EXPECT_EQ(traffic(cut, forward, program::Collective::all_gather).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, forward, program::Collective::reduce_scatter).bytes, 2 * each);
   // Tokens and gates are gathered again, and copied for their experts again.
-  EXPECT_EQ(traffic(cut, backward, program::Op::all_gather).bytes, 4 * each + gates);
-  EXPECT_EQ(traffic(cut, backward, program::Op::reduce_scatter).bytes, 2 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, program::Collective::all_gather).bytes, 4 * each + gates);
+  EXPECT_EQ(traffic(cut, backward, program::Collective::reduce_scatter).bytes, 2 * each + gates);
   EXPECT_EQ(traffic(cut, backward, program::Op::dispatch).steps, 1);
 }
 
@@ -337,13 +342,13 @@ TEST(Lowering, AnExchangeOfExpertsCarriesWholeSumsWhereTokensAreSplit) {
   const double copies = tokens / 2 * 2 * d_model * fp32;
   const Parallelism split{.data = 2, .tensor = 4, .expert = 2, .residual = ResidualScheme::sequence};
   const program::Program cut = train(split, plain_plan(), small_experts());
-  EXPECT_EQ(traffic(cut, block(cut, "layer", program::Phase::forward), program::Op::all_to_all).bytes,
+  EXPECT_EQ(traffic(cut, block(cut, "layer", program::Phase::forward), program::Collective::all_to_all).bytes,
             2 * copies / 4 / 2);
   // Where every device of a group has all tokens, the exchange is the same in either order.
   const program::Program whole = train({.data = 2, .tensor = 4, .expert = 2}, plain_plan(), small_experts());
   for (program::Phase phase : {program::Phase::forward, program::Phase::backward})
-    EXPECT_EQ(traffic(whole, block(whole, "layer", phase), program::Op::all_to_all).bytes, 2 * copies / 2);
-  EXPECT_EQ(traffic(whole, block(whole, "layer", program::Phase::forward), program::Op::all_reduce).bytes,
+    EXPECT_EQ(traffic(whole, block(whole, "layer", phase), program::Collective::all_to_all).bytes, 2 * copies / 2);
+  EXPECT_EQ(traffic(whole, block(whole, "layer", program::Phase::forward), program::Collective::all_reduce).bytes,
             2 * 2 * 0.75 * tokens / 2 * d_model * fp32);
 }
 
@@ -397,7 +402,7 @@ TEST(Lowering, GradientsOfCopiedKeysAreSummedOverTheCopies) {
   int summed = 0;
   for (const program::Step& step : program.steps)
     if (program::is_collective(step.op) && step.axes == copies) {
-      EXPECT_EQ(step.op, program::Op::all_reduce);
+      EXPECT_TRUE(step.is(program::Collective::all_reduce));
       EXPECT_EQ(step.urgency, program::Urgency::afterwards);
       bytes += step.bytes.value();
       ++summed;

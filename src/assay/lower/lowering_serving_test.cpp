@@ -78,7 +78,7 @@ TEST(Lowering, AFewTokensReduceNoMoreThanThemselves) {
   const Parallelism p{.tensor = 4};
   const Workload work{.sequences = 1, .queries = 1, .keys = 64, .cached = true};
   const program::Program program = lower_serving(small_experts(), stage_mesh(p), serving_rules(p, {}), work, Formats{});
-  EXPECT_EQ(traffic(program, block(program, "layer", program::Phase::forward), program::Op::all_reduce).bytes,
+  EXPECT_EQ(traffic(program, block(program, "layer", program::Phase::forward), program::Collective::all_reduce).bytes,
             2 * 2 * 0.75 * d_model * 2);
 }
 

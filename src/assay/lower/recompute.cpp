@@ -60,12 +60,14 @@ Recompute parts_of(const program::Program& program, const program::Step& step, i
     const Recompute kind = Recompute::of({feeds ? feed_forward_products : attention_products});
     return products_before % 2 == 1 ? kind.with(second_products) : kind;
   }
-  const Recompute kind = Recompute::of({program::facts(step.op).part});
+  const bool sums = step.op == program::Op::collective && program::facts(step.collective).sums;
+  const Recompute kind = Recompute::of({sums ? reductions : program::facts(step.op).part});
   return step.op == program::Op::attention && id != step.out[0] ? kind.with(scores) : kind;
 }
 
 bool is_gathered(const program::Program& program, const program::Step& step, int id) {
-  if (step.op == program::Op::all_gather || step.op == program::Op::slice) return true;
+  if (step.op == program::Op::slice || (step.op == program::Op::collective && program::gathers(step.collective)))
+    return true;
   // Tokens gathered and then copied for their experts, or quantised, count as gathered.
   if (step.op == program::Op::dispatch || step.op == program::Op::cast) {
     const std::int16_t producer = program.tensor(step.in[0]).producer;

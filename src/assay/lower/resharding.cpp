@@ -41,8 +41,7 @@ class Resharding {
 
  private:
   /// Reshards `current_` to `now_`.
-  void move(program::Op op, program::AxisSet axes) {
-    const double n = program_.ways(axes);
+  void move(std::optional<program::Collective> kind, program::AxisSet axes) {
     const Bytes before = build_.bytes(current_);
     const int next = build_.copy_of(current_, name_);
     program::ProgramTensor& made = program_.tensors[static_cast<std::size_t>(next)];
@@ -51,15 +50,9 @@ class Resharding {
     made.elements = program::local_elements(program_, made);
     made.producer = static_cast<std::int16_t>(program_.steps.size());
     program::Step& step = program_.steps.emplace_back();
-    step.op = op;
-    step.in[0] = static_cast<std::int16_t>(current_);
-    step.out[0] = static_cast<std::int16_t>(next);
-    step.axes = axes;
+    step = program::movement(kind, axes, current_, next);
     step.urgency = urgency_;
-    step.bytes = op == program::Op::slice        ? Bytes(0)
-                 : op == program::Op::all_gather ? (n - 1.0) * before
-                 : op == program::Op::all_reduce ? 2.0 * (n - 1.0) / n * before
-                                                 : (n - 1.0) / n * before;
+    step.bytes = program::received_bytes(step, program_.ways(axes), before);
     current_ = next;
   }
 
@@ -72,7 +65,7 @@ class Resharding {
       if (fresh.empty() || !begins_with(target_.dims[i], grown)) continue;
       now_.dims[i] = grown;
       held_ |= fresh.set();
-      move(program::Op::slice, fresh.set());
+      move(std::nullopt, fresh.set());
     }
   }
 
@@ -83,16 +76,23 @@ class Resharding {
         now_.unreduced &= ~scattered;
         held_ |= scattered;
         now_.dims[i] = joined(now_.dims[i], remaining(target_.dims[i], ~scattered));
-        move(program::Op::reduce_scatter, scattered);
+        move(program::Collective::reduce_scatter, scattered);
       }
     if (const program::AxisSet rest = now_.unreduced & ~target_.unreduced) {
       now_.unreduced &= ~rest;
-      move(program::Op::all_reduce, rest);
+      move(program::Collective::all_reduce, rest);
     }
   }
 
-  /// Moves axes to another dimension; only inner ones can move, because blocks stay contiguous.
+  /// Moves axes to another dimension; only inner ones can move, because blocks stay contiguous. One that has moved may
+  /// make way for another.
   void exchange() {
+    while (exchange_some()) {
+    }
+  }
+
+  bool exchange_some() {
+    bool exchanged = false;
     program::AxisSet leaving = 0;
     for (std::size_t i = begin_; (held_ & wanted_) != 0 && i < end_; ++i)
       leaving |= now_.dims[i].set() & ~target_.dims[i].set();
@@ -105,8 +105,10 @@ class Resharding {
         if (!begins_with(now_.dims[i], left) || !begins_with(target_.dims[j], grown)) continue;
         now_.dims[i] = left;
         now_.dims[j] = grown;
-        move(program::Op::all_to_all, moved);
+        exchanged = true;
+        move(program::Collective::all_to_all, moved);
       }
+    return exchanged;
   }
 
   /// Gathers axes that the target does not split by, or splits by in another order, in one collective.
@@ -117,7 +119,7 @@ class Resharding {
     if (gathered == 0) return;
     for (std::size_t i = begin_; i < end_; ++i) now_.dims[i] = remaining(now_.dims[i], gathered);
     held_ &= ~gathered;
-    move(program::Op::all_gather, gathered);
+    move(program::Collective::all_gather, gathered);
   }
 
   Builder& build_;

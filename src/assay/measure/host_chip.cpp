@@ -63,13 +63,12 @@ std::string peaks(const HostRates& r) {
 
 }  // namespace
 
-bool is_collective(const std::string& op) {
-  return op == "all_gather" || op == "reduce_scatter" || op == "all_reduce" || op == "all_to_all";
-}
-
-double share_of_array(const std::string& kind, double ranks) {
-  if (kind == "all_reduce") return 2.0 * (ranks - 1.0) / ranks;
-  return (ranks - 1.0) / (kind == "all_to_all" ? ranks * ranks : ranks);
+std::optional<program::Collective> collective_of(std::string_view op) {
+  std::string name(op);
+  std::replace(name.begin(), name.end(), '_', '-');
+  for (const program::CollectiveFacts& each : program::all_collectives)
+    if (each.name == name && each.measured_as == each.kind) return each.kind;
+  return std::nullopt;
 }
 
 std::string plain_text(std::string text) {
@@ -103,9 +102,11 @@ HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows) {
     const Bytes bytes(static_cast<double>(row.a));
     if (row.op == "copy") rates.memory = std::max(rates.memory, 2.0 * bytes / row.median);
     if (row.op == "read" && bytes > 2.0 * last) rates.memory = std::max(rates.memory, bytes / row.median);
-    if (!is_collective(row.op) || row.b < 2) continue;
+    const auto kind = collective_of(row.op);
+    if (!kind || row.b < 2) continue;
     rates.ranks = std::max(rates.ranks, row.b);
-    rates.link = std::max(rates.link, share_of_array(row.op, static_cast<double>(row.b)) * bytes / row.median);
+    rates.link =
+        std::max(rates.link, program::received_of_array(*kind, static_cast<double>(row.b)) * bytes / row.median);
   }
   return rates;
 }

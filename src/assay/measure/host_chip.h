@@ -1,11 +1,14 @@
 // The chip file of this machine, `chips/host.toml`, from measurements.
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/base/units.h"
 #include "assay/measure/machine.h"
 #include "assay/measure/rows.h"
+#include "assay/program/collective.h"
 
 namespace assay::measure {
 
@@ -33,9 +36,8 @@ HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows);
 std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, double matrix_share,
                            double memory_share);
 
-/// Bytes that one of `ranks` receives in a collective, relative to the whole array.
-double share_of_array(const std::string& kind, double ranks);
-bool is_collective(const std::string& op);
+/// The collective that rows of this operation measure: "all_gather".
+std::optional<program::Collective> collective_of(std::string_view op);
 
 /// Text escaped for a TOML string.
 std::string plain_text(std::string text);

@@ -114,9 +114,9 @@ TEST(AxisLayout, DensestGroupsAreNoSlower) {
         for (std::size_t i = 0; i < sizes.size(); ++i)
           if (set >> i & 1u) axes |= program::axis_bit(*mesh.find(std::to_string(i)));
         const CollectiveGroup group = Placement::make(mesh, on, "test", layout.torus_order)->group(axes);
-        for (const CollectiveKind kind :
-             {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
-              CollectiveKind::all_to_all, CollectiveKind::permute}) {
+        for (const program::Collective kind :
+             {program::Collective::all_gather, program::Collective::reduce_scatter, program::Collective::all_reduce,
+              program::Collective::all_to_all, program::Collective::permute}) {
           const CollectiveLine line = collective_line(kind, group);
           double rate = HUGE_VAL, floor = HUGE_VAL;
           for (const CollectiveGroup& dense : *densest) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/base/text.h"
-
 namespace assay::network {
 namespace {
 
@@ -40,7 +38,7 @@ double most_share(const CollectiveGroup& group) {
   return share;
 }
 
-bool in_network(CollectiveKind kind, const CollectiveGroup::TreeLevel& level) {
+bool in_network(program::Collective kind, const CollectiveGroup::TreeLevel& level) {
   return level.reduces && facts(kind).switches_can_add;
 }
 
@@ -90,7 +88,7 @@ double ragged_share(const CollectiveGroup& group, std::size_t axis) {
 
 /// All-to-all on a torus: the busiest axis.
 template <class N, class Array, class Link>
-Terms<N> exchange_terms(const N& num, CollectiveKind kind, const Array& array, const Link& link,
+Terms<N> exchange_terms(const N& num, program::Collective kind, const Array& array, const Link& link,
                         const CollectiveGroup& group) {
   // Half of each half's bytes cross the middle of an axis, a quarter of the array each way.
   // In one direction, a piece takes (n - 1) / 2 hops on average, so a link carries (n - 1) / 2n of the array.
@@ -98,7 +96,7 @@ Terms<N> exchange_terms(const N& num, CollectiveKind kind, const Array& array, c
   const double chips = torus_chips(group);
   for (std::size_t i = 0; i < group.axes.size(); ++i) {
     const auto& axis = group.axes[i];
-    const bool round = group.one_way && axis.ring, ragged = kind == CollectiveKind::ragged_all_to_all;
+    const bool round = group.one_way && axis.ring, ragged = kind == program::Collective::ragged_all_to_all;
     const auto share =
         ragged ? num.given("share over a link", ragged_share(group, i), "next to the busiest chip")
         : round
@@ -116,7 +114,7 @@ Terms<N> exchange_terms(const N& num, CollectiveKind kind, const Array& array, c
 }
 
 template <class N>
-Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+Terms<N> torus_terms(const N& num, program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                      const CollectiveLabels* labels) {
   const auto array = num.given("array", bytes, "one group's bytes");
   const auto link = num.given("link bandwidth", group.link, labels ? std::string_view(labels->link) : "");
@@ -138,7 +136,7 @@ Terms<N> torus_terms(const N& num, CollectiveKind kind, Bytes bytes, const Colle
   const auto width = num.given("ports", ports(group), "links into one chip, one way");
   const auto count = num.given("passes", facts(kind).passes, "reduce-scatter and all-gather make an all-reduce");
   const auto whole = array / (width * link);
-  if (kind == CollectiveKind::all_reduce)
+  if (kind == program::Collective::all_reduce)
     return {num.named("bandwidth", count * (share * whole)), num.named("approximate", count * whole)};
   return {num.named("bandwidth", share * whole),
           num.named("approximate", num.given("whole array", 1.0, "n large") * whole)};
@@ -149,11 +147,11 @@ struct Crossing {
   double exact, many;
 };
 
-Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
+Crossing crossing(program::Collective kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
   if (is_exchange(kind)) {
     const double part = level.lanes / (group.devices * group.inner);  // of the array below one child
     // The busiest chip's own port is the bottleneck: its data cannot use other chips' ports.
-    const double more = kind == CollectiveKind::ragged_all_to_all ? group.imbalance : 1.0;
+    const double more = kind == program::Collective::ragged_all_to_all ? group.imbalance : 1.0;
     const double once = group.routing.sent_share(1.0 / part);
     return {part * (1.0 - part) * more * once, part * more * once};
   }
@@ -163,7 +161,7 @@ Crossing crossing(CollectiveKind kind, const CollectiveGroup& group, const Colle
 }
 
 template <class N>
-Terms<N> tree_terms(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+Terms<N> tree_terms(const N& num, program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                     const CollectiveLabels* labels) {
   const auto array = num.given("array", bytes, "one copy");
   std::optional<Time<N>> worst, rough;
@@ -191,7 +189,7 @@ Terms<N> tree_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collec
 }
 
 template <class N>
-Terms<N> all_terms(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+Terms<N> all_terms(const N& num, program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                    const CollectiveLabels* labels) {
   if (group.torus()) return torus_terms(num, kind, bytes, group, labels);
   const Terms<N> tree = tree_terms(num, kind, bytes, group, labels);
@@ -204,22 +202,12 @@ Terms<N> all_terms(const N& num, CollectiveKind kind, Bytes bytes, const Collect
 
 }  // namespace
 
-double lanes_used(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
+double lanes_used(program::Collective kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
   return is_one_to_one(kind) ? group.inner : level.lanes;
 }
 
-Result<CollectiveKind> parse_collective(std::string_view text, std::string_view where) {
-  std::vector<std::string> known;
-  for (const CollectiveFacts& each : all_collectives) {
-    if (each.name == text) return each.kind;
-    known.emplace_back(each.name);
-  }
-  return fail(std::string(where), fmt::format("unknown collective {}", in_quotes(text)), suggestion(text, known),
-              Error::Kind::usage);
-}
-
-double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
-  if (kind == CollectiveKind::permute) return most_share(group);
+double collective_hops(program::Collective kind, const CollectiveGroup& group) {
+  if (kind == program::Collective::permute) return most_share(group);
   double hops = 0.0;
   if (group.torus() || group.mixed()) {  // the catalogue has no latency for the network between slices
     for (const auto& axis : group.axes)
@@ -231,7 +219,7 @@ double collective_hops(CollectiveKind kind, const CollectiveGroup& group) {
 }
 
 template <class N>
-CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+CollectiveCost<N> collective_cost(const N& num, program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                                   const CollectiveLabels* labels) {
   if (group.torus() && group.axes.empty()) {
     const auto none = num.given("no axis", Seconds(0.0), "one participant");
@@ -247,23 +235,24 @@ CollectiveCost<N> collective_cost(const N& num, CollectiveKind kind, Bytes bytes
           num.named("upper bound", terms.exact + latency), terms.approximate};
 }
 
-CollectiveLine collective_line(CollectiveKind kind, const CollectiveGroup& group) {
+CollectiveLine collective_line(program::Collective kind, const CollectiveGroup& group) {
   const CollectiveCost<Plain> one = collective_cost(Plain{}, kind, 1_B, group);
   return {one.bandwidth / 1_B, one.latency};
 }
 
-std::array<CollectiveLine, collective_kinds> collective_lines(const CollectiveGroup& group) {
-  std::array<CollectiveLine, collective_kinds> lines;
-  for (std::size_t kind = 0; kind < collective_kinds; ++kind)
-    lines[kind] = collective_line(static_cast<CollectiveKind>(kind), group);
+std::array<CollectiveLine, program::collective_kinds> collective_lines(const CollectiveGroup& group) {
+  std::array<CollectiveLine, program::collective_kinds> lines;
+  for (std::size_t kind = 0; kind < program::collective_kinds; ++kind)
+    lines[kind] = collective_line(static_cast<program::Collective>(kind), group);
   return lines;
 }
 
-double share_into_child(CollectiveKind kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
+double share_into_child(program::Collective kind, const CollectiveGroup& group,
+                        const CollectiveGroup::TreeLevel& level) {
   return crossing(kind, group, level).exact;
 }
 
-std::vector<LevelTraffic> level_traffic(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group) {
+std::vector<LevelTraffic> level_traffic(program::Collective kind, Bytes bytes, const CollectiveGroup& group) {
   std::vector<LevelTraffic> rows;
   for (const auto& level : group.levels) {
     if (level.groups <= 1.0) continue;
@@ -280,7 +269,7 @@ CollectiveGroup without_in_network_reduction(CollectiveGroup group) {
   return group;
 }
 
-Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group) {
+Bytes busiest_link(program::Collective kind, Bytes bytes, const CollectiveGroup& group) {
   if (group.torus()) return collective_cost(Plain{}, kind, bytes, group).bandwidth * group.link;
   Bytes most(0);
   for (const auto& level : group.levels)
@@ -289,16 +278,16 @@ Bytes busiest_link(CollectiveKind kind, Bytes bytes, const CollectiveGroup& grou
   return most;
 }
 
-std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
+std::string algorithm(program::Collective kind, const CollectiveGroup& group) {
   if (group.devices <= 1.0) return "nothing to do";
-  if (kind == CollectiveKind::point_to_point) return "one way, pipelined";
+  if (kind == program::Collective::point_to_point) return "one way, pipelined";
   if (group.mixed()) return "within and between slices concurrently";
   if (!group.torus()) {
     for (const auto& level : group.levels)
       if (level.groups > 1.0 && in_network(kind, level)) return "tree with in-network reduction";
     return "tree, all levels concurrently";
   }
-  if (kind == CollectiveKind::permute) return "one hop";
+  if (kind == program::Collective::permute) return "one hop";
   if (is_exchange(kind)) return group.one_way ? "one way round each ring" : "shortest paths, all links";
   const std::string base = group.axes.size() > 1 ? fmt::format("{} axes in parallel, ", group.axes.size()) : "";
   const std::string_view lines = !all_rings(group) ? "lines"
@@ -308,8 +297,8 @@ std::string algorithm(CollectiveKind kind, const CollectiveGroup& group) {
   return base + std::string(lines) + (share > 1.0 ? fmt::format(", {} interleaved groups per link", share) : "");
 }
 
-#define ASSAY_INSTANTIATE(N)                                                                          \
-  template CollectiveCost<N> collective_cost(const N&, CollectiveKind, Bytes, const CollectiveGroup&, \
+#define ASSAY_INSTANTIATE(N)                                                                               \
+  template CollectiveCost<N> collective_cost(const N&, program::Collective, Bytes, const CollectiveGroup&, \
                                              const CollectiveLabels*);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)

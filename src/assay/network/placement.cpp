@@ -281,51 +281,14 @@ std::string placement_text(const Placement& placement, const program::Mesh& mesh
   return join(texts, "; ");
 }
 
-CollectiveKind collective_of(plan::StepKind kind) {
-  switch (kind) {
-    case plan::StepKind::all_gather:
-      return CollectiveKind::all_gather;
-    case plan::StepKind::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case plan::StepKind::all_reduce:
-      return CollectiveKind::all_reduce;
-    case plan::StepKind::all_to_all:
-      return CollectiveKind::all_to_all;
-    case plan::StepKind::permute:
-      return CollectiveKind::permute;
-    case plan::StepKind::slice:
-    case plan::StepKind::multiply:
-      break;
-  }
-  throw InternalError("this step of a plan is not a collective");
-}
-
-CollectiveKind collective_of(program::Op op) {
-  switch (program::facts(op).movement) {
-    case program::Movement::all_gather:
-      return CollectiveKind::all_gather;
-    case program::Movement::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case program::Movement::all_reduce:
-      return CollectiveKind::all_reduce;
-    case program::Movement::all_to_all:
-      return CollectiveKind::all_to_all;
-    case program::Movement::none:
-    case program::Movement::slice:
-      break;
-  }
-  throw InternalError("not a collective");
-}
-
 Bytes array_bytes(const program::Program& program, const program::Step& step) {
-  const bool grows = step.op == program::Op::all_gather || step.op == program::Op::all_to_all;
-  return program::local_bytes(program, program.tensor(step.in[0])) * (grows ? program.ways(step.axes) : 1.0);
+  return program::local_bytes(program, program.tensor(step.in[0])) *
+         program::array_share(step.collective, program.ways(step.axes));
 }
 
-CollectiveCost<Plain> step_cost(const Placement& placement, const program::Mesh& mesh, plan::StepKind kind,
-                                program::AxisSet axes, Bytes local) {
-  const bool grows = kind == plan::StepKind::all_gather || kind == plan::StepKind::all_to_all;
-  return collective_cost(Plain{}, collective_of(kind), local * (grows ? program::shard_count(mesh, axes) : 1.0),
+CollectiveCost<Plain> movement_cost(const Placement& placement, const program::Mesh& mesh, program::Collective kind,
+                                    program::AxisSet axes, Bytes local) {
+  return collective_cost(Plain{}, kind, local * program::array_share(kind, program::shard_count(mesh, axes)),
                          placement.group(axes));
 }
 
@@ -333,11 +296,11 @@ plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
                          const std::optional<FlopsPerSecond>& peak) {
   plan::Prices prices(mesh);
   for (program::AxisSet axes = 1; axes < program::axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
-    for (plan::StepKind kind : {plan::StepKind::all_gather, plan::StepKind::all_to_all, plan::StepKind::permute,
-                                plan::StepKind::reduce_scatter, plan::StepKind::all_reduce}) {
+    for (const program::CollectiveFacts& each : program::all_collectives) {
+      if (!each.reshards) continue;
       // The bandwidth term is proportional to the bytes, so one byte gives the rate.
-      const CollectiveCost<Plain> one = step_cost(placement, mesh, kind, axes, 1_B);
-      prices.set(kind, axes, {one.bandwidth.value(), one.latency.value()});
+      const CollectiveCost<Plain> one = movement_cost(placement, mesh, each.kind, axes, 1_B);
+      prices.set(each.kind, axes, {one.bandwidth.value(), one.latency.value()});
     }
   if (peak) prices.per_flop = (1_FLOP / *peak).value();
   return prices;

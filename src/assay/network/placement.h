@@ -56,14 +56,11 @@ Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& clu
 /// "S on slices, X on 4 of X": for placements that are not one to one.
 std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster);
 
-CollectiveKind collective_of(plan::StepKind kind);
-/// The kind of a program's collective step.
-CollectiveKind collective_of(program::Op op);
 /// Bytes of the array that one group of a collective step sees, as collective_cost counts them.
 Bytes array_bytes(const program::Program& program, const program::Step& step);
-/// The cost of one step of a plan, from the bytes a device holds before it.
-CollectiveCost<Plain> step_cost(const Placement& placement, const program::Mesh& mesh, plan::StepKind kind,
-                                program::AxisSet axes, Bytes local);
+/// The cost of a collective over some axes, from the bytes a device holds before it.
+CollectiveCost<Plain> movement_cost(const Placement& placement, const program::Mesh& mesh, program::Collective kind,
+                                    program::AxisSet axes, Bytes local);
 /// The planner's costs in seconds; with the chip's rate, arithmetic is traded against communication.
 plan::Prices time_prices(const Placement& placement, const program::Mesh& mesh,
                          const std::optional<FlopsPerSecond>& peak);

@@ -23,7 +23,7 @@ std::string text(const char* mesh, const char* on) {
   return placement_text(placed(mesh, on), *program::parse_mesh(mesh, "test"), cluster(on));
 }
 double gather(const CollectiveGroup& group) {
-  return collective_cost(Plain{}, CollectiveKind::all_gather, 1_GB, group).bandwidth.value();
+  return collective_cost(Plain{}, program::Collective::all_gather, 1_GB, group).bandwidth.value();
 }
 
 TEST(Placement, WholeAxesStayInOrder) {

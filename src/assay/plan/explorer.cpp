@@ -4,7 +4,6 @@
 #include <cmath>
 
 namespace assay::plan {
-namespace {}
 
 Explorer::Explorer(ShardingSpace& space, const TensorExtent& extent, const program::Sharding& start,
                    const Prices& prices, bool once)
@@ -61,7 +60,7 @@ bool Explorer::next(double limit) {
 
 /// Called with a cost no higher than the known one: settled shardings cost less than all that follow, or the same
 /// in fewer steps.
-inline void Explorer::reach(int from, int to, StepKind kind, program::AxisSet axes, double cost) {
+inline void Explorer::reach(int from, int to, MoveKind kind, program::AxisSet axes, double cost) {
   const auto place = static_cast<std::size_t>(to);
   const int steps = reached_[static_cast<std::size_t>(from)].steps + 1;
   if (cost == cost_[place] && reached_[place].steps <= steps) return;
@@ -80,22 +79,22 @@ void Explorer::expand(int id, double limit) {
     const double known = cost_[static_cast<std::size_t>(edge.to)];
     if (known < base) continue;
     double cost = base;
-    if (edge.kind != StepKind::slice) cost += (*prices_)(edge.kind, edge.axes, Bytes(forward ? here : local(edge.to)));
+    if (edge.kind) cost += (*prices_)(*edge.kind, edge.axes, Bytes(forward ? here : local(edge.to)));
     if (cost <= known && cost <= limit) reach(id, edge.to, edge.kind, edge.axes, cost);
   }
   // All shardings of one set of local shapes reach each other, and the first one settled is the cheapest to start from.
   if (permuted_[static_cast<std::size_t>(id)]) return;
   const program::AxisSet used = space_->split_axes(id);
-  if (used == 0 || base + (*prices_)(StepKind::permute, used, Bytes(here)) > limit) return;
+  if (used == 0 || base + (*prices_)(program::Collective::permute, used, Bytes(here)) > limit) return;
   const std::vector<int>& members = space_->permutations(id);
   grow();
   for (int member : members) {
     permuted_[static_cast<std::size_t>(member)] = 1;
     if (member == id) continue;
     const program::AxisSet axes = used | space_->split_axes(member);
-    const double cost = base + (*prices_)(StepKind::permute, axes, Bytes(here));
+    const double cost = base + (*prices_)(program::Collective::permute, axes, Bytes(here));
     if (cost <= cost_[static_cast<std::size_t>(member)] && cost <= limit)
-      reach(id, member, StepKind::permute, axes, cost);
+      reach(id, member, program::Collective::permute, axes, cost);
   }
 }
 

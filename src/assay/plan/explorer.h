@@ -14,7 +14,7 @@ struct Reached {
   int steps = -1;
   int parent = -1;
   program::AxisSet axes = 0;
-  StepKind kind = StepKind::slice;
+  MoveKind kind;
 };
 
 /// The size of a tensor, as far as a search depends on it. Proportional: if all sizes divide, only the bytes matter;
@@ -61,7 +61,7 @@ class Explorer {
  private:
   void grow();
   void expand(int id, double limit);
-  void reach(int from, int to, StepKind kind, program::AxisSet axes, double cost);
+  void reach(int from, int to, MoveKind kind, program::AxisSet axes, double cost);
   double local(int id);
 
   ShardingSpace* space_;

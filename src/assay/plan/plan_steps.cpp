@@ -1,52 +1,44 @@
-// The steps of plans: their names, prices and transposes.
-#include <fmt/format.h>
-
+// The steps of plans and their prices.
 #include "assay/plan/correspondence.h"
 #include "assay/plan/planner.h"
 
 namespace assay::plan {
 
-std::string_view name(StepKind kind) {
-  switch (kind) {
-    case StepKind::slice:
-      return "slice";
-    case StepKind::all_gather:
-      return "all-gather";
-    case StepKind::all_to_all:
-      return "all-to-all";
-    case StepKind::permute:
-      return "permute";
-    case StepKind::reduce_scatter:
-      return "reduce-scatter";
-    case StepKind::all_reduce:
-      return "all-reduce";
-    case StepKind::multiply:
-      break;
-  }
-  return "multiply";
+int Plan::add(program::Tensor tensor) {
+  tensors.push_back(std::move(tensor));
+  return static_cast<int>(tensors.size()) - 1;
 }
 
-Bytes received_bytes(const program::Mesh& mesh, StepKind kind, program::AxisSet axes, Bytes local) {
-  const double n = program::shard_count(mesh, axes);
-  switch (kind) {
-    case StepKind::all_gather:
-      return (n - 1.0) * local;
-    case StepKind::reduce_scatter:
-    case StepKind::all_to_all:
-      return (n - 1.0) / n * local;
-    case StepKind::all_reduce:
-      return 2.0 * ((n - 1.0) / n) * local;
-    case StepKind::permute:
-      return local;
-    case StepKind::slice:
-    case StepKind::multiply:
-      break;
-  }
-  return Bytes(0);
+int Plan::move(const program::Mesh& mesh, int from, MoveKind kind, program::AxisSet axes, const program::Sharding& to,
+               double price) {
+  program::Tensor after = tensor(from);
+  after.sharding = to;
+  const int made = add(std::move(after));
+  program::Step& step = steps.emplace_back(program::movement(kind, axes, from, made));
+  step.bytes =
+      program::received_bytes(step, program::shard_count(mesh, axes), program::local_bytes(mesh, tensor(from)));
+  bytes += step.bytes;
+  costs.push_back(price);
+  cost += price;
+  return made;
+}
+
+int Plan::multiply(const program::Mesh& mesh, int left, int right, program::Tensor result) {
+  const int made = add(std::move(result));
+  program::Step& step = steps.emplace_back();
+  step.in[0] = static_cast<std::int16_t>(left);
+  step.in[1] = static_cast<std::int16_t>(right);
+  step.out[0] = static_cast<std::int16_t>(made);
+  const ShardingExpression e{tensor(left), tensor(right), tensor(made)};
+  step.flops = local_flops(mesh, correspond(e), e.left.sharding, e.right->sharding);
+  for (const int id : {left, right, made}) step.bytes += program::local_bytes(mesh, tensor(id));
+  flops += step.flops;
+  costs.push_back(0.0);
+  return made;
 }
 
 Prices::Prices(const program::Mesh& mesh)
-    : axes_(mesh.axes.size()), table_(static_cast<std::size_t>(StepKind::multiply) << mesh.axes.size()) {}
+    : axes_(mesh.axes.size()), table_(program::collective_kinds << mesh.axes.size()) {}
 
 bool Prices::proportional() const {
   for (const Line& line : table_)
@@ -57,9 +49,9 @@ bool Prices::proportional() const {
 Prices byte_prices(const program::Mesh& mesh) {
   Prices prices(mesh);
   for (program::AxisSet axes = 1; axes < program::axis_bit(static_cast<int>(mesh.axes.size())); ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-                          StepKind::all_reduce})
-      prices.set(kind, axes, {received_bytes(mesh, kind, axes, 1_B).value(), 0.0});
+    for (const program::CollectiveFacts& each : program::all_collectives)
+      if (each.reshards)
+        prices.set(each.kind, axes, {program::received_share(each.kind, program::shard_count(mesh, axes)), 0.0});
   return prices;
 }
 
@@ -77,48 +69,6 @@ program::Sharding without_unit_axes(const program::Mesh& mesh, const program::Sh
     list = rest;
   }
   return bare;
-}
-
-PlanStep transpose(const PlanStep& step, const program::Mesh& mesh) {
-  PlanStep back = step;
-  std::swap(back.before, back.after);
-  // The gradient of a partial sum is the same for every addend: it is replicated.
-  back.before.sharding.unreduced = back.after.sharding.unreduced = 0;
-  switch (step.kind) {
-    case StepKind::all_gather:
-      // Every device used all of the gathered tensor, so its gradient there is a partial sum.
-      back.kind = StepKind::reduce_scatter;
-      back.before.sharding.unreduced = step.axes;
-      break;
-    case StepKind::reduce_scatter:
-    case StepKind::slice:
-      back.kind = StepKind::all_gather;
-      break;
-    case StepKind::all_reduce:
-      back.kind = StepKind::slice;
-      back.axes = 0;
-      break;
-    default:
-      break;
-  }
-  back.bytes = received_bytes(mesh, back.kind, back.axes, program::local_bytes(mesh, back.before));
-  return back;
-}
-
-std::string step_text(const program::Mesh& mesh, const PlanStep& step) {
-  const std::string after = program::tensor_text(mesh, step.after);
-  static constexpr std::pair<StepKind, std::string_view> names[] = {
-      {StepKind::slice, "Slice"},     {StepKind::all_gather, "AllGather"},         {StepKind::all_to_all, "AllToAll"},
-      {StepKind::permute, "Permute"}, {StepKind::reduce_scatter, "ReduceScatter"}, {StepKind::all_reduce, "AllReduce"}};
-  for (const auto& [kind, text] : names)
-    if (kind == step.kind)
-      return fmt::format("{} = {}{}{}({})", after, text, step.axes ? "_" : "", program::axes_text(mesh, step.axes),
-                         program::tensor_text(mesh, step.before));
-  std::string contracted;
-  for (const program::Dimension& dim : step.before.dims)
-    if (find_dim(*step.second, dim.name) >= 0 && find_dim(step.after, dim.name) < 0) contracted += dim.name;
-  return fmt::format("{} = {} *{} {}", after, program::tensor_text(mesh, step.before), contracted,
-                     program::tensor_text(mesh, *step.second));
 }
 
 }  // namespace assay::plan

@@ -85,31 +85,21 @@ void backward_moves(const View& view, int id, std::vector<PlanOutline::Move>& mo
   }
 }
 
-void add_steps(const program::Mesh& mesh, const program::Tensor& tensor, const std::vector<PlanOutline::Move>& moves,
-               Plan& plan) {
-  for (const PlanOutline::Move& move : moves) {
-    const Bytes bytes = received_bytes(mesh, move.kind, move.axes, held_bytes(mesh, tensor, move.before));
-    plan.steps.push_back(
-        {move.kind, move.axes, with(tensor, move.before), std::nullopt, with(tensor, move.after), bytes, move.cost});
-    plan.cost += move.cost;
-    plan.bytes += bytes;
-  }
+/// Adds the moves of a tensor to a plan; returns its number at the end.
+int add_moves(const program::Mesh& mesh, int tensor, const std::vector<PlanOutline::Move>& moves, Plan& plan) {
+  for (const PlanOutline::Move& move : moves)
+    tensor = plan.move(mesh, tensor, move.kind, move.axes, move.after, move.cost);
+  return tensor;
 }
 
 Plan plan_of(const program::Mesh& mesh, const ShardingExpression& e, const PlanOutline& outline) {
   Plan plan;
   plan.steps.reserve(outline.left.size() + outline.right.size() + outline.result.size() + 1);
-  add_steps(mesh, e.left, outline.left, plan);
-  add_steps(mesh, *e.right, outline.right, plan);
-  plan.steps.push_back({StepKind::multiply,
-                        0,
-                        with(e.left, outline.left_factor),
-                        with(*e.right, outline.right_factor),
-                        with(*e.result, outline.product),
-                        {},
-                        0.0});
-  add_steps(mesh, *e.result, outline.result, plan);
-  plan.flops = outline.flops;
+  int left = plan.add(with(e.left, without_unit_axes(mesh, e.left.sharding)));
+  int right = plan.add(with(*e.right, without_unit_axes(mesh, e.right->sharding)));
+  left = add_moves(mesh, left, outline.left, plan);
+  right = add_moves(mesh, right, outline.right, plan);
+  add_moves(mesh, plan.multiply(mesh, left, right, with(*e.result, outline.product)), outline.result, plan);
   plan.total = outline.total;
   return plan;
 }
@@ -127,8 +117,9 @@ double gather_all(const program::Mesh& mesh, const ShardingExpression& e, const 
   double cost = 0.0;
   const auto replicate = [&](const program::Tensor& tensor, const program::Sharding& sharding) {
     const program::AxisSet split = sharding.split_axes();
-    if (split) cost += prices(StepKind::all_gather, split, held_bytes(mesh, tensor, sharding));
-    if (sharding.unreduced) cost += prices(StepKind::all_reduce, sharding.unreduced, held_bytes(mesh, tensor, {}));
+    if (split) cost += prices(program::Collective::all_gather, split, held_bytes(mesh, tensor, sharding));
+    if (sharding.unreduced)
+      cost += prices(program::Collective::all_reduce, sharding.unreduced, held_bytes(mesh, tensor, {}));
   };
   replicate(e.left, ends.left);
   replicate(*e.right, ends.right);
@@ -149,8 +140,8 @@ bool better(const Candidate& a, const Candidate& b) {
 /// The data that a plan moves, to tell alternatives apart.
 std::string signature(const program::Mesh& mesh, const Plan& plan) {
   std::string text;
-  for (const PlanStep& step : plan.steps)
-    if (step.kind != StepKind::slice && step.kind != StepKind::multiply) text += step_text(mesh, step) + ";";
+  for (const program::Step& step : plan.steps)
+    if (program::is_collective(step.op)) text += program::step_text(mesh, plan.tensors, step) + ";";
   return text;
 }
 
@@ -332,18 +323,22 @@ PlanChoice Planner::product(const ShardingExpression& expression, const Prices& 
 }
 
 Plan Planner::reshard(const program::Tensor& tensor, const program::Sharding& target, const Prices& prices) {
-  Workspace& at = *workspace_;
-  const program::Sharding to = without_unit_axes(at.mesh, target);
-  at.begin(prices);
-  const View view = at.view(tensor, without_unit_axes(at.mesh, tensor.sharding), true);
-  const int id = view.explorer->find(to);
-  while (!view.explorer->settled(id))
-    if (!view.next(infinity)) throw InternalError("a sharding cannot be reached");
   Plan plan;
-  forward_moves(view, id, at.outline.left);
-  add_steps(at.mesh, tensor, at.outline.left, plan);
+  reshard(plan, plan.add(with(tensor, without_unit_axes(workspace_->mesh, tensor.sharding))), target, prices);
   plan.total = plan.cost;
   return plan;
+}
+
+int Planner::reshard(Plan& plan, int from, const program::Sharding& target, const Prices& prices) {
+  Workspace& at = *workspace_;
+  const program::Tensor& tensor = plan.tensor(from);
+  at.begin(prices);
+  const View view = at.view(tensor, tensor.sharding, true);
+  const int id = view.explorer->find(without_unit_axes(at.mesh, target));
+  while (!view.explorer->settled(id))
+    if (!view.next(infinity)) throw InternalError("a sharding cannot be reached");
+  forward_moves(view, id, at.outline.left);
+  return add_moves(at.mesh, from, at.outline.left, plan);
 }
 
 PlanChoice plan_product(const program::Mesh& mesh, const ShardingExpression& expression, const Prices& prices,

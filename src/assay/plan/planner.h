@@ -11,22 +11,12 @@
 #include "assay/base/result.h"
 #include "assay/plan/notation.h"
 #include "assay/program/sharding.h"
+#include "assay/program/step.h"
 
 namespace assay::plan {
 
-enum class StepKind { slice, all_gather, all_to_all, permute, reduce_scatter, all_reduce, multiply };
-std::string_view name(StepKind kind);
-
-/// One step of a plan: a collective over `axes` on one tensor, or the local product.
-struct PlanStep {
-  StepKind kind = StepKind::multiply;
-  program::AxisSet axes = 0;
-  program::Tensor before;                 ///< of a multiply: the left operand
-  std::optional<program::Tensor> second;  ///< of a multiply: the right operand
-  program::Tensor after;
-  Bytes bytes;      ///< received by one device
-  double cost = 0;  ///< in the unit of the planner's prices
-};
+/// How a tensor moves from one sharding to another; nothing: each device slices what it has.
+using MoveKind = std::optional<program::Collective>;
 
 /// The cost of moving data: every collective over a set of axes costs max(rate x local bytes, floor). By default rates
 /// are bytes received per byte held and floors are zero; with a network, seconds per byte and the latency.
@@ -38,8 +28,8 @@ class Prices {
   };
   explicit Prices(const program::Mesh& mesh);
 
-  void set(StepKind kind, program::AxisSet axes, Line line) { table_[index(kind, axes)] = line; }
-  double operator()(StepKind kind, program::AxisSet axes, Bytes local) const {
+  void set(program::Collective kind, program::AxisSet axes, Line line) { table_[index(kind, axes)] = line; }
+  double operator()(program::Collective kind, program::AxisSet axes, Bytes local) const {
     const Line& line = table_[index(kind, axes)];
     const double moved = line.rate * local.value();
     return moved < line.floor ? line.floor : moved;
@@ -52,25 +42,34 @@ class Prices {
   double per_flop = 0;
 
  private:
-  std::size_t index(StepKind kind, program::AxisSet axes) const {
+  std::size_t index(program::Collective kind, program::AxisSet axes) const {
     return static_cast<std::size_t>(kind) << axes_ | axes;
   }
   std::size_t axes_;
   std::vector<Line> table_;
 };
 
-/// Bytes one device receives: gather (n-1) local, reduce-scatter and all-to-all (n-1)/n local, all-reduce twice that,
-/// permute local, slice none.
-Bytes received_bytes(const program::Mesh& mesh, StepKind kind, program::AxisSet axes, Bytes local);
-
 Prices byte_prices(const program::Mesh& mesh);
 
+/// Steps over tensors with named dimensions, in order. The operands are the first tensors; no step makes them.
 struct Plan {
-  std::vector<PlanStep> steps;
-  double cost = 0;   ///< communication, in the unit of the prices
-  double total = 0;  ///< max of communication and compute
-  Flops flops;       ///< of the local product, per device
-  Bytes bytes;       ///< received by one device over all steps
+  std::vector<program::Tensor> tensors;  ///< steps refer to them by number
+  std::vector<program::Step> steps;      ///< local products and movements
+  std::vector<double> costs;             ///< of each step, in the unit of the prices
+  double cost = 0;                       ///< communication, in the unit of the prices
+  double total = 0;                      ///< max of communication and compute
+  Flops flops;                           ///< of the local products, per device
+  Bytes bytes;                           ///< received by one device over all steps
+
+  const program::Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
+  int add(program::Tensor tensor);
+  /// Adds a step that moves a tensor; returns its number afterwards.
+  int move(const program::Mesh& mesh, int from, MoveKind kind, program::AxisSet axes, const program::Sharding& to,
+           double price = 0);
+  /// Adds the local product of two tensors; returns the number of its result.
+  int multiply(const program::Mesh& mesh, int left, int right, program::Tensor result);
+  /// The tensor that the last step makes, or the only one.
+  int last() const { return steps.empty() ? 0 : steps.back().out[0]; }
 };
 
 /// The sharding without axes of size one, which split nothing. Plans use only such shardings.
@@ -93,7 +92,7 @@ struct PlanChoice {
 /// The best plan of a product without names, for searches that compare many plans.
 struct PlanOutline {
   struct Move {
-    StepKind kind = StepKind::slice;
+    MoveKind kind;
     program::AxisSet axes = 0;
     program::Sharding before, after;
     double cost = 0;
@@ -118,6 +117,8 @@ class Planner {
   /// The best plan of a product; valid until the next call.
   const PlanOutline& outline(const ShardingExpression& expression, const Prices& prices);
   Plan reshard(const program::Tensor& from, const program::Sharding& to, const Prices& prices);
+  /// The same as the next steps of a plan; returns the number of the tensor in its new sharding.
+  int reshard(Plan& plan, int from, const program::Sharding& to, const Prices& prices);
 
  private:
   struct Workspace;
@@ -149,13 +150,5 @@ ThoroughPlan plan_product_thoroughly(const program::Mesh& mesh, const ShardingEx
 /// The cheapest sequence of steps from one sharding of a tensor to another.
 Plan plan_reshard(const program::Mesh& mesh, const program::Tensor& from, const program::Sharding& to,
                   const Prices& prices);
-
-/// The adjoint of a single step: gather and reduce-scatter are each other's, all-to-all and permute are undone, a
-/// slice is gathered, and an all-reduce of partial sums passes a replicated gradient through. Steps of a whole plan are
-/// undone together by plan_backward (sharding/backward.h), which knows where copies of a gradient agree.
-PlanStep transpose(const PlanStep& step, const program::Mesh& mesh);
-
-/// "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})"
-std::string step_text(const program::Mesh& mesh, const PlanStep& step);
 
 }  // namespace assay::plan

@@ -27,7 +27,7 @@ TEST(Planner, NothingContractedNeedsNothing) {
 TEST(Planner, PartialSumsAreReduced) {
   const PlanChoice choice = plan("A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]");
   EXPECT_EQ(choice.best.bytes, 1_MiB);
-  EXPECT_EQ(choice.best.steps.back().kind, StepKind::all_reduce);
+  EXPECT_TRUE(choice.best.steps.back().is(program::Collective::all_reduce));
   EXPECT_EQ(product_case(parse("A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]")), 3);
   EXPECT_EQ(product_case(parse("A[I, J_Y] * B[J, K] -> C[I, K]")), 2);
   EXPECT_EQ(product_case(parse("A[I_X, J] * B[J, K_X] -> C[I_X, K]")), 4);
@@ -49,7 +49,7 @@ TEST(Planner, ReshardingMovesAnAxisByAllToAll) {
   const ShardingExpression e = parse("A[I_X, J] -> A[I, J_X]");
   const Plan moved = plan_reshard(mesh, e.left, e.result->sharding, byte_prices(mesh));
   ASSERT_EQ(moved.steps.size(), 1u);
-  EXPECT_EQ(moved.steps[0].kind, StepKind::all_to_all);
+  EXPECT_TRUE(moved.steps[0].is(program::Collective::all_to_all));
   EXPECT_DOUBLE_EQ(moved.bytes.value(), 0.75 * 128 * 1024 * 4);
 }
 
@@ -62,13 +62,14 @@ TEST(Planner, PartsOfAnAxisCanBeCheaper) {
   EXPECT_LE(parts.plan.bytes.value(), 1048576.0);  // what a production partitioner moves for this row
 }
 
-TEST(Planner, GatherAndReduceScatterAreEachOthersTranspose) {
-  const ShardingExpression e = parse("A[I_X, J] -> A[I, J]");
-  const Plan gather = plan_reshard(mesh, e.left, e.result->sharding, byte_prices(mesh));
-  const PlanStep back = transpose(gather.steps[0], mesh);
-  EXPECT_EQ(step_text(mesh, back), "A[I_X, J] = ReduceScatter_X(A[I, J] {U_X})");
-  EXPECT_EQ(back.bytes, gather.steps[0].bytes);
-  EXPECT_EQ(transpose(back, mesh).kind, StepKind::all_gather);
+// The text is that of a program's listing.
+TEST(Planner, StepsReadLikeThoseOfAProgram) {
+  const Plan best = plan("A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]").best;
+  ASSERT_EQ(best.steps.size(), 2u);
+  EXPECT_EQ(program::step_text(mesh, best.tensors, best.steps[0]), "C[I_X, K] {U_Y} = A[I_X, J_Y] ·J B[J_Y, K]");
+  EXPECT_EQ(program::step_text(mesh, best.tensors, best.steps[1]), "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})");
+  EXPECT_EQ(best.steps[0].flops, best.flops);
+  EXPECT_EQ(best.flops, Flops(2.0 * 128 * 512 * 2048));
 }
 
 program::Sharding random_sharding(const program::Mesh& over, std::size_t rank) {
@@ -99,9 +100,8 @@ RC_GTEST_PROP(Planner, WhatItRemembersDoesNotChangePlans, ()) {
   const program::Mesh cube = *program::parse_mesh("X=2,Y=4,Z=2", "");
   Prices floors = byte_prices(cube);
   for (program::AxisSet axes = 1; axes < 8; ++axes)
-    for (StepKind kind : {StepKind::all_gather, StepKind::all_to_all, StepKind::permute, StepKind::reduce_scatter,
-                          StepKind::all_reduce})
-      floors.set(kind, axes, {1.0 + axes, 5000.0});
+    for (const program::CollectiveFacts& each : program::all_collectives)
+      floors.set(each.kind, axes, {1.0 + axes, 5000.0});
   const Prices bytes = byte_prices(cube);
   Planner warm(cube);
   for (int i = 0; i < 8; ++i) {
@@ -116,25 +116,23 @@ RC_GTEST_PROP(Planner, WhatItRemembersDoesNotChangePlans, ()) {
   }
 }
 
-RC_GTEST_PROP(Planner, EachStepStartsWhereThePreviousOneEnded, ()) {
+RC_GTEST_PROP(Planner, StepsLeadFromTheOperandsToTheResult, ()) {
   ShardingExpression e = parse("A[I, J] * B[J, K] -> C[I, K]");
   e.left.sharding = random_sharding(mesh, 2), e.right->sharding = random_sharding(mesh, 2),
   e.result->sharding = random_sharding(mesh, 2);
   const Plan best = plan_product(mesh, e, byte_prices(mesh)).best;
-  program::Sharding left = e.left.sharding, right = e.right->sharding;
-  std::optional<program::Sharding> product;
-  for (const PlanStep& step : best.steps) {
-    if (step.kind == StepKind::multiply) {
-      RC_ASSERT(step.before.sharding == left);
-      RC_ASSERT(step.second->sharding == right);
-      product = step.after.sharding;
-    } else {
-      program::Sharding& at = product ? *product : step.before.name == "A" ? left : right;
-      RC_ASSERT(step.before.sharding == at);
-      at = step.after.sharding;
-    }
+  RC_ASSERT(best.tensor(0).sharding == e.left.sharding);
+  RC_ASSERT(best.tensor(1).sharding == e.right->sharding);
+  std::vector<char> known(best.tensors.size(), 0);
+  known[0] = known[1] = 1;
+  int products = 0;
+  for (const program::Step& step : best.steps) {
+    for (const int id : step.in) RC_ASSERT(id < 0 || known[static_cast<std::size_t>(id)]);
+    known[static_cast<std::size_t>(step.out[0])] = 1;
+    products += step.op == program::Op::product;
   }
-  RC_ASSERT(product && *product == e.result->sharding);
+  RC_ASSERT(products == 1);
+  RC_ASSERT(best.tensor(best.last()).sharding == e.result->sharding);
 }
 
 }  // namespace

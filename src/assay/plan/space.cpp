@@ -60,7 +60,7 @@ int ShardingSpace::id(const program::Sharding& sharding) {
   return fresh;
 }
 
-void ShardingSpace::add(int from, const program::Sharding& to, StepKind kind, program::AxisSet axes, std::size_t dim) {
+void ShardingSpace::add(int from, const program::Sharding& to, MoveKind kind, program::AxisSet axes, std::size_t dim) {
   const int target = id(to);
   edges_[index(from)].push_back({target, kind, static_cast<std::uint8_t>(dim), axes});
 }
@@ -68,7 +68,7 @@ void ShardingSpace::add(int from, const program::Sharding& to, StepKind kind, pr
 /// Inner axes leave some dimensions together (forwards), or free axes join them (backwards).
 void ShardingSpace::expand_gathers(int from, std::size_t dim, program::Sharding at, program::AxisSet moved) {
   if (dim == rank_) {
-    if (moved) add(from, at, StepKind::all_gather, moved);
+    if (moved) add(from, at, program::Collective::all_gather, moved);
     return;
   }
   expand_gathers(from, dim + 1, at, moved);
@@ -95,7 +95,7 @@ void ShardingSpace::expand_scatters(int from, std::size_t dim, program::Sharding
       program::Sharding less = at;
       less.unreduced &= ~program::axis_bit(axis);
       less.dims[dim] = less.dims[dim].pushed(axis);
-      add(from, less, StepKind::reduce_scatter, moved | program::axis_bit(axis));
+      add(from, less, program::Collective::reduce_scatter, moved | program::axis_bit(axis));
       expand_scatters(from, dim, less, moved | program::axis_bit(axis));
     });
   } else {
@@ -104,7 +104,7 @@ void ShardingSpace::expand_scatters(int from, std::size_t dim, program::Sharding
       at.unreduced |= bit;
       moved |= bit;
       at.dims[dim] = at.dims[dim].popped();
-      add(from, at, StepKind::reduce_scatter, moved);
+      add(from, at, program::Collective::reduce_scatter, moved);
     }
   }
 }
@@ -117,12 +117,12 @@ void ShardingSpace::expand(int from) {
       for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
         program::Sharding s = at;
         s.dims[d] = s.dims[d].pushed(axis);
-        add(from, s, StepKind::slice, program::axis_bit(axis), d);
+        add(from, s, std::nullopt, program::axis_bit(axis), d);
       });
     } else if (!at.dims[d].empty()) {
       program::Sharding s = at;
       s.dims[d] = s.dims[d].popped();
-      add(from, s, StepKind::slice, program::axis_bit(at.dims[d].last()), d);
+      add(from, s, std::nullopt, program::axis_bit(at.dims[d].last()), d);
     }
     // Inner axes move together to the inner end of another dimension; undone by the same kind of step.
     program::AxisList rest = at.dims[d], moved;
@@ -136,7 +136,7 @@ void ShardingSpace::expand(int from) {
         program::Sharding s = at;
         s.dims[d] = rest;
         s.dims[e] = appended(s.dims[e], moved);
-        add(from, s, StepKind::all_to_all, axes);
+        add(from, s, program::Collective::all_to_all, axes);
       }
     }
     expand_scatters(from, d, at, 0);
@@ -147,7 +147,7 @@ void ShardingSpace::expand(int from) {
   for (program::AxisSet subset = pool; subset != 0; subset = (subset - 1) & pool) {
     program::Sharding s = at;
     s.unreduced ^= subset;
-    add(from, s, StepKind::all_reduce, subset);
+    add(from, s, program::Collective::all_reduce, subset);
   }
 }
 

@@ -11,7 +11,7 @@ namespace assay::plan {
 /// A step to another sharding. Forwards it runs from here to there, backwards from there to here.
 struct SpaceEdge {
   int to = -1;
-  StepKind kind = StepKind::slice;
+  MoveKind kind;
   std::uint8_t dim = 0;  ///< of a slice
   program::AxisSet axes = 0;
 };
@@ -52,7 +52,7 @@ class ShardingSpace {
   void expand(int from);
   void expand_gathers(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
   void expand_scatters(int from, std::size_t dim, program::Sharding at, program::AxisSet moved);
-  void add(int from, const program::Sharding& to, StepKind kind, program::AxisSet axes, std::size_t dim = 0);
+  void add(int from, const program::Sharding& to, MoveKind kind, program::AxisSet axes, std::size_t dim = 0);
 
   const program::Mesh mesh_;
   std::size_t rank_;

@@ -52,13 +52,10 @@ enum class Op : std::uint8_t {
   loss_grad,
   sample,
   update,
-  slice,
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  all_to_all
+  slice,      ///< keeps a part of what a device has
+  collective  ///< Step::collective says which
 };
-inline constexpr std::size_t op_count = 47;
+inline constexpr std::size_t op_count = 44;
 
 /// How the backward pass differentiates an operation; lower/ has a function for each.
 enum class GradientRule : std::uint8_t {
@@ -101,9 +98,6 @@ enum class CostClass : std::uint8_t {
   collective  ///< moves data between devices
 };
 
-/// How a step moves a tensor between shardings.
-enum class Movement : std::uint8_t { none, slice, all_gather, reduce_scatter, all_reduce, all_to_all };
-
 /// Kinds of forward results, each kept for the backward pass or recomputed.
 enum class ForwardPart : std::uint8_t {
   norms,
@@ -135,10 +129,8 @@ struct OpFacts {
   std::string_view name;  ///< as listed in programs
   OpGradient gradient;
   CostClass cost;
-  ForwardPart part;  ///< its result's part in recomputation policies; for products, it also depends on the weight
+  ForwardPart part;  ///< its result's part in recomputation policies; of products and collectives, see parts_of()
   ElementFlops flops = {};
-  Movement movement = Movement::none;
-  std::string_view notation = {};  ///< of a movement, as in "AllGather_X(A)"
 };
 
 namespace ops {
@@ -200,12 +192,8 @@ inline constexpr std::array<OpFacts, op_count> table{{
     {Op::loss_grad, "loss grad", no_gradient, loss, Part::residual, {.per_result = 3.0}},
     {Op::sample, "sample", no_gradient, element_wise, Part::residual, {.per_input = 1.0}},
     {Op::update, "update", no_gradient, optimizer, Part::residual},
-    {Op::slice, "slice", resharded, free, Part::residual, {}, Movement::slice, "Slice"},
-    {Op::all_gather, "all-gather", resharded, collective, Part::exchanges, {}, Movement::all_gather, "AllGather"},
-    {Op::reduce_scatter, "reduce-scatter", resharded, collective, Part::reductions, {}, Movement::reduce_scatter,
-     "ReduceScatter"},
-    {Op::all_reduce, "all-reduce", resharded, collective, Part::reductions, {}, Movement::all_reduce, "AllReduce"},
-    {Op::all_to_all, "all-to-all", resharded, collective, Part::exchanges, {}, Movement::all_to_all, "AllToAll"},
+    {Op::slice, "slice", resharded, free, Part::residual},
+    {Op::collective, "collective", resharded, collective, Part::exchanges},
 }};
 // clang-format on
 
@@ -213,7 +201,7 @@ inline constexpr std::array<OpFacts, op_count> table{{
 constexpr bool is_complete() {
   for (std::size_t i = 0; i < op_count; ++i)
     if (table[i].op != static_cast<Op>(i) || table[i].name.empty()) return false;
-  return static_cast<std::size_t>(Op::all_to_all) + 1 == op_count;
+  return static_cast<std::size_t>(Op::collective) + 1 == op_count;
 }
 static_assert(is_complete());
 
@@ -221,7 +209,9 @@ static_assert(is_complete());
 
 constexpr const OpFacts& facts(Op op) { return ops::table[static_cast<std::size_t>(op)]; }
 constexpr std::string_view name(Op op) { return facts(op).name; }
-constexpr bool is_collective(Op op) { return facts(op).cost == CostClass::collective; }
+constexpr bool is_collective(Op op) { return op == Op::collective; }
+/// Only changes the sharding of its input.
+constexpr bool is_movement(Op op) { return facts(op).gradient.rule == GradientRule::reshard; }
 /// Attention or its gradient.
 constexpr bool is_attention(Op op) { return facts(op).cost == CostClass::attention; }
 /// A scan or its gradient.

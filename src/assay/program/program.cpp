@@ -1,7 +1,5 @@
 #include "assay/program/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -67,41 +65,15 @@ Tensor to_tensor(const ProgramTensor& tensor) {
   return out;
 }
 
-namespace {
-
-/// The letters that a product sums over: both operands have them, the result does not.
-std::string contracted(const Program& program, const Step& step) {
-  const ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
-                      &c = program.tensor(step.out[0]);
-  std::string letters;
-  for (int i = 0; i < a.rank; ++i) {
-    const model::LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
-    if (b.find(dim) >= 0 && c.find(dim) < 0) letters += model::letter(dim);
-  }
-  return letters;
-}
-
-}  // namespace
-
 std::string step_text(const Program& program, const Step& step) {
-  const auto text = [&](int id) { return tensor_text(program.mesh, to_tensor(program.tensor(id))); };
-  std::string outputs, inputs;
-  for (int id : step.out)
-    if (id >= 0) outputs += (outputs.empty() ? "" : ", ") + text(id);
-  if (step.op == Op::product) {
-    std::string product =
-        fmt::format("{} = {} ·{} {}", outputs, text(step.in[0]), contracted(program, step), text(step.in[1]));
-    for (std::size_t i = 2; i < step.in.size(); ++i)
-      if (step.in[i] >= 0) product += " + " + text(step.in[i]);
-    return product;
+  std::string contracted;  // both operands have them, the result does not; some dimensions share a letter
+  for (int i = 0; step.op == Op::product && i < program.tensor(step.in[0]).rank; ++i) {
+    const model::LogicalDim dim = program.tensor(step.in[0]).dims[static_cast<std::size_t>(i)].dim;
+    if (program.tensor(step.in[1]).find(dim) >= 0 && program.tensor(step.out[0]).find(dim) < 0)
+      contracted += model::letter(dim);
   }
-  for (int id : step.in)
-    if (id >= 0) inputs += (inputs.empty() ? "" : step.op == Op::add ? " + " : ", ") + text(id);
-  if (step.op == Op::add) return fmt::format("{} = {}", outputs, inputs);
-  if (facts(step.op).movement != Movement::none)
-    return fmt::format("{} = {}_{}({})", outputs, facts(step.op).notation, axes_text(program.mesh, step.axes), inputs);
-  if (outputs.empty()) return fmt::format("{}({})", name(step.op), inputs);
-  return fmt::format("{} = {}({})", outputs, name(step.op), inputs);
+  const auto tensor = [&](int id) { return to_tensor(program.tensor(id)); };
+  return step_text(program.mesh, tensor, contracted, step);
 }
 
 namespace {

@@ -17,6 +17,7 @@
 #include "assay/program/mesh.h"
 #include "assay/program/ops.h"
 #include "assay/program/sharding.h"
+#include "assay/program/step.h"
 
 namespace assay::program {
 
@@ -103,30 +104,6 @@ struct AttentionShape {
   double mean_keys() const;
 };
 
-/// How urgently the result of a step is needed.
-enum class Urgency : std::uint8_t {
-  critical,   ///< the next step waits for it
-  ahead,      ///< can be prefetched: gathering weights
-  afterwards  ///< nothing in the pass waits for it: reducing weight gradients
-};
-
-struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
-  Op op = Op::product;
-  Urgency urgency = Urgency::critical;
-  bool is_recomputed = false;  ///< forward work recomputed in the backward pass
-  bool once = false;           ///< per optimizer step, not per microbatch
-  AxisSet axes = 0;            ///< of a collective
-  std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
-  std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
-  /// Attention: index in `attentions`; norm: groups that are normalised separately; rotate: dimensions that turn, if
-  /// not all.
-  std::int16_t detail = -1;
-  Flops flops;              ///< on one device
-  Bytes bytes;              ///< read and written on one device, or received over the network by a collective
-  bool is_centred = false;  ///< of a norm: it subtracts the mean
-};
-static_assert(sizeof(Step) == 64);
-
 enum class Phase : std::uint8_t { forward, backward, update };
 std::string_view name(Phase phase);
 
@@ -191,7 +168,7 @@ inline void Program::place(int id, const Sharding& sharding) {
 /// The tensor in the notation of the sharding algebra, with the letters of its dimensions.
 Tensor to_tensor(const ProgramTensor& tensor);
 
-/// One line: "Q[B_X, S, N_Y, H] = H[B_X, S, D] · W_q[D, N_Y, H]".
+/// One line in the notation of program/step.h.
 std::string step_text(const Program& program, const Step& step);
 
 /// Totals of a program or some of its blocks, on one device, for all layers and microbatches.

@@ -18,7 +18,7 @@ struct Counted {
 
 /// The bandwidth term of a collective, named for what is moved.
 template <class N>
-auto moved(const N& num, std::string_view name, network::CollectiveKind kind, Bytes bytes,
+auto moved(const N& num, std::string_view name, program::Collective kind, Bytes bytes,
            const network::CollectiveGroup& group, const Counted& counted) {
   const network::CollectiveCost<N> cost = network::collective_cost(num, kind, bytes, group, counted.labels);
   return num.named(name, counted.counting == Counting::exact ? cost.bandwidth : cost.approximate);
@@ -62,11 +62,9 @@ LayerRates<N> layer_rates(const N& num, const MlpShape& shape, const Sourced<Flo
   const auto flops = layer_flops_per_token(num, shape);
   const Bytes bytes = plain(layer_weight_bytes(Plain{}, shape));
   const auto arithmetic = num.named("arithmetic per token", flops / num.given("peak", peak));
-  const auto gather =
-      moved(num, "weights gathered", network::CollectiveKind::all_gather, bytes, links.weights, counted);
-  const auto reduce =
-      moved(num, "gradients reduced", network::CollectiveKind::all_reduce, bytes, links.weights, counted);
-  const auto token = moved(num, "activations of a token gathered", network::CollectiveKind::all_gather,
+  const auto gather = moved(num, "weights gathered", program::Collective::all_gather, bytes, links.weights, counted);
+  const auto reduce = moved(num, "gradients reduced", program::Collective::all_reduce, bytes, links.weights, counted);
+  const auto token = moved(num, "activations of a token gathered", program::Collective::all_gather,
                            activation_bytes(shape), links.activations, counted);
   const auto exchange = num.named("activations per token", 2.0 * token / num.given("token", one_token, "one"));
   return {arithmetic, gather, reduce, exchange};
@@ -147,7 +145,7 @@ ExpertTimes<N> expert_times(const N& num, const MlpShape& shape, const Sourced<F
   if (group.torus()) {
     const auto copies = shape.experts_per_token * activation_bytes(shape);
     add(2.0 *
-        moved(num, "tokens to their experts", network::CollectiveKind::all_to_all, copies, group,
+        moved(num, "tokens to their experts", program::Collective::all_to_all, copies, group,
               {Counting::exact, labels}) /
         token);
   } else {

@@ -24,13 +24,13 @@ std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Spli
   const Bytes rows(shape.element_bytes * shape.d_model * batch.value() / split.fsdp);
   const bool shards = split.fsdp > 1.0 && scheme == WeightsAre::sharded;
   const bool gated = shape.matrices > 2.0;
-  const auto weights = [&](Pass pass, network::CollectiveKind kind, std::string_view tensor) {
+  const auto weights = [&](Pass pass, program::Collective kind, std::string_view tensor) {
     all.push_back({pass, kind, tensor, true, true, matrix});
   };
-  const auto tokens = [&](Pass pass, network::CollectiveKind kind, std::string_view tensor, bool needed = true) {
+  const auto tokens = [&](Pass pass, program::Collective kind, std::string_view tensor, bool needed = true) {
     if (split.tensor > 1.0) all.push_back({pass, kind, tensor, false, needed, rows});
   };
-  using enum network::CollectiveKind;
+  using enum program::Collective;
   tokens(Pass::forward, all_gather, "In");
   if (shards) {
     weights(Pass::forward, all_gather, "W_in");
@@ -56,8 +56,7 @@ std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Spli
 Bytes collective_bytes(const std::vector<LayerCollective>& collectives, Pass pass) {
   Bytes sum;
   for (const LayerCollective& one : collectives)
-    if (one.pass == pass && one.needed)
-      sum += (one.kind == network::CollectiveKind::all_reduce ? 2.0 : 1.0) * one.bytes;
+    if (one.pass == pass && one.needed) sum += (one.kind == program::Collective::all_reduce ? 2.0 : 1.0) * one.bytes;
   return sum;
 }
 

@@ -13,7 +13,7 @@ namespace assay::roofline {
 /// One collective of a layer; `bytes` is the size of the array that one group of chips gathers or reduces.
 struct LayerCollective {
   Pass pass = Pass::forward;
-  network::CollectiveKind kind = network::CollectiveKind::all_gather;
+  program::Collective kind = program::Collective::all_gather;
   std::string_view tensor;
   bool over_fsdp = false;  ///< otherwise over the tensor axis
   bool needed = true;      ///< false: only if the forward pass did not save the result

@@ -100,7 +100,7 @@ ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy&
   ServingTime time = serving_time(question.setup, way, option.profile, links, option.profile.unit);
   if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
   const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
-  const std::size_t kind = training::StageLinks::line_of(network::CollectiveKind::all_to_all);
+  const std::size_t kind = training::StageLinks::line_of(program::Collective::all_to_all);
   const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
   const network::CollectiveLine& line = links.lines[over][kind];
   const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);

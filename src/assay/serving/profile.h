@@ -45,7 +45,7 @@ struct ServingStrategy {
 };
 
 struct ServedCollective {
-  network::CollectiveKind kind = network::CollectiveKind::all_reduce;
+  program::Collective kind = program::Collective::all_reduce;
   training::RoleSet over = 0;
   double count = 1;  ///< equal collectives of a block
   StraightLine bytes;

@@ -286,7 +286,7 @@ class ProfileMaker {
       if (program::is_collective(s1.op)) {
         const StraightLine bytes =
             line_through(lowered_, network::array_bytes(one, s1).value(), network::array_bytes(two, s2).value());
-        add_or_count(out.collectives, {network::collective_of(s1.op), training::collective_roles(one, s1), 1.0, bytes},
+        add_or_count(out.collectives, {s1.collective, training::collective_roles(one, s1), 1.0, bytes},
                      &same_collective);
         continue;
       }

@@ -55,11 +55,11 @@ double collective_seconds(const estimate::ServingEffects& effects, const trainin
   const auto& forms = links.forms[collective.over];
   double usual = forms[kind].seconds(bytes, 1.0);
   if (links.ways(collective.over) <= 1.0) return usual;
-  if (collective.kind == network::CollectiveKind::all_reduce)  // which may be a scatter and a gather, too
-    usual = std::min(usual,
-                     forms[training::StageLinks::line_of(network::CollectiveKind::reduce_scatter)].seconds(bytes, 1.0) +
-                         forms[training::StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(bytes, 1.0));
-  if (collective.kind != network::CollectiveKind::all_reduce || effects.one_shot == Seconds(0))
+  if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
+    usual =
+        std::min(usual, forms[training::StageLinks::line_of(program::Collective::reduce_scatter)].seconds(bytes, 1.0) +
+                            forms[training::StageLinks::line_of(program::Collective::all_gather)].seconds(bytes, 1.0));
+  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0))
     return usual + effects.meet.value();
   // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
   const double all = links.lines[collective.over][kind].rate.value() * bytes * links.ways(collective.over) / 2.0;

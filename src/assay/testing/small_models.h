@@ -69,14 +69,21 @@ struct Traffic {
   int steps = 0;
   double bytes = 0;
 };
-/// Collectives of one kind in one pass of a block.
-inline Traffic traffic(const program::Program& program, const program::Block& block, program::Op op) {
+/// Steps of one kind in one pass of a block.
+template <class IsKind>
+Traffic traffic_if(const program::Program& program, const program::Block& block, IsKind is_kind) {
   Traffic out;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (step.op == op) ++out.steps, out.bytes += step.bytes.value();
+    if (is_kind(step)) ++out.steps, out.bytes += step.bytes.value();
   }
   return out;
+}
+inline Traffic traffic(const program::Program& program, const program::Block& block, program::Collective kind) {
+  return traffic_if(program, block, [&](const program::Step& step) { return step.is(kind); });
+}
+inline Traffic traffic(const program::Program& program, const program::Block& block, program::Op op) {
+  return traffic_if(program, block, [&](const program::Step& step) { return step.op == op; });
 }
 
 }  // namespace assay::testing::by_hand

@@ -90,7 +90,7 @@ inline estimate::StepTimes plain_step_times(const program::Program& program, con
     network::CollectiveGroup group = placement->group(axes);
     if (program.tensor(step.in[0]).find(model::LogicalDim::experts) >= 0) group.routing = routing;
     const network::CollectiveCost<Plain> cost =
-        network::collective_cost(Plain{}, network::collective_of(step.op), network::array_bytes(program, step), group);
+        network::collective_cost(Plain{}, step.collective, network::array_bytes(program, step), group);
     times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
   }
   return times;

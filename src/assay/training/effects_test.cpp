@@ -221,7 +221,7 @@ TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
   p.tensor = 8;
   const StageLinks links = *stage_links(p, {}, cluster, nullptr);
   constexpr RoleSet tensor = role_bit(Role::tensor);
-  const std::size_t kind = StageLinks::line_of(network::CollectiveKind::all_reduce);
+  const std::size_t kind = StageLinks::line_of(program::Collective::all_reduce);
   const network::CollectiveLine& line = links.lines[tensor][kind];
   EXPECT_DOUBLE_EQ(links.forms[tensor][kind].seconds(1e6, 1.0),
                    (hardware::collective_latency(cluster.chip) + line.floor).value() +
@@ -238,8 +238,8 @@ TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
   const network::Placement placement = *network::Placement::make(whole_mesh(p), cluster, "test");
   const network::CollectiveGroup tensor = placement.group(program::axis_bit(1));
   for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {
-    const double direct = estimate::collective_estimate(*calibration.values.collective,
-                                                        network::CollectiveKind::all_gather, Bytes(bytes), tensor)
+    const double direct = estimate::collective_estimate(*calibration.values.collective, program::Collective::all_gather,
+                                                        Bytes(bytes), tensor)
                               .value();
     EXPECT_NEAR(links.forms[role_bit(Role::tensor)][0].seconds(bytes, 1.0), direct, 1e-9 * direct + 1e-12);
   }

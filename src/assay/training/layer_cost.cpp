@@ -28,8 +28,8 @@ bool is_weight(const program::ProgramTensor& tensor) {
 /// recomputation needs is exposed.
 bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
   if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
-  if (step.op == program::Op::all_gather) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
-  return (step.op == program::Op::reduce_scatter || step.op == program::Op::all_reduce) && !step.is_recomputed;
+  if (program::gathers(step.collective)) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
+  return program::facts(step.collective).sums && !step.is_recomputed;
 }
 
 /// The roles of the axes of a program's mesh.
@@ -50,7 +50,7 @@ struct AxisRoles {
 RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
   const RoleSet over = roles_by.of(step.axes);
   const bool between_experts =
-      step.op == program::Op::all_to_all && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
+      program::is_exchange(step.collective) && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
   return between_experts ? over | role_bit(Role::expert) : over;
 }
 
@@ -69,7 +69,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
   const program::ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
-  entry.kind = network::collective_of(step.op);
+  entry.kind = step.collective;
   entry.over = collective_roles(roles_by, program, step);
   entry.urgency = step.urgency;
   entry.once = step.once;
@@ -94,7 +94,7 @@ constexpr double dropped_copies = 1.5;
 bool has_neighbours(const Traffic& traffic) {
   constexpr RoleSet tensor = role_bit(Role::tensor), expert = role_bit(Role::expert);
   return traffic.urgency == program::Urgency::critical && !traffic.once && traffic.over & tensor &&
-         !(traffic.over & expert) && traffic.kind != network::CollectiveKind::all_to_all;
+         !(traffic.over & expert) && traffic.kind != program::Collective::all_to_all;
 }
 
 /// Sets what a collective of a block runs next to.
@@ -304,7 +304,7 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
                                              std::int32_t collective) {
   const program::Step& moved = program.steps[at(collective)];
   std::vector<std::int32_t> found;
-  if (moved.op == program::Op::all_gather) {
+  if (program::gathers(moved)) {
     std::vector<std::int16_t> gathered{moved.out[0]};
     bool of_weights = true;
     for (std::int32_t i = collective + 1; i < block.last; ++i) {

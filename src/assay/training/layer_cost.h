@@ -32,7 +32,7 @@ RoleSet collective_roles(const program::Program& program, const program::Step& s
 /// Collectives of one kind over the same axes and of the same urgency, summed; equal ones only, if they run next to
 /// products.
 struct Traffic {
-  network::CollectiveKind kind = network::CollectiveKind::all_gather;
+  program::Collective kind = program::Collective::all_gather;
   RoleSet over = 0;     ///< includes the expert role for exchanges between experts, whatever axes split them
   RoleSet divided = 0;  ///< data axes that also shard the array: their sizes divide the bytes
   program::Urgency urgency = program::Urgency::critical;

@@ -81,7 +81,7 @@ class PassClock {
       time_.expert += seconds;
     } else if (over & role_bit(Role::tensor)) {
       wait.is_tensor = true;
-      wait.is_sum = traffic.kind == network::CollectiveKind::all_reduce;
+      wait.is_sum = traffic.kind == program::Collective::all_reduce;
       wait.count = traffic.count;
       wait.beside = product_rate_ * traffic.beside;
       wait.devices = links_.ways(traffic.over);
@@ -89,7 +89,7 @@ class PassClock {
           traffic.overlaps_weight_gradients && lanes_.tensor != estimate::TensorOverlap::none;
       hides_behind_gradients_ |= wait.overlaps_weight_gradients;
     } else if (over & role_bit(Role::context)) {
-      wait.is_ring = lanes_.ring_context && traffic.kind != network::CollectiveKind::all_to_all;
+      wait.is_ring = lanes_.ring_context && traffic.kind != program::Collective::all_to_all;
       if (wait.is_ring) {
         ring_ += seconds;
         ring_devices_ = links_.ways(traffic.over);

@@ -235,8 +235,7 @@ void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch) {
   if (strategy.parallelism.residual == lower::ResidualScheme::replicated && strategy.parallelism.tensor > 1) {
     constexpr RoleSet tensor = role_bit(Role::tensor);
     const double part = microbatch.boundary_ideal / links.ways(tensor);
-    const double gather =
-        links.forms[tensor][StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(handed, 1);
+    const double gather = links.forms[tensor][StageLinks::line_of(program::Collective::all_gather)].seconds(handed, 1);
     if (const double parts = part / links.network_share + line.floor.value() + gather; parts < microbatch.hop) {
       microbatch.hop = parts;
       microbatch.boundary_ideal = part;

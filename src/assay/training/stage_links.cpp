@@ -30,10 +30,6 @@ Result<network::Placement> whole_placement(const lower::Parallelism& parallelism
 
 namespace {
 
-constexpr network::CollectiveKind line_kinds[4] = {
-    network::CollectiveKind::all_gather, network::CollectiveKind::reduce_scatter, network::CollectiveKind::all_reduce,
-    network::CollectiveKind::all_to_all};
-
 /// The links that a set of mesh axes uses: torus axes, or levels of the tree that are really crossed.
 std::uint32_t resources_of(const network::Placement& placement, const network::CollectiveGroup& group,
                            program::AxisSet axes) {
@@ -48,7 +44,7 @@ std::uint32_t resources_of(const network::Placement& placement, const network::C
 
 /// collective_estimate() of a group is a constant, a part proportional to the bytes and a part proportional to their
 /// square root; three sizes determine them.
-CollectiveForm form_of(const hardware::CollectiveCalibration& fit, network::CollectiveKind kind,
+CollectiveForm form_of(const hardware::CollectiveCalibration& fit, program::Collective kind,
                        const network::CollectiveGroup& group, hardware::Fabric fabric) {
   constexpr double one = 1e6, four = 4e6;
   const auto at = [&](double bytes) {
@@ -152,7 +148,7 @@ std::uint32_t StageLinker::number_of(const network::AxisParts& parts) {
   return known->second;
 }
 
-CollectiveForm StageLinker::form(network::CollectiveKind kind, const network::CollectiveGroup& group,
+CollectiveForm StageLinker::form(program::Collective kind, const network::CollectiveGroup& group,
                                  const network::CollectiveLine& line) const {
   return calibration_ ? form_of(*calibration_, kind, group, fabric_)
                       : CollectiveForm{(line.floor + latency_).value(), line.rate.value() / network_share_, 0};
@@ -163,9 +159,9 @@ const StageCosts& StageLinker::stage_costs(int pipeline, std::uint32_t number) {
   StageCosts& costs = known->second;
   if (!is_new) return costs;
   const network::CollectiveGroup stages = placement_->group(program::axis_bit(pipeline)), pair = mirrored_pair(stages);
-  costs.between = network::collective_line(network::CollectiveKind::permute, stages);
-  costs.copies = network::collective_line(network::CollectiveKind::all_reduce, pair);
-  costs.copies_form = form(network::CollectiveKind::all_reduce, pair, costs.copies);
+  costs.between = network::collective_line(program::Collective::permute, stages);
+  costs.copies = network::collective_line(program::Collective::all_reduce, pair);
+  costs.copies_form = form(program::Collective::all_reduce, pair, costs.copies);
   return costs;
 }
 
@@ -181,9 +177,10 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
   if (!is_new) return costs;
   network::CollectiveGroup group = placement_->group(axes);
   if (is_routed) group.routing = routing_;
-  for (std::size_t k = 0; k < 4; ++k) {
-    const network::CollectiveLine line = costs.lines[k] = network::collective_line(line_kinds[k], group);
-    costs.forms[k] = form(line_kinds[k], group, line);
+  for (std::size_t k = 0; k < StageLinks::kinds; ++k) {
+    const auto kind = static_cast<program::Collective>(k);
+    const network::CollectiveLine line = costs.lines[k] = network::collective_line(kind, group);
+    costs.forms[k] = form(kind, group, line);
   }
   costs.resources = resources_of(*placement_, group, axes);
   std::uint64_t hash = 0;
@@ -294,12 +291,13 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
   bool is_first = true;
   for (network::CollectiveGroup group : *groups) {
     if (is_routed) group.routing = routing_;
-    const network::CollectiveLine permute = network::collective_line(network::CollectiveKind::permute, group);
+    const network::CollectiveLine permute = network::collective_line(program::Collective::permute, group);
     if (is_first) least.permute = permute;
     lower(least.permute.rate, permute.rate);
     lower(least.permute.floor, permute.floor);
-    for (std::size_t k = 0; k < 4; ++k) {
-      const CollectiveForm made = form(line_kinds[k], group, network::collective_line(line_kinds[k], group));
+    for (std::size_t k = 0; k < StageLinks::kinds; ++k) {
+      const auto kind = static_cast<program::Collective>(k);
+      const CollectiveForm made = form(kind, group, network::collective_line(kind, group));
       CollectiveForm& fewest = least.forms[k];
       if (is_first) fewest = made;
       lower(fewest.floor, made.floor);

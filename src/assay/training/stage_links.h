@@ -23,35 +23,21 @@ struct CollectiveForm {
 /// Straight-line costs of collectives over every set of roles of a placed mesh.
 struct StageLinks {
   std::array<double, roles> size{1, 1, 1, 1, 1};
-  std::array<std::array<network::CollectiveLine, 4>, 32>
-      lines{};                                            ///< by set of roles, then gather, scatter, reduce, exchange
-  std::array<std::array<CollectiveForm, 4>, 32> forms{};  ///< the same as estimates
-  std::array<std::uint32_t, 32> resources{};              ///< links that a set of roles uses, a bit each
-  RoleSets filled = 0;                                    ///< sets that are filled; all others are free
-  network::CollectiveLine between_stages;                 ///< per byte handed from a stage to the next
+  static constexpr std::size_t kinds = 4;  ///< of collectives in lowered programs: the first ones
+  std::array<std::array<network::CollectiveLine, kinds>, 32> lines{};  ///< by set of roles, then kind
+  std::array<std::array<CollectiveForm, kinds>, 32> forms{};           ///< the same as estimates
+  std::array<std::uint32_t, 32> resources{};                           ///< links that a set of roles uses, a bit each
+  RoleSets filled = 0;                                                 ///< sets that are filled; all others are free
+  network::CollectiveLine between_stages;                              ///< per byte handed from a stage to the next
   network::CollectiveLine copies;  ///< sums over a stage and its mirror image at the other end of the pipeline
   CollectiveForm copies_form;      ///< the same as an estimate
   double network_share = 1.0;      ///< of ideal bandwidth that good collectives reach
 
   /// The place of a kind in `lines`; the steps of a program have no other kinds.
-  static constexpr std::size_t line_of(network::CollectiveKind kind) {
-    switch (kind) {
-      case network::CollectiveKind::all_gather:
-        return 0;
-      case network::CollectiveKind::reduce_scatter:
-        return 1;
-      case network::CollectiveKind::all_reduce:
-        return 2;
-      case network::CollectiveKind::all_to_all:
-        return 3;
-      case network::CollectiveKind::permute:
-      case network::CollectiveKind::broadcast:
-      case network::CollectiveKind::reduce:
-      case network::CollectiveKind::point_to_point:
-      case network::CollectiveKind::ragged_all_to_all:
-        break;
-    }
-    throw InternalError("no costs are kept for this kind of collective");
+  static constexpr std::size_t line_of(program::Collective kind) {
+    const auto line = static_cast<std::size_t>(kind);
+    if (line >= kinds) throw InternalError("no costs are kept for this kind of collective");
+    return line;
   }
   double ways(RoleSet set) const {
     double n = 1.0;
@@ -63,8 +49,8 @@ struct StageLinks {
 
 /// What collectives over a group of devices cost.
 struct GroupCosts {
-  std::array<network::CollectiveLine, 4> lines;
-  std::array<CollectiveForm, 4> forms;
+  std::array<network::CollectiveLine, StageLinks::kinds> lines;
+  std::array<CollectiveForm, StageLinks::kinds> forms;
   std::uint32_t resources = 0;
   std::uint32_t like = 0;  ///< a number from 1 on, equal for groups with the same estimates
 };
@@ -129,13 +115,13 @@ class StageLinker {
   /// the same number of units at every level.
   std::uint32_t number_of(const network::AxisParts& parts);
   /// The estimate of a collective whose ideal is `line`.
-  CollectiveForm form(network::CollectiveKind kind, const network::CollectiveGroup& group,
+  CollectiveForm form(program::Collective kind, const network::CollectiveGroup& group,
                       const network::CollectiveLine& line) const;
   /// Of a group over some axes of the placed mesh, which have these numbers.
   const GroupCosts& costs(program::AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed);
   const StageCosts& stage_costs(int pipeline, std::uint32_t number);
   struct LeastCosts {
-    std::array<CollectiveForm, 4> forms;
+    std::array<CollectiveForm, StageLinks::kinds> forms;
     network::CollectiveLine permute;
   };
   const LeastCosts& least_costs(std::int64_t devices, bool is_routed);

@@ -72,8 +72,8 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const program::Step& step = program.steps[i];
     if (!program::is_collective(step.op) || step.axes != program::axis_bit(1)) continue;
-    const auto exact = network::collective_cost(Plain{}, network::collective_of(step.op),
-                                                network::array_bytes(program, step), cut.group(step.axes));
+    const auto exact =
+        network::collective_cost(Plain{}, step.collective, network::array_bytes(program, step), cut.group(step.axes));
     EXPECT_NEAR(times.estimate[i] / (exact.bandwidth + exact.latency), 1.0, 1e-9);
     ++parts;
   }
@@ -188,8 +188,7 @@ TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
   ASSERT_TRUE(links);
   const double whole = 2.0 * testing::sequence * 1024;
   const double gather =
-      links->forms[role_bit(Role::tensor)][StageLinks::line_of(network::CollectiveKind::all_gather)].seconds(whole,
-                                                                                                             1.0);
+      links->forms[role_bit(Role::tensor)][StageLinks::line_of(program::Collective::all_gather)].seconds(whole, 1.0);
   const double parts = handover(lower::ResidualScheme::sequence), same = handover(lower::ResidualScheme::replicated);
   EXPECT_GT(parts, 0.0);
   EXPECT_NEAR(same, parts + 64.0 * gather, 1e-9 * same);  // an end sends one result of each microbatch

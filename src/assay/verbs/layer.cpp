@@ -204,14 +204,16 @@ report::Members memory_members(const Query& query, const search::LayerChoice& ch
 report::Items step_rows(const Query& query, const search::LayerChoice& choice) {
   report::Items rows;
   for (std::size_t p = 0; p < choice.plans.size(); ++p)
-    for (const plan::PlanStep& step : choice.plans[p].steps) {
-      const bool multiplies = step.kind == plan::StepKind::multiply;
+    for (std::size_t i = 0; i < choice.plans[p].steps.size(); ++i) {
+      const plan::Plan& plan = choice.plans[p];
+      const program::Step& step = plan.steps[i];
+      const bool multiplies = step.op == program::Op::product;
       const search::ProductTimes& times = choice.products[p];
-      const Seconds time = multiplies ? std::max(times.compute, times.memory) : Seconds(step.cost);
-      rows.emplace_back(report::Members{{"text", plan::step_text(query.mesh, step)},
-                                        {"kind", plan::name(step.kind)},
+      const Seconds time = multiplies ? std::max(times.compute, times.memory) : Seconds(plan.costs[i]);
+      rows.emplace_back(report::Members{{"text", program::step_text(query.mesh, plan.tensors, step)},
+                                        {"kind", program::name(step)},
                                         {"axes", program::axes_text(query.mesh, step.axes)},
-                                        {"bytes", step.bytes},
+                                        {"bytes", multiplies ? Bytes(0) : step.bytes},
                                         {"time", time}});
     }
   return rows;

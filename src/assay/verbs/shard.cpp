@@ -90,20 +90,23 @@ report::Members tensor_members(const program::Mesh& mesh, const program::Tensor&
           {"padded", program::is_padded(mesh, tensor)}};
 }
 
+/// Bytes that a device receives in a step; a product moves none.
+Bytes received(const program::Step& step) { return program::is_movement(step.op) ? step.bytes : Bytes(0); }
+
 report::Items step_rows(const Query& query, const program::Mesh& mesh, const plan::Plan& plan) {
   report::Items rows;
-  for (const plan::PlanStep& step : plan.steps) {
-    const bool moves = step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply;
-    report::Members row{{"text", plan::step_text(mesh, step)},
-                        {"kind", plan::name(step.kind)},
+  for (const program::Step& step : plan.steps) {
+    const bool moves = program::is_collective(step.op);
+    report::Members row{{"text", program::step_text(mesh, plan.tensors, step)},
+                        {"kind", program::name(step)},
                         {"collective", moves},
                         {"axes", program::axes_text(mesh, step.axes)},
-                        {"bytes", step.bytes}};
+                        {"bytes", received(step)}};
     if (query.cluster && moves)
-      row.emplace_back("time", network::step_cost(query.placement, mesh, step.kind, step.axes,
-                                                  program::local_bytes(mesh, step.before))
+      row.emplace_back("time", network::movement_cost(query.placement, mesh, step.collective, step.axes,
+                                                      program::local_bytes(mesh, plan.tensor(step.in[0])))
                                    .lower);
-    row.emplace_back("critical", step.kind != plan::StepKind::slice);
+    row.emplace_back("critical", step.op != program::Op::slice);
     rows.emplace_back(std::move(row));
   }
   return rows;
@@ -113,33 +116,25 @@ report::Items step_rows(const Query& query, const program::Mesh& mesh, const pla
 draw::Scene picture_of(const Query& query, const program::Mesh& mesh, const plan::Plan& plan,
                        const std::string& headline) {
   if (plan.steps.empty()) return draw::draw_sharding(query.mesh, query.expression.left);
-  std::vector<draw::DrawnStep> steps;
-  for (const plan::PlanStep& step : plan.steps) {
-    const bool moves = step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply;
-    std::string cost = moves ? human(step.bytes) + " received" : "nothing moves";
-    if (moves && query.cluster) cost += ", " + human(Seconds(step.cost));
-    steps.push_back({step, std::move(cost)});
+  std::vector<std::string> costs;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const bool moves = program::is_collective(plan.steps[i].op);
+    std::string& cost = costs.emplace_back(moves ? human(plan.steps[i].bytes) + " received" : "nothing moves");
+    if (moves && query.cluster) cost += ", " + human(Seconds(plan.costs[i]));
   }
-  return draw::draw_plan(mesh, plan::expression_text(query.mesh, query.expression), headline, steps);
+  return draw::draw_plan(mesh, plan::expression_text(query.mesh, query.expression), headline, plan, costs);
 }
 
 /// The gradients' steps: the result's first, then each operand's from its local product on.
-report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan) {
+report::Items backward_rows(const program::Mesh& mesh, const plan::ShardingExpression& e, const plan::Plan& plan,
+                            const plan::Prices& prices) {
+  const plan::Plan back =
+      e.right ? plan::plan_backward(mesh, e, plan, prices).plan : plan::reshard_backward(mesh, plan, prices);
   report::Items rows;
-  const auto add = [&](const plan::PlanStep& step) {
-    rows.emplace_back(
-        report::Members{{"text", plan::step_text(mesh, step)}, {"kind", plan::name(step.kind)}, {"bytes", step.bytes}});
-  };
-  if (!e.right) {
-    for (const plan::PlanStep& step : plan::reshard_backward(mesh, plan)) add(step);
-    return rows;
-  }
-  const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan);
-  for (const plan::PlanStep& step : back.result) add(step);
-  add(back.left_product);
-  for (const plan::PlanStep& step : back.left) add(step);
-  add(back.right_product);
-  for (const plan::PlanStep& step : back.right) add(step);
+  for (const program::Step& step : back.steps)
+    rows.emplace_back(report::Members{{"text", program::step_text(mesh, back.tensors, step)},
+                                      {"kind", program::name(step)},
+                                      {"bytes", received(step)}});
   return rows;
 }
 
@@ -150,11 +145,11 @@ Result<void> add_check(const Query& query, const program::Mesh& mesh, const plan
   const plan::ShardingExpression e = execute::over_plan_mesh(query.mesh, mesh, query.expression);
   ASSAY_CHECK(execute::check_runnable(mesh, plan, e));
   const execute::PlanRun<double> run = execute::run_plan<double>(mesh, plan, e);
-  const bool ok = run.max_error <= tolerance && run.bytes_agree;
-  response.results.emplace_back(
-      "check",
-      report::Members{
-          {"max_error", run.max_error}, {"bytes_moved", run.moved}, {"bytes_predicted", run.predicted}, {"ok", ok}});
+  const bool ok = run.max_error <= tolerance && run.bytes.agree;
+  response.results.emplace_back("check", report::Members{{"max_error", run.max_error},
+                                                         {"bytes_moved", run.bytes.moved},
+                                                         {"bytes_predicted", run.bytes.predicted},
+                                                         {"ok", ok}});
   response.notes.push_back(
       fmt::format("executed on {} virtual devices: {}", mesh.devices(),
                   ok ? "the result equals the unsharded one and the bytes moved match the prediction"
@@ -232,6 +227,7 @@ void add_tensors(const Query& query, report::Response& response) {
 /// The plan that is taken, on a mesh whose axes it may have split, and the next best ones.
 struct ChosenPlan {
   program::Mesh mesh;
+  plan::Prices prices;
   plan::Plan best;
   std::vector<plan::Plan> others;
 };
@@ -240,15 +236,16 @@ ChosenPlan choose_plan(const Query& query, const std::optional<FlopsPerSecond>& 
   const plan::ShardingExpression& e = query.expression;
   const plan::Prices prices =
       query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(query.mesh);
-  if (!e.right) return {query.mesh, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
+  if (!e.right) return {query.mesh, prices, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
   plan::PlanChoice choice = plan::plan_product(query.mesh, e, prices, most_alternatives);
-  ChosenPlan chosen{query.mesh, std::move(choice.best), std::move(choice.others)};
+  ChosenPlan chosen{query.mesh, prices, std::move(choice.best), std::move(choice.others)};
   if (query.cluster) return chosen;
   if (plan::ThoroughPlan thorough = plan::plan_product_thoroughly(query.mesh, e);
       thorough.plan.cost < chosen.best.cost) {
     chosen.others.insert(chosen.others.begin(), std::move(chosen.best));
     chosen.best = std::move(thorough.plan);
     chosen.mesh = thorough.mesh;
+    chosen.prices = plan::byte_prices(thorough.mesh);
   }
   return chosen;
 }
@@ -271,8 +268,9 @@ report::Items alternative_rows(const Query& query, const std::vector<plan::Plan>
   report::Items rows;
   for (const plan::Plan& other : others) {
     std::string text;
-    for (const plan::PlanStep& step : other.steps)
-      if (step.kind != plan::StepKind::slice) text += (text.empty() ? "" : "; ") + plan::step_text(query.mesh, step);
+    for (const program::Step& step : other.steps)
+      if (step.op != program::Op::slice)
+        text += (text.empty() ? "" : "; ") + program::step_text(query.mesh, other.tensors, step);
     report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
     if (query.cluster) row.emplace_back("time", Seconds(other.total));
     rows.emplace_back(std::move(row));
@@ -282,10 +280,10 @@ report::Items alternative_rows(const Query& query, const std::vector<plan::Plan>
 
 std::string plan_headline(const program::Mesh& mesh, const plan::Plan& plan) {
   std::string moves;
-  for (const plan::PlanStep& step : plan.steps)
-    if (step.kind != plan::StepKind::slice && step.kind != plan::StepKind::multiply)
-      moves += (moves.empty() ? "" : ", ") +
-               fmt::format("{}_{}", plan::name(step.kind), program::axes_text(mesh, step.axes));
+  for (const program::Step& step : plan.steps)
+    if (program::is_collective(step.op))
+      moves +=
+          (moves.empty() ? "" : ", ") + fmt::format("{}_{}", program::name(step), program::axes_text(mesh, step.axes));
   return fmt::format("{}: {} received per device", moves.empty() ? "no communication" : moves, human(plan.bytes));
 }
 
@@ -300,8 +298,8 @@ Result<void> add_plan(const Request& request, const Query& query, const std::opt
   out.emplace_back("collective_bytes", chosen.best.bytes);
   if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
   if (query.cluster) add_times(query, chosen.best, peak, out);
-  out.emplace_back("backward",
-                   backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e), chosen.best));
+  out.emplace_back("backward", backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e),
+                                             chosen.best, chosen.prices));
   if (!chosen.others.empty()) out.emplace_back("alternatives", alternative_rows(query, chosen.others));
   response.table_key = "steps";
   response.headline = plan_headline(chosen.mesh, chosen.best);

@@ -340,16 +340,18 @@ Sketch sketch_arrow(const std::string& above, const std::string& below) {
   return sketch;
 }
 
-Sketch sketch_step(const program::Mesh& mesh, const DrawnStep& drawn) {
-  const plan::PlanStep& step = drawn.step;
-  std::vector<Sketch> parts = {
-      headed(sketch_devices(mesh, step.before, panel_layer_slots), program::tensor_text(mesh, step.before))};
-  if (step.second)
-    parts.push_back(
-        headed(sketch_devices(mesh, *step.second, panel_layer_slots), program::tensor_text(mesh, *step.second)));
+Sketch sketch_step(const program::Mesh& mesh, const plan::Plan& plan, const program::Step& step,
+                   const std::string& cost) {
+  const auto tensor = [&](int id) {
+    return headed(sketch_devices(mesh, plan.tensor(id), panel_layer_slots),
+                  program::tensor_text(mesh, plan.tensor(id)));
+  };
+  std::vector<Sketch> parts;
+  for (const int id : step.in)
+    if (id >= 0) parts.push_back(tensor(id));
   const std::string axes = step.axes ? " over " + program::axes_text(mesh, step.axes) : "";
-  parts.push_back(sketch_arrow(fmt::format("{}{}", plan::name(step.kind), axes), drawn.cost));
-  parts.push_back(headed(sketch_devices(mesh, step.after, panel_layer_slots), program::tensor_text(mesh, step.after)));
+  parts.push_back(sketch_arrow(fmt::format("{}{}", program::name(step), axes), cost));
+  parts.push_back(tensor(step.out[0]));
   double tallest = 0.0;
   for (const Sketch& part : parts) tallest = std::max(tallest, part.bounds().height());
   Sketch row;
@@ -396,16 +398,19 @@ Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor) {
 }
 
 Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
-                const std::vector<DrawnStep>& steps) {
+                const plan::Plan& plan, const std::vector<std::string>& costs) {
   std::vector<Sketch> panels;
   double width = 560.0;
   bool partial = false;
   std::string description = subtitle;
-  for (const DrawnStep& step : steps) {
-    panels.push_back(sketch_step(mesh, step));
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const program::Step& step = plan.steps[i];
+    panels.push_back(sketch_step(mesh, plan, step, costs[i]));
     width = std::max(width, panels.back().bounds().width());
-    partial = partial || step.step.before.sharding.unreduced || step.step.after.sharding.unreduced;
-    description += fmt::format(" {}, {}.", plan::step_text(mesh, step.step), step.cost);
+    partial = partial || plan.tensor(step.in[0]).sharding.unreduced || plan.tensor(step.out[0]).sharding.unreduced;
+    texts.push_back(program::step_text(mesh, plan.tensors, step));
+    description += fmt::format(" {}, {}.", texts.back(), costs[i]);
   }
   Page page(width);
   page.text(title, title_size, ColourRole::ink, true);
@@ -414,7 +419,7 @@ Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::
     page.space(14.0);
     page.rule();
     page.space(12.0);
-    page.text(fmt::format("{}.  {}", i + 1, plan::step_text(mesh, steps[i].step)), 13.0, ColourRole::ink, true);
+    page.text(fmt::format("{}.  {}", i + 1, texts[i]), 13.0, ColourRole::ink, true);
     page.space(8.0);
     page.add(panels[i]);
   }

@@ -18,15 +18,9 @@ std::vector<std::int64_t> shard_index(const program::Mesh& mesh, const program::
 /// hold the same shard; a hatched one holds a partial sum. Long axes are drawn without their middle.
 Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor);
 
-/// A step of a plan and its caption: "12 MiB received, 41.2 us".
-struct DrawnStep {
-  plan::PlanStep step;
-  std::string cost = {};
-};
-
 /// One panel per step, from the top: what each device holds before it, the step in the notation with its cost, and what
-/// each device holds after it.
+/// each device holds after it. `costs` are captions by step: "12 MiB received, 41.2 us".
 Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
-                const std::vector<DrawnStep>& steps);
+                const plan::Plan& plan, const std::vector<std::string>& costs);
 
 }  // namespace assay::draw

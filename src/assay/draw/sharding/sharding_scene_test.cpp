@@ -98,7 +98,7 @@ TEST(PlanScene, HasAPanelForEachStepWithItsCost) {
   const program::Tensor from = tensor_of(mesh, "A[I_X, J_Y]"), to = tensor_of(mesh, "A[I, J]");
   const plan::Plan plan = plan::plan_reshard(mesh, from, to.sharding, plan::byte_prices(mesh));
   ASSERT_EQ(plan.steps.size(), 1u);
-  const auto found = labels(draw_plan(mesh, "title", "subtitle", {{plan.steps[0], "12 KiB received"}}));
+  const auto found = labels(draw_plan(mesh, "title", "subtitle", plan, {"12 KiB received"}));
   EXPECT_EQ(found.count("1.  A[I, J] = AllGather_XY(A[I_X, J_Y])"), 1u);
   EXPECT_EQ(found.count("all-gather over XY"), 1u);
   EXPECT_EQ(found.count("12 KiB received"), 1u);

@@ -13,7 +13,7 @@ using Form = Shards<double> (*)(VirtualDevices<double>&, const Shards<double>&, 
 
 /// Runs a form on every ring size, also with a second axis in the mesh, and compares result and bytes with the plain
 /// product and the planner's collective of `moved`.
-void expect_plain(Form form, std::string_view text, plan::StepKind kind, bool moves_left) {
+void expect_plain(Form form, std::string_view text, program::Collective kind, bool moves_left) {
   for (const char* mesh_words : {"X=1", "X=2", "X=3,Y=2", "Y=2,X=4"}) {
     for (Directions directions : {Directions::one, Directions::two}) {
       const program::Mesh mesh = *program::parse_mesh(mesh_words, "");
@@ -30,26 +30,27 @@ void expect_plain(Form form, std::string_view text, plan::StepKind kind, bool mo
       EXPECT_EQ(collected.disagreement, 0.0);
       EXPECT_TRUE(devices.idle());
       program::Tensor moved = moves_left ? e.left : *e.result;
-      if (kind == plan::StepKind::reduce_scatter) moved.sharding = {};  // the partial sums, before they are scattered
-      const Bytes predicted =
-          plan::received_bytes(mesh, kind, program::axis_bit(axis), program::local_bytes(mesh, moved));
+      if (kind == program::Collective::reduce_scatter)
+        moved.sharding = {};  // the partial sums, before they are scattered
+      const Bytes predicted = program::received_share(kind, program::shard_count(mesh, program::axis_bit(axis))) *
+                              program::local_bytes(mesh, moved);
       for (Bytes bytes : devices.received()) EXPECT_DOUBLE_EQ(bytes.value(), predicted.value());
     }
   }
 }
 
 TEST(CollectiveMatmul, GatheringRowsEqualsGatherThenMultiply) {
-  expect_plain(gather_rows_matmul<double>, "A[I_X, J] * B[J, K] -> C[I, K]", plan::StepKind::all_gather, true);
+  expect_plain(gather_rows_matmul<double>, "A[I_X, J] * B[J, K] -> C[I, K]", program::Collective::all_gather, true);
 }
 TEST(CollectiveMatmul, GatheringColumnsEqualsGatherThenMultiply) {
-  expect_plain(gather_columns_matmul<double>, "A[I, J_X] * B[J, K] -> C[I, K]", plan::StepKind::all_gather, true);
+  expect_plain(gather_columns_matmul<double>, "A[I, J_X] * B[J, K] -> C[I, K]", program::Collective::all_gather, true);
 }
 TEST(CollectiveMatmul, ScatteringSumsEqualsMultiplyThenReduceScatter) {
-  expect_plain(reduce_scatter_matmul<double>, "A[I, J_X] * B[J_X, K] -> C[I_X, K]", plan::StepKind::reduce_scatter,
+  expect_plain(reduce_scatter_matmul<double>, "A[I, J_X] * B[J_X, K] -> C[I_X, K]", program::Collective::reduce_scatter,
                false);
 }
 TEST(CollectiveMatmul, AddingEverywhereEqualsMultiplyThenAllReduce) {
-  expect_plain(all_reduce_matmul<double>, "A[I, J_X] * B[J_X, K] -> C[I, K]", plan::StepKind::all_reduce, false);
+  expect_plain(all_reduce_matmul<double>, "A[I, J_X] * B[J_X, K] -> C[I, K]", program::Collective::all_reduce, false);
 }
 
 }  // namespace

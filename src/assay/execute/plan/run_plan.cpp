@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/execute/kernels/product.h"
-#include "assay/execute/plan/run_step.h"
+#include "assay/execute/movement.h"
 
 namespace assay::execute {
 namespace {
@@ -15,74 +14,54 @@ constexpr auto most_elements = static_cast<double>(1 << 26);  // 512 MiB of doub
 constexpr auto most_multiplies = static_cast<double>(std::int64_t{1} << 32);  // a few seconds of plain loops
 constexpr std::int64_t most_devices = 4096;
 
-bool follows(const program::Tensor& tensor, const program::Sharding& sharding, const plan::PlanStep& step) {
-  return step.before.sharding == sharding &&
-         std::equal(tensor.dims.begin(), tensor.dims.end(), step.before.dims.begin(), step.before.dims.end(),
-                    [](const program::Dimension& a, const program::Dimension& b) {
-                      return a.name == b.name && a.size == b.size;
-                    });
+/// The bytes of an executed movement against those of its step.
+template <class T>
+void compare(const program::Mesh& mesh, const plan::Plan& plan, const program::Step& step, const Moved<T>& run,
+             MovedBytes& out) {
+  const program::Tensor &before = plan.tensor(step.in[0]), &after = plan.tensor(step.out[0]);
+  const bool permutes = step.is(program::Collective::permute);
+  bool padded = program::is_padded(mesh, before) || program::is_padded(mesh, after);
+  if (step.is(program::Collective::all_reduce))  // its chunks are of elements, regardless of dimensions
+    padded = element_count(program::local_shape(mesh, before)) %
+                 static_cast<std::int64_t>(program::shard_count(mesh, step.axes)) !=
+             0;
+  const Bytes moved = permutes ? run.busiest : run.received;
+  const double tolerance = 1e-9 * step.bytes.value();
+  const double difference = (moved - step.bytes).value();
+  const bool may_be_less = permutes && padded;
+  out.agree = out.agree && difference <= tolerance && (may_be_less || difference >= -tolerance);
+  if (!padded) out.agree = out.agree && (run.busiest - step.bytes).value() <= tolerance;
+  out.moved += moved;
+  out.predicted += step.bytes;
 }
 
-/// True if steps [first, last) lead the tensor from its sharding to `to`.
-bool leads(const program::Mesh& mesh, const plan::Plan& plan, std::size_t first, std::size_t last,
-           const program::Tensor& tensor, const program::Sharding& to) {
-  program::Sharding at = plan::without_unit_axes(mesh, tensor.sharding);
-  for (std::size_t i = first; i < last; ++i) {
-    if (!follows(tensor, at, plan.steps[i])) return false;
-    at = plan.steps[i].after.sharding;
-  }
-  return at == plan::without_unit_axes(mesh, to);
+}  // namespace
+
+DimensionNames names_of(const program::Tensor& tensor) {
+  DimensionNames names;
+  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
+  return names;
 }
 
 template <class T>
-class Runner {
- public:
-  Runner(const program::Mesh& mesh, const plan::Plan& plan, PlanRun<T>& run) : devices_(mesh), plan_(plan), run_(run) {}
-
-  void steps(std::size_t first, std::size_t last, Shards<T>& shards) {
-    for (std::size_t i = first; i < last; ++i) {
-      const plan::PlanStep& step = plan_.steps[i];
-      const std::vector<Bytes> before = devices_.received();
-      shards = run_step(devices_, step, shards);
-      count(step, before);
+MovedBytes run_steps(VirtualDevices<T>& devices, const plan::Plan& plan, std::vector<Shards<T>>& memory) {
+  MovedBytes bytes;
+  const auto shards = [&](int id) -> Shards<T>& { return memory[static_cast<std::size_t>(id)]; };
+  for (const program::Step& step : plan.steps) {
+    const program::Tensor &left = plan.tensor(step.in[0]), &result = plan.tensor(step.out[0]);
+    if (program::is_movement(step.op)) {
+      Moved<T> run = run_movement(devices, step, left, result, shards(step.in[0]));
+      compare(devices.mesh(), plan, step, run, bytes);
+      shards(step.out[0]) = std::move(run.shards);
+      continue;
     }
-    if (!devices_.idle()) throw InternalError("a message was not received");
+    if (step.op != program::Op::product) throw InternalError("plans only move and multiply");
+    const DimensionNames a = names_of(left), b = names_of(plan.tensor(step.in[1])), c = names_of(result);
+    for (std::size_t d = 0; d < devices.count(); ++d)
+      shards(step.out[0]).push_back(product(shards(step.in[0])[d], a, shards(step.in[1])[d], b, c));
   }
-
-  void finish() { run_.received = devices_.received(); }
-
- private:
-  void count(const plan::PlanStep& step, const std::vector<Bytes>& before) {
-    StepRun counted{Bytes(0), Bytes(0), step.bytes};
-    for (std::size_t d = 0; d < before.size(); ++d) {
-      const Bytes got = devices_.received()[d] - before[d];
-      counted.moved += got / static_cast<double>(before.size());
-      counted.busiest = std::max(counted.busiest, got);
-    }
-    const program::Mesh& mesh = devices_.mesh();
-    const bool permutes = step.kind == plan::StepKind::permute;
-    bool padded = program::is_padded(mesh, step.before) || program::is_padded(mesh, step.after);
-    if (step.kind == plan::StepKind::all_reduce)  // its chunks are of elements, regardless of dimensions
-      padded = element_count(program::local_shape(mesh, step.before)) %
-                   static_cast<std::int64_t>(program::shard_count(mesh, step.axes)) !=
-               0;
-    if (permutes) counted.moved = counted.busiest;
-    const double tolerance = 1e-9 * step.bytes.value();
-    const double difference = counted.moved.value() - step.bytes.value();
-    const bool may_be_less = permutes && padded;
-    run_.bytes_agree = run_.bytes_agree && difference <= tolerance && (may_be_less || difference >= -tolerance);
-    if (!padded) run_.bytes_agree = run_.bytes_agree && counted.busiest.value() - step.bytes.value() <= tolerance;
-    run_.moved += counted.moved;
-    run_.predicted += counted.predicted;
-    run_.steps.push_back(counted);
-  }
-
-  VirtualDevices<T> devices_;
-  const plan::Plan& plan_;
-  PlanRun<T>& run_;
-};
-
-}  // namespace
+  return bytes;
+}
 
 template <class T>
 PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e,
@@ -92,38 +71,27 @@ PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const pla
     return fill == Fill::integers ? random_integers<T>(shape, mixed(seed, which))
                                   : random_reals<T>(shape, mixed(seed, which));
   };
-  PlanRun<T> run;
-  Runner<T> runner(mesh, plan, run);
-  const Array<T> left = filled(e.left, 0);
-  Shards<T> shards = distribute(left, e.left, mesh, mixed(seed, 2));
-  Array<T> expected;
-  const std::size_t count = plan.steps.size();
-  if (!e.right) {
-    if (!leads(mesh, plan, 0, count, e.left, e.result->sharding))
-      throw InternalError("a plan does not reshard its tensor");
-    expected = left;
-    runner.steps(0, count, shards);
-  } else {
-    std::size_t multiply = 0, middle = 0;
-    while (multiply < count && plan.steps[multiply].kind != plan::StepKind::multiply) ++multiply;
-    if (multiply == count) throw InternalError("a plan does not multiply");
-    const plan::PlanStep& step = plan.steps[multiply];
-    // The left operand's steps come first; if both operands look alike, any division that fits is right.
-    while (middle <= multiply && !(leads(mesh, plan, 0, middle, e.left, step.before.sharding) &&
-                                   leads(mesh, plan, middle, multiply, *e.right, step.second->sharding)))
-      ++middle;
-    if (middle > multiply || !leads(mesh, plan, multiply + 1, count, step.after, e.result->sharding))
-      throw InternalError("a plan's steps do not follow each other");
+  const auto check_start = [&](int tensor, const program::Tensor& operand) {
+    if (!(plan.tensor(tensor).sharding == plan::without_unit_axes(mesh, operand.sharding)))
+      throw InternalError("a plan does not start from its operands");
+  };
+  if (!(plan.tensor(plan.last()).sharding == plan::without_unit_axes(mesh, e.result->sharding)))
+    throw InternalError("a plan does not end in its result");
+  std::vector<Shards<T>> memory(plan.tensors.size());
+  Array<T> expected = filled(e.left, 0);
+  check_start(0, e.left);
+  memory[0] = distribute(expected, e.left, mesh, mixed(seed, 2));
+  if (e.right) {
     const Array<T> right = filled(*e.right, 1);
-    expected = product_by_loops(left, names_of(e.left), right, names_of(*e.right), names_of(*e.result));
-    Shards<T> second = distribute(right, *e.right, mesh, mixed(seed, 3));
-    runner.steps(0, middle, shards);
-    runner.steps(middle, multiply, second);
-    shards = run_multiply(step, shards, second);
-    runner.steps(multiply + 1, count, shards);
+    check_start(1, *e.right);
+    memory[1] = distribute(right, *e.right, mesh, mixed(seed, 3));
+    expected = product_by_loops(expected, names_of(e.left), right, names_of(*e.right), names_of(*e.result));
   }
-  runner.finish();
-  Collected<T> collected = collect(shards, *e.result, mesh);
+  PlanRun<T> run;
+  VirtualDevices<T> devices(mesh);
+  run.bytes = run_steps(devices, plan, memory);
+  run.received = devices.received();
+  Collected<T> collected = collect(memory[static_cast<std::size_t>(plan.last())], *e.result, mesh);
   const double scale = std::max(1.0, largest_magnitude(expected));
   run.max_error = std::max(largest_difference(collected.array, expected), collected.disagreement) / scale;
   run.result = std::move(collected.array);
@@ -152,8 +120,12 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
     return elements;
   };
   double most = held(e.left) + (e.right ? held(*e.right) : 0.0);
-  for (const plan::PlanStep& step : plan.steps)
-    most = std::max(most, held(step.before) + held(step.after) + (step.second ? held(*step.second) : 0.0));
+  for (const program::Step& step : plan.steps) {
+    double together = held(plan.tensor(step.out[0]));
+    for (const int id : step.in)
+      if (id >= 0) together += held(plan.tensor(id));
+    most = std::max(most, together);
+  }
   if (most > most_elements)
     return fail("--check",
                 fmt::format("supports up to {:.0f} elements on all devices together, but this needs {:.0f}",
@@ -175,6 +147,7 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
 }
 
 #define ASSAY_INSTANTIATE(T)                                                                             \
+  template MovedBytes run_steps(VirtualDevices<T>&, const plan::Plan&, std::vector<Shards<T>>&);         \
   template PlanRun<T> run_plan(const program::Mesh&, const plan::Plan&, const plan::ShardingExpression&, \
                                std::uint64_t, Fill);
 ASSAY_INSTANTIATE(double)

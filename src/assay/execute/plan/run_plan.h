@@ -4,30 +4,37 @@
 
 #include "assay/base/result.h"
 #include "assay/execute/devices.h"
+#include "assay/execute/kernels/product.h"
 #include "assay/plan/planner.h"
 
 namespace assay::execute {
 
-/// The bytes moved by one step.
-struct StepRun {
+/// What the movements of a plan took.
+struct MovedBytes {
   Bytes moved;      ///< received per device, the mean over devices; for a permute, by the device that receives most
-  Bytes busiest;    ///< received by the device that receives most
   Bytes predicted;  ///< by the plan
+  /// Every step moved the predicted bytes; a permute of padded shards may move less.
+  bool agree = true;
 };
+
+/// Runs the steps of a plan. `memory` has the shards of every tensor by number: those of the given tensors before,
+/// those of all tensors afterwards.
+template <class T>
+MovedBytes run_steps(VirtualDevices<T>& devices, const plan::Plan& plan, std::vector<Shards<T>>& memory);
 
 template <class T>
 struct PlanRun {
   Array<T> result;
   double max_error = 0;         ///< largest difference to the unsharded result, as a share of its largest value
   std::vector<Bytes> received;  ///< by each device
-  std::vector<StepRun> steps;
-  Bytes moved, predicted;  ///< over all steps
-  /// Every step moved the predicted bytes; a permute of padded shards may move less.
-  bool bytes_agree = true;
+  MovedBytes bytes;
 };
 
 /// Values to fill operands with: small integers make sums exact, so that any difference is a fault.
 enum class Fill { integers, reals };
+
+/// The names of a tensor's dimensions in order.
+DimensionNames names_of(const program::Tensor& tensor);
 
 /// Runs a product or a resharding. The expression is over the plan's mesh.
 template <class T>

@@ -18,7 +18,7 @@ Choose chooser() {
 
 std::string plan_text(const program::Mesh& mesh, const plan::Plan& plan) {
   std::string text = program::mesh_text(mesh);
-  for (const plan::PlanStep& step : plan.steps) text += "\n  " + plan::step_text(mesh, step);
+  for (const program::Step& step : plan.steps) text += "\n  " + program::step_text(mesh, plan.tensors, step);
   return text;
 }
 
@@ -27,8 +27,8 @@ void expect_right(const program::Mesh& mesh, const plan::Plan& plan, const plan:
   RC_LOG(plan::expression_text(mesh, e) + "\n" + plan_text(mesh, plan));
   const PlanRun<double> run = run_plan<double>(mesh, plan, e, seed);
   RC_ASSERT(run.max_error == 0.0);
-  RC_ASSERT(run.bytes_agree);
-  RC_ASSERT(std::abs(run.predicted.value() - plan.bytes.value()) <= 1e-9 * plan.bytes.value());
+  RC_ASSERT(run.bytes.agree);
+  RC_ASSERT(std::abs(run.bytes.predicted.value() - plan.bytes.value()) <= 1e-9 * plan.bytes.value());
 }
 
 void expect_product_right(Sizes sizes, bool thorough) {
@@ -88,11 +88,11 @@ TEST(RunPlan, AWrongPlanIsFound) {
   const plan::ShardingExpression e =
       *plan::parse_sharding("A[I, J_X] * B[J_X, K] -> C[I, K]", mesh, {{"I", 4}, {"J", 4}, {"K", 4}}, Dtype::bf16);
   plan::Plan plan = plan::plan_product(mesh, e, plan::byte_prices(mesh)).best;
-  for (plan::PlanStep& step : plan.steps)
-    if (step.kind == plan::StepKind::all_reduce) step.kind = plan::StepKind::slice;
+  for (program::Step& step : plan.steps)
+    if (step.is(program::Collective::all_reduce)) step.op = program::Op::slice;
   const PlanRun<double> run = run_plan<double>(mesh, plan, e);
   EXPECT_GT(run.max_error, 1e-9);
-  EXPECT_FALSE(run.bytes_agree);
+  EXPECT_FALSE(run.bytes.agree);
 }
 
 TEST(RunPlan, EveryDeviceReceivesWhatIsPredicted) {

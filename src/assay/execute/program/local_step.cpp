@@ -71,7 +71,7 @@ struct LocalStep::Kernels {
   /// All devices run movements and updates together.
   static constexpr bool is_complete() {
     for (const program::OpFacts& facts : program::ops::table) {
-      const bool is_local = facts.movement == program::Movement::none && facts.op != program::Op::update;
+      const bool is_local = !program::is_movement(facts.op) && facts.op != program::Op::update;
       if (is_local != (by_op()[static_cast<std::size_t>(facts.op)] != nullptr)) return false;
     }
     return true;

@@ -58,7 +58,7 @@ class ProgramRunner {
   void run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false);
 
   StepRunner& step() { return step_; }
-  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.moved()}; }
+  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.received()}; }
 
  private:
   const program::Program& program_;

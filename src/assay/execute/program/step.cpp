@@ -7,31 +7,9 @@
 
 #include "assay/base/index.h"
 #include "assay/base/result.h"
-#include "assay/execute/plan/run_step.h"
+#include "assay/execute/movement.h"
 
 namespace assay::execute {
-namespace {
-
-plan::StepKind kind_of(program::Op op) {
-  switch (program::facts(op).movement) {
-    case program::Movement::slice:
-      return plan::StepKind::slice;
-    case program::Movement::all_gather:
-      return plan::StepKind::all_gather;
-    case program::Movement::reduce_scatter:
-      return plan::StepKind::reduce_scatter;
-    case program::Movement::all_reduce:
-      return plan::StepKind::all_reduce;
-    case program::Movement::all_to_all:
-      return plan::StepKind::all_to_all;
-    case program::Movement::none:
-      break;
-  }
-  throw InternalError("not a collective");
-}
-
-}  // namespace
-
 StepRunner::StepRunner(const program::Program& program, double tokens)
     : program_(program), tokens_(tokens), devices_(program.mesh), layout_(program) {}
 
@@ -77,8 +55,8 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
       throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
-  if (program::facts(step.op).movement != program::Movement::none) {
-    memory[at(step.out[0])] = run_collective(step, memory[at(step.in[0])]);
+  if (program::is_movement(step.op)) {
+    memory[at(step.out[0])] = moved(step, memory[at(step.in[0])]);
     return;
   }
   check_layouts(step);
@@ -103,9 +81,8 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
 
 void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
   // The optimizer's part of the weight may be smaller than the stored part.
-  const plan::PlanStep cut{
-      plan::StepKind::slice, 0, layout_.tensor(step.in[1]), {}, layout_.tensor(step.out[0]), {}, 0};
-  Shards<double> mine = run_step(devices_, cut, memory[at(step.in[1])]);
+  Shards<double> mine =
+      sliced(program_.mesh, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
   for (std::size_t d = 0; d < mine.size(); ++d)
     for (std::size_t i = 0; i < mine[d].values.size(); ++i)
       mine[d].values[i] -= descent_rate * memory[at(step.in[0])][d].values.at(i);
@@ -120,24 +97,15 @@ Shards<double>* StepRunner::state_of(const program::Step& step) {
   return &(*states_)[next_state_++];
 }
 
-Shards<double> StepRunner::run_collective(const program::Step& step, const Shards<double>& from) {
-  const plan::PlanStep plan{kind_of(step.op), step.axes, layout_.tensor(step.in[0]), {}, layout_.tensor(step.out[0]),
-                            step.bytes,       0};
-  const auto total = [&] {
-    Bytes sum;
-    for (Bytes b : devices_.received()) sum += b;
-    return sum;
-  };
-  const Bytes before = total();
-  Shards<double> out = run_step(devices_, plan, from);
+Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>& from) {
+  Moved<double> run = run_movement(devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from);
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;
-  const Bytes moved = scaled * (total() - before) / static_cast<double>(devices_.count());
-  const Bytes said = step.op == program::Op::slice ? Bytes(0) : step.bytes;
-  moved_ += moved;
-  byte_error_ = std::max(byte_error_, std::abs((moved - said).value()) / std::max(1.0, said.value()));
-  return out;
+  const Bytes received = scaled * run.received;
+  moved_ += received;
+  byte_error_ = std::max(byte_error_, std::abs((received - step.bytes).value()) / std::max(1.0, step.bytes.value()));
+  return std::move(run.shards);
 }
 
 }  // namespace assay::execute

@@ -31,10 +31,11 @@ class StepRunner {
   double disagreement() const { return disagreement_; }
   /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
-  Bytes moved() const { return moved_; }  ///< mean over devices
+  Bytes received() const { return moved_; }  ///< mean over devices
 
  private:
-  Shards<double> run_collective(const program::Step& step, const Shards<double>& from);
+  /// The result of a slice or a collective, whose bytes are counted.
+  Shards<double> moved(const program::Step& step, const Shards<double>& from);
   /// Plain gradient descent on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
   /// The state that a recurrent step continues from; nullptr: none.

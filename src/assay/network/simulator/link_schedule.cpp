@@ -118,7 +118,7 @@ std::vector<ScheduledLink> torus_links(const TorusLinks& torus) {
   return links;
 }
 
-std::optional<LinkSchedule> rooted_torus_schedule(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
+std::optional<LinkSchedule> rooted_torus_schedule(program::Collective kind, Bytes array, const CollectiveGroup& group,
                                                   double most_transfers) {
   RootedTorus torus(group, false);
   if (static_cast<double>(torus.edges() * rooted_schedule_chunks) > most_transfers) return std::nullopt;
@@ -132,15 +132,16 @@ std::optional<LinkSchedule> rooted_torus_schedule(CollectiveKind kind, Bytes arr
   return schedule;
 }
 
-std::optional<LinkSchedule> torus_schedule(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
+std::optional<LinkSchedule> torus_schedule(program::Collective kind, Bytes array, const CollectiveGroup& group,
                                            double most_transfers) {
   SimulationOptions options;
   options.both_directions = !group.one_way;
-  if (kind == CollectiveKind::ragged_all_to_all) options.skew = group.imbalance - 1.0;
-  options.use_symmetry = options.skew == 0.0 && kind != CollectiveKind::point_to_point;
+  if (kind == program::Collective::ragged_all_to_all) options.skew = group.imbalance - 1.0;
+  options.use_symmetry = options.skew == 0.0 && kind != program::Collective::point_to_point;
   options.chunks = 1;
   if (simulation_events(kind, group, options) > most_transfers) return std::nullopt;
-  const CollectiveKind sent = kind == CollectiveKind::ragged_all_to_all ? CollectiveKind::all_to_all : kind;
+  const program::Collective sent =
+      kind == program::Collective::ragged_all_to_all ? program::Collective::all_to_all : kind;
   const TorusLinks torus(group, options.use_symmetry);
   TransferGraph graph;
   add_torus_collective(graph, torus, {sent, array, {}}, options, options.chunks);
@@ -151,14 +152,14 @@ std::optional<LinkSchedule> torus_schedule(CollectiveKind kind, Bytes array, con
   return schedule;
 }
 
-std::optional<LinkSchedule> tree_schedule(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
+std::optional<LinkSchedule> tree_schedule(program::Collective kind, Bytes array, const CollectiveGroup& group,
                                           double most_transfers) {
   const bool roles = is_rooted(kind) || is_one_to_one(kind);
-  const bool adds = kind == CollectiveKind::all_reduce &&
+  const bool adds = kind == program::Collective::all_reduce &&
                     std::any_of(group.levels.begin(), group.levels.end(),
                                 [](const auto& level) { return level.reduces && level.groups > 1.0; });
   constexpr double most_devices = 512;
-  if (kind == CollectiveKind::ragged_all_to_all || (!roles && !adds && group.devices > most_devices))
+  if (kind == program::Collective::ragged_all_to_all || (!roles && !adds && group.devices > most_devices))
     return std::nullopt;
   const TreeLinks tree(group, roles ? tree_roles : 1);
   if (tree.stages.empty()) return std::nullopt;
@@ -189,7 +190,7 @@ std::optional<LinkSchedule> tree_schedule(CollectiveKind kind, Bytes array, cons
 
 }  // namespace
 
-std::optional<LinkSchedule> link_schedule(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
+std::optional<LinkSchedule> link_schedule(program::Collective kind, Bytes array, const CollectiveGroup& group,
                                           double most_transfers) {
   if (group.mixed()) return std::nullopt;
   if (!group.torus()) return tree_schedule(kind, array, group, most_transfers);

@@ -38,7 +38,7 @@ struct LinkSchedule {
 /// The schedule by the rules of the simulator, with whole shards on a torus and few chunks elsewhere, so it may end
 /// slightly later than simulate_collective. Empty for slices and torus axes together, or if it has more than
 /// about `most_transfers`.
-std::optional<LinkSchedule> link_schedule(CollectiveKind kind, Bytes array, const CollectiveGroup& group,
+std::optional<LinkSchedule> link_schedule(program::Collective kind, Bytes array, const CollectiveGroup& group,
                                           double most_transfers);
 
 }  // namespace assay::network

@@ -18,8 +18,8 @@ TEST(LinkSchedule, LinksCarryOneTransferAtATime) {
   const std::pair<const char*, std::vector<std::string>> places[] = {
       {"tpu-v5e:4x4", {"Y"}}, {"tpu-v5p:4x4x4", {}}, {"tpu-v5p:4x4x4", {"X", "Z"}}, {"h100-sxm:64", {}}};
   for (const auto& [cluster, axes] : places)
-    for (const CollectiveFacts& each : all_collectives) {
-      if (each.kind == CollectiveKind::ragged_all_to_all) continue;
+    for (const program::CollectiveFacts& each : program::all_collectives) {
+      if (each.kind == program::Collective::ragged_all_to_all) continue;
       const auto schedule = link_schedule(each.kind, 1_GiB, group_on(cluster, axes), 1e4);
       ASSERT_TRUE(schedule) << each.name << " on " << cluster;
       std::vector<ScheduledTransfer> transfers = schedule->transfers;
@@ -37,7 +37,7 @@ TEST(LinkSchedule, LinksCarryOneTransferAtATime) {
 
 // Chips 0 to 3 in a row: the shard of chip 0 leaves chip 2 upwards as its third hop.
 TEST(LinkSchedule, OnALineEveryTransferKnowsItsShard) {
-  const auto schedule = link_schedule(CollectiveKind::all_gather, 32_MiB, group_on("tpu-v5e:4x4", {"Y"}), 1e4);
+  const auto schedule = link_schedule(program::Collective::all_gather, 32_MiB, group_on("tpu-v5e:4x4", {"Y"}), 1e4);
   ASSERT_TRUE(schedule);
   EXPECT_EQ(schedule->chips, LinkSchedule::Chips::all);
   EXPECT_EQ(schedule->links.size(), 6u);
@@ -51,18 +51,18 @@ TEST(LinkSchedule, OnALineEveryTransferKnowsItsShard) {
 
 TEST(LinkSchedule, EndsWhenTheSimulationDoes) {
   const CollectiveGroup group = group_on("tpu-v5p:4x4x4", {});
-  const auto schedule = link_schedule(CollectiveKind::all_gather, 1_GiB, group, 1e4);
+  const auto schedule = link_schedule(program::Collective::all_gather, 1_GiB, group, 1e4);
   ASSERT_TRUE(schedule);
   Seconds end;
   for (const ScheduledTransfer& transfer : schedule->transfers) end = std::max(end, transfer.end);
   SimulationOptions options;
   options.chunks = 1;
-  const Seconds simulated = simulate_collective(CollectiveKind::all_gather, 1_GiB, group, options).time;
+  const Seconds simulated = simulate_collective(program::Collective::all_gather, 1_GiB, group, options).time;
   EXPECT_NEAR((end + group.hop_latency).value(), simulated.value(), 1e-9 * simulated.value());
 }
 
 TEST(LinkSchedule, IsAbsentIfItHasTooManyTransfers) {
-  EXPECT_FALSE(link_schedule(CollectiveKind::all_gather, 1_GiB, group_on("tpu-v5e:4x4", {"Y"}), 3));
+  EXPECT_FALSE(link_schedule(program::Collective::all_gather, 1_GiB, group_on("tpu-v5e:4x4", {"Y"}), 3));
 }
 
 }  // namespace

@@ -118,13 +118,13 @@ std::int64_t RootedTorus::edges() const {
   return static_cast<std::int64_t>(count);
 }
 
-void RootedTorus::add(TransferGraph& graph, CollectiveKind kind, double bytes, std::int64_t chunks) {
+void RootedTorus::add(TransferGraph& graph, program::Collective kind, double bytes, std::int64_t chunks) {
   const double size = bytes / static_cast<double>(trees.size()) / static_cast<double>(chunks);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
     for (const std::vector<Edge>& tree : trees) {
       const std::int32_t base = graph.size();
       for (const Edge& edge : tree) {
-        if (kind == CollectiveKind::broadcast) {
+        if (kind == program::Collective::broadcast) {
           const std::int32_t transfer = graph.add(edge.outward, size, true);
           if (edge.parent >= 0) graph.order(base + edge.parent, transfer);
         } else {

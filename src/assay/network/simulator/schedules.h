@@ -57,7 +57,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
 struct RootedTorus {
   RootedTorus(const CollectiveGroup& group, bool whole_trees);
 
-  void add(TransferGraph& graph, CollectiveKind kind, double bytes, std::int64_t chunks);
+  void add(TransferGraph& graph, program::Collective kind, double bytes, std::int64_t chunks);
   std::int64_t edges() const;  ///< of all simulated trees
 
   struct Edge {
@@ -106,7 +106,7 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
 /// Broadcast, reduce, permute and point-to-point: participants have different roles, and the tree simulates one per
 /// role (`tree_roles`). Switches copy broadcasts.
 inline constexpr std::int64_t tree_roles = 3;
-void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, double bytes,
                      std::int64_t chunks);
 
 }  // namespace assay::network

@@ -12,16 +12,16 @@
 namespace assay::network {
 namespace {
 
-bool one_per_role(CollectiveKind kind) { return is_rooted(kind) || is_one_to_one(kind); }
+bool one_per_role(program::Collective kind) { return is_rooted(kind) || is_one_to_one(kind); }
 
 /// In a ragged all-to-all the first device receives more.
-CollectiveKind schedule_of(CollectiveKind kind) {
-  return kind == CollectiveKind::ragged_all_to_all ? CollectiveKind::all_to_all : kind;
+program::Collective schedule_of(program::Collective kind) {
+  return kind == program::Collective::ragged_all_to_all ? program::Collective::all_to_all : kind;
 }
-SimulationOptions options_of(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+SimulationOptions options_of(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   SimulationOptions used = options;
-  if (kind == CollectiveKind::ragged_all_to_all) used.skew = group.imbalance - 1.0;
-  if (group.torus() && (used.skew != 0.0 || kind == CollectiveKind::point_to_point)) used.use_symmetry = false;
+  if (kind == program::Collective::ragged_all_to_all) used.skew = group.imbalance - 1.0;
+  if (group.torus() && (used.skew != 0.0 || kind == program::Collective::point_to_point)) used.use_symmetry = false;
   return used;
 }
 
@@ -37,7 +37,7 @@ double mean_hops(const CollectiveGroup& group) {
 }
 
 /// Transfers with one chunk per shard.
-double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+double torus_transfers(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   double positions = 1;
   for (const auto& axis : group.axes)
     positions *= axis.ring && axis.size > 2.0 && options.use_symmetry ? 1.0 : axis.size;
@@ -46,21 +46,21 @@ double torus_transfers(CollectiveKind kind, const CollectiveGroup& group, const 
     return axis.ring && axis.size > 2.0 && std::fmod(axis.size, 2.0) == 0.0;
   });
   const double parts = ties && (k > 1.0 || options.split_ties) ? 2.0 * k : k;
-  if (kind == CollectiveKind::permute) return positions;
-  if (kind == CollectiveKind::point_to_point) return collective_hops(kind, group);
-  if (kind == CollectiveKind::all_to_all)
+  if (kind == program::Collective::permute) return positions;
+  if (kind == program::Collective::point_to_point) return collective_hops(kind, group);
+  if (kind == program::Collective::all_to_all)
     return positions * (group.devices - 1.0) * (ties ? 2.0 : 1.0) * k * mean_hops(group);
   return positions * (group.devices - 1.0) * parts * facts(kind).passes;
 }
 
-bool switches_add(CollectiveKind kind, const CollectiveGroup& group) {
-  return kind == CollectiveKind::all_reduce &&
+bool switches_add(program::Collective kind, const CollectiveGroup& group) {
+  return kind == program::Collective::all_reduce &&
          std::any_of(group.levels.begin(), group.levels.end(),
                      [](const auto& level) { return level.reduces && level.groups > 1.0; });
 }
 
 /// Transfers of a tree with one chunk per shard: up and down, at most through all levels.
-double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+double tree_transfers(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   const auto hops = 2.0 * static_cast<double>(group.levels.size());
   if (one_per_role(kind) || switches_add(kind, group)) return 4.0 * hops + 4.0 * group.levels.front().groups;
   const double positions = options.use_symmetry && options.skew == 0.0 ? 1.0 : group.devices;
@@ -69,12 +69,12 @@ double tree_transfers(CollectiveKind kind, const CollectiveGroup& group, const S
 
 /// Enough chunks that filling and draining the pipeline costs less than 1 %. A ring in lockstep needs no chunking;
 /// it only hides latency there. A branch of d hops takes d chunks to fill, so 128 d of them cost 1/128.
-std::int64_t chosen_chunks(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+std::int64_t chosen_chunks(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   if (options.chunks > 0) return options.chunks;
-  if (kind == CollectiveKind::point_to_point && group.torus())
+  if (kind == program::Collective::point_to_point && group.torus())
     return between(128.0 * collective_hops(kind, group), 1, 100000);
   if (group.torus())
-    return kind == CollectiveKind::permute ? 1 : between(1e5 / torus_transfers(kind, group, options), 1, 64);
+    return kind == program::Collective::permute ? 1 : between(1e5 / torus_transfers(kind, group, options), 1, 64);
   if (one_per_role(kind) || switches_add(kind, group)) return 1000;
   // Messages that one chip sends over its narrower port; a few of them fill the path through all levels.
   double local = group.levels.front().groups, upper = group.devices / local;
@@ -105,34 +105,35 @@ Simulation summary(const LinkNetwork& network, const std::vector<std::string>& n
   return result;
 }
 
-std::string torus_algorithm(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+std::string torus_algorithm(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   const bool closed = std::all_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
   const std::size_t k = group.axes.size();
-  if (kind == CollectiveKind::permute) return "shift by one";
-  if (kind == CollectiveKind::point_to_point) return "one way, axis by axis";
+  if (kind == program::Collective::permute) return "shift by one";
+  if (kind == program::Collective::point_to_point) return "one way, axis by axis";
   if (is_rooted(kind)) return fmt::format("{} edge-disjoint trees", closed ? 2 * k : k);
   const std::string orders = k > 1 ? fmt::format(", {} parts in rotated orders of the axes", k) : "";
-  if (kind == CollectiveKind::all_to_all) return "shortest paths, axis by axis" + orders;
+  if (kind == program::Collective::all_to_all) return "shortest paths, axis by axis" + orders;
   const bool open = std::none_of(group.axes.begin(), group.axes.end(), [](const auto& axis) { return axis.ring; });
   const std::string_view rings = options.both_directions ? "bidirectional rings" : "one-way rings";
   const std::string base = open ? "lines" : closed ? std::string(rings) : fmt::format("lines and {}", rings);
   return base + orders;
 }
 
-std::string tree_algorithm(CollectiveKind kind, const CollectiveGroup& group) {
+std::string tree_algorithm(program::Collective kind, const CollectiveGroup& group) {
   const auto adds = [](const auto& level) { return level.reduces && level.groups > 1.0; };
-  if (kind == CollectiveKind::reduce && std::any_of(group.levels.begin(), group.levels.end(), adds))
+  if (kind == program::Collective::reduce && std::any_of(group.levels.begin(), group.levels.end(), adds))
     return "reduced in the switches";
   if (switches_add(kind, group)) return "reduced in the switches";
-  if (kind == CollectiveKind::broadcast) return "copied by the switches";
-  if (kind == CollectiveKind::permute) return "shift by one";
-  if (kind == CollectiveKind::point_to_point) return "up and down the levels";
-  return kind == CollectiveKind::all_to_all ? "direct exchange" : "direct exchange in nodes and along rails, pipelined";
+  if (kind == program::Collective::broadcast) return "copied by the switches";
+  if (kind == program::Collective::permute) return "shift by one";
+  if (kind == program::Collective::point_to_point) return "up and down the levels";
+  return kind == program::Collective::all_to_all ? "direct exchange"
+                                                 : "direct exchange in nodes and along rails, pipelined";
 }
 
 Simulation on_tree(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                    const SimulationOptions& options) {
-  const CollectiveKind kind = collectives.front().kind;
+  const program::Collective kind = collectives.front().kind;
   const bool roles = one_per_role(kind), adds = switches_add(kind, group);
   const bool one = adds || (options.use_symmetry && options.skew == 0.0);
   const TreeLinks tree(group, roles ? tree_roles : one ? 1 : 0);
@@ -157,7 +158,7 @@ Simulation on_tree(std::span<const SimulatedCollective> collectives, const Colle
 
 Simulation on_torus(std::span<const SimulatedCollective> collectives, const CollectiveGroup& group,
                     const SimulationOptions& options) {
-  const CollectiveKind kind = collectives.front().kind;
+  const program::Collective kind = collectives.front().kind;
   const SimulationOptions used = options_of(kind, group, options);
   TransferGraph graph;
   std::int64_t chunks = 1;
@@ -185,7 +186,7 @@ Simulation on_torus(std::span<const SimulatedCollective> collectives, const Coll
 
 }  // namespace
 
-double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options) {
+double simulation_events(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options) {
   const SimulationOptions used = options_of(kind, group, options);
   kind = schedule_of(kind);
   const auto chunks = static_cast<double>(chosen_chunks(kind, group, used));
@@ -200,7 +201,7 @@ Simulation simulate_together(std::span<const SimulatedCollective> collectives, c
   return group.torus() ? on_torus(collectives, group, options) : on_tree(collectives, group, options);
 }
 
-Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+Simulation simulate_collective(program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                                const SimulationOptions& options) {
   const SimulatedCollective each{schedule_of(kind), bytes, {}};
   return simulate_together({&each, 1}, group, options_of(kind, group, options));

@@ -40,7 +40,7 @@ struct SimulationOptions {
 
 /// One of several concurrent collectives.
 struct SimulatedCollective {
-  CollectiveKind kind = CollectiveKind::all_gather;
+  program::Collective kind = program::Collective::all_gather;
   Bytes bytes;  ///< as in collective_cost: the array of one group
   std::vector<std::size_t>
       axes;  ///< of the group's torus, by index; empty for all. Every line of them has its own array
@@ -66,9 +66,9 @@ struct Simulation {
 
 /// How many events a simulation would take; the caller sets the limit (a million take up to a second and 60
 /// MB).
-double simulation_events(CollectiveKind kind, const CollectiveGroup& group, const SimulationOptions& options = {});
+double simulation_events(program::Collective kind, const CollectiveGroup& group, const SimulationOptions& options = {});
 
-Simulation simulate_collective(CollectiveKind kind, Bytes bytes, const CollectiveGroup& group,
+Simulation simulate_collective(program::Collective kind, Bytes bytes, const CollectiveGroup& group,
                                const SimulationOptions& options = {});
 
 /// Several collectives that start together on the same links.

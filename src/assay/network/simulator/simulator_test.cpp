@@ -11,7 +11,7 @@
 namespace assay::network {
 namespace {
 
-using Kind = CollectiveKind;
+using Kind = program::Collective;
 constexpr Bytes array_bytes(1e9);
 constexpr std::array spreading = {Kind::all_gather, Kind::reduce_scatter, Kind::all_reduce};
 

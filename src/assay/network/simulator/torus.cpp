@@ -224,8 +224,8 @@ void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCo
                 const SimulationOptions& options, std::int64_t chunks) {
   const double shard = collective.bytes.value() / static_cast<double>(devices_of(torus, collective.axes));
   const std::vector<SpreadPart> parts = spread_parts(torus, collective.axes, shard, options, chunks);
-  const bool reduces = collective.kind != CollectiveKind::all_gather,
-             gathers = collective.kind != CollectiveKind::reduce_scatter;
+  const bool reduces = collective.kind != program::Collective::all_gather,
+             gathers = collective.kind != program::Collective::reduce_scatter;
   const std::int32_t all_reduced = graph.add_meeting();
   std::vector<std::int32_t> starts;
   if (reduces && !options.overlap_passes) starts.assign(at(torus.positions), all_reduced);
@@ -389,23 +389,23 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
   }
   const double bytes = collective.bytes.value();
   switch (collective.kind) {
-    case CollectiveKind::all_gather:
-    case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_reduce:
+    case program::Collective::all_gather:
+    case program::Collective::reduce_scatter:
+    case program::Collective::all_reduce:
       return add_spread(graph, torus, over, options, chunks);
-    case CollectiveKind::all_to_all:
+    case program::Collective::all_to_all:
       return add_all_to_all(graph, torus, axes, bytes, options, chunks);
-    case CollectiveKind::permute:
+    case program::Collective::permute:
       for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
         for (std::int64_t position = 0; position < torus.positions; ++position)
           if (const std::int32_t link = torus.link(axes.front(), 0, position); link != TransferGraph::no_link)
             graph.add(link, bytes / static_cast<double>(chunks), true);
       return;
-    case CollectiveKind::point_to_point:
+    case program::Collective::point_to_point:
       return add_farthest(graph, torus, axes, bytes, chunks);
-    case CollectiveKind::ragged_all_to_all:
-    case CollectiveKind::broadcast:
-    case CollectiveKind::reduce:
+    case program::Collective::ragged_all_to_all:
+    case program::Collective::broadcast:
+    case program::Collective::reduce:
       throw InternalError("collectives with a root or unequal pieces have their own schedules");
   }
 }

@@ -233,8 +233,8 @@ void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const Simu
       continue;
     }
     std::vector<std::int32_t> roots;
-    if (collective.kind != CollectiveKind::all_gather) roots = add_scatter(work, bytes / n);
-    if (collective.kind != CollectiveKind::reduce_scatter) add_gather(work, bytes / n, roots);
+    if (collective.kind != program::Collective::all_gather) roots = add_scatter(work, bytes / n);
+    if (collective.kind != program::Collective::reduce_scatter) add_gather(work, bytes / n, roots);
   }
 }
 
@@ -280,7 +280,7 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
   }
 }
 
-void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind kind, double bytes,
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, double bytes,
                      std::int64_t chunks) {
   // Roles: 0 the root, 1 the rest of its node, 2 the other nodes.
   const TreeWork work{graph, tree};
@@ -293,13 +293,13 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     std::int32_t sum = window.start();
     switch (kind) {
-      case CollectiveKind::broadcast:
+      case program::Collective::broadcast:
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
         if (split.upper == 1) break;
         sum = through_switches(work, peer, 2, piece, sum);
         if (split.has_local) sum = chain(graph, sum, {{tree.up(0, 2), piece}, {tree.down(0, 2), rest}});
         break;
-      case CollectiveKind::reduce:
+      case program::Collective::reduce:
         if (split.upper > 1) {
           if (split.has_local)  // a reduce-scatter in the node; a switch that reduces sends one sum down
             sum = chain(graph, sum,
@@ -314,25 +314,25 @@ void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, CollectiveKind
                         : sum_to_first(graph, split.local, chunk_bytes, {tree.up(0, 0), tree.down(0, 0)},
                                        {tree.up(0, 1), tree.down(0, 1)}, sum);
         break;
-      case CollectiveKind::point_to_point:
+      case program::Collective::point_to_point:
         if (split.upper == 1) {
           sum = chain(graph, sum, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 1), chunk_bytes}});
           break;
         }
         sum = by_own_links(work, 0, 2, chunk_bytes, sum);
         break;
-      case CollectiveKind::permute: {
+      case program::Collective::permute: {
         // A shift by one: all but the last of a node send to their neighbour, the last one to the next node.
         const std::int32_t start = sum;
         if (split.has_local) sum = chain(graph, start, {{tree.up(0, 0), chunk_bytes}, {tree.down(0, 0), chunk_bytes}});
         if (split.upper > 1) sum = by_own_links(work, 0, 0, chunk_bytes, start);
         break;
       }
-      case CollectiveKind::all_gather:
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_reduce:
-      case CollectiveKind::all_to_all:
-      case CollectiveKind::ragged_all_to_all:
+      case program::Collective::all_gather:
+      case program::Collective::reduce_scatter:
+      case program::Collective::all_reduce:
+      case program::Collective::all_to_all:
+      case program::Collective::ragged_all_to_all:
         throw InternalError("a collective without roles has its own schedule");
     }
     window.finish(sum);

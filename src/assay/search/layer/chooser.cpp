@@ -215,16 +215,11 @@ class Search {
     program::Tensor product = first && problem_.layer() ? problem_.intermediate : problem_.result;
     product.sharding = at.result;
     plan::Plan plan;
-    const auto add = [&](const plan::Plan& part) {
-      plan.steps.insert(plan.steps.end(), part.steps.begin(), part.steps.end());
-      plan.cost += part.cost;
-      plan.bytes += part.bytes;
-    };
-    add(planner_.reshard(sharded(x, left), shardings_[at.left], hardware_.prices));
-    add(planner_.reshard(sharded(y, right), shardings_[at.right], hardware_.prices));
-    plan.steps.push_back({plan::StepKind::multiply, 0, sharded(x, at.left), sharded(y, at.right), product, {}, 0.0});
-    add(planner_.reshard(product, shardings_[result], hardware_.prices));
-    plan.flops = Seconds(at.compute) * hardware_.peak;
+    const int given_left = plan.add(sharded(x, left)), given_right = plan.add(sharded(y, right));
+    const int first_factor = planner_.reshard(plan, given_left, shardings_[at.left], hardware_.prices);
+    const int second_factor = planner_.reshard(plan, given_right, shardings_[at.right], hardware_.prices);
+    const int made = plan.multiply(mesh_, first_factor, second_factor, std::move(product));
+    planner_.reshard(plan, made, shardings_[result], hardware_.prices);
     plan.total = option.lower;
     choice.plans.push_back(std::move(plan));
 

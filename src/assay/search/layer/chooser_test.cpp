@@ -102,17 +102,16 @@ TEST(LayerChooser, AgreesWithThePlannerOnEveryCombinationOfShardings) {
 
 /// Most that lies on a device besides the stored tensors while steps run, read off the steps themselves; `live` holds
 /// what there is at the start. What is sliced off a stored tensor is a view of it.
-double working_of(const program::Mesh& mesh, const std::vector<plan::PlanStep>& steps,
-                  std::map<std::string, double> live) {
+double working_of(const program::Mesh& mesh, const plan::Plan& plan, std::map<std::string, double> live) {
   double peak = 0;
-  for (const plan::PlanStep& step : steps) {
-    const bool view = step.kind == plan::StepKind::slice && live[step.before.name] == 0.0;
-    const double after = view ? 0.0 : program::local_bytes(mesh, step.after).value();
+  for (const program::Step& step : plan.steps) {
+    const bool view = step.op == program::Op::slice && live[plan.tensor(step.in[0]).name] == 0.0;
+    const double after = view ? 0.0 : program::local_bytes(mesh, plan.tensor(step.out[0])).value();
     double sum = after;
     for (const auto& [name, bytes] : live) sum += bytes;
     peak = std::max(peak, sum);
-    if (step.kind == plan::StepKind::multiply) live.clear();
-    live[step.after.name] = after;
+    if (step.op == program::Op::product) live.clear();
+    live[plan.tensor(step.out[0]).name] = after;
   }
   return peak;
 }
@@ -135,13 +134,12 @@ std::vector<NaiveOption> naive_options(const program::Mesh& mesh, plan::Planner&
       product.sharding.dims[0] = a.dims[0];
       product.sharding.dims[1] = b.dims[1];
       product.sharding.unreduced = a.dims[1].set();
-      std::vector<plan::PlanStep> steps = planner.reshard(left, a, hardware.prices).steps;
-      const auto add = [&](const plan::Plan& plan) { steps.insert(steps.end(), plan.steps.begin(), plan.steps.end()); };
-      add(planner.reshard(right, b, hardware.prices));
-      steps.push_back({plan::StepKind::multiply, 0, with(left, a), with(right, b), product, {}, 0.0});
-      add(planner.reshard(product, result.sharding, hardware.prices));
-      double moves = 0, flops = 2.0;
-      for (const plan::PlanStep& step : steps) moves += step.cost;
+      plan::Plan plan;
+      const int given_left = plan.add(left), given_right = plan.add(right);
+      const int x = planner.reshard(plan, given_left, a, hardware.prices);
+      const int y = planner.reshard(plan, given_right, b, hardware.prices);
+      planner.reshard(plan, plan.multiply(mesh, x, y, product), result.sharding, hardware.prices);
+      double flops = 2.0;
       for (const std::int64_t side : program::local_shape(mesh, with(left, a))) flops *= static_cast<double>(side);
       flops *= static_cast<double>(program::local_shape(mesh, product)[1]);
       const Bytes traffic = program::local_bytes(mesh, with(left, a)) + program::local_bytes(mesh, with(right, b)) +
@@ -149,8 +147,8 @@ std::vector<NaiveOption> naive_options(const program::Mesh& mesh, plan::Planner&
       std::map<std::string, double> live;
       if (!stored) live[left.name] = program::local_bytes(mesh, left).value();
       options.push_back(
-          {std::max({moves, flops / hardware.peak.value(), (traffic / hardware.memory_bandwidth).value()}),
-           working_of(mesh, steps, live)});
+          {std::max({plan.cost, flops / hardware.peak.value(), (traffic / hardware.memory_bandwidth).value()}),
+           working_of(mesh, plan, live)});
     }
   return options;
 }

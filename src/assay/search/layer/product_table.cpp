@@ -15,9 +15,9 @@ std::vector<ReshardWay> ways_from(plan::Planner& planner, const program::Mesh& m
     const plan::Plan plan = planner.reshard(start, target, prices);
     ReshardWay way{plan.cost, 0.0, stored ? 0.0 : program::local_bytes(mesh, start).value()};
     way.peak = way.held;
-    for (const plan::PlanStep& step : plan.steps) {
-      const bool view = step.kind == plan::StepKind::slice && way.held == 0.0;
-      const double copy = view ? 0.0 : program::local_bytes(mesh, step.after).value();
+    for (const program::Step& step : plan.steps) {
+      const bool view = step.op == program::Op::slice && way.held == 0.0;
+      const double copy = view ? 0.0 : program::local_bytes(mesh, plan.tensor(step.out[0])).value();
       way.peak = std::max(way.peak, way.held + copy);
       way.held = copy;
     }

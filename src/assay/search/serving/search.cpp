@@ -140,7 +140,7 @@ class Searcher {
   }
 
   /// What a sharding asks of the network: kinds of collectives over sets of axes.
-  using Used = std::array<std::array<bool, 4>, 32>;
+  using Used = std::array<std::array<bool, training::StageLinks::kinds>, 32>;
   static void mark(const serving::ServingProfile& profile, Used& used) {
     for (const serving::ServingProfile::Block& block : profile.blocks)
       for (const serving::ServedCollective& collective : block.collectives)
@@ -153,7 +153,7 @@ class Searcher {
       return x.rate <= y.rate && x.floor <= y.floor;
     };
     for (std::size_t set = 0; set < used.size(); ++set)
-      for (std::size_t kind = 0; kind < 4; ++kind) {
+      for (std::size_t kind = 0; kind < training::StageLinks::kinds; ++kind) {
         if (!used[set][kind]) continue;
         const training::CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
         if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.floor > y.floor || x.rate > y.rate ||
@@ -202,7 +202,7 @@ class Searcher {
       mark(options.back()->profile, used);
       if (scheme.cache != strategy.scheme.cache)
         used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
-            [training::StageLinks::line_of(network::CollectiveKind::all_to_all)] = true;
+            [training::StageLinks::line_of(program::Collective::all_to_all)] = true;
     }
     ++found_.strategies;
     for (std::size_t i = 0; i < placed.size(); ++i) {

@@ -30,7 +30,7 @@ bool is_plain(const CollectiveRow& row) {
 }
 
 void fit_curve(
-    FitProblem& problem, const std::string& id, const std::function<bool(network::CollectiveKind)>& is_kind,
+    FitProblem& problem, const std::string& id, const std::function<bool(program::Collective)>& is_kind,
     hardware::CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
   const auto mine = [&](const CollectiveRow& row) {
     return is_kind(row.kind) && !row.across &&
@@ -82,16 +82,12 @@ void fit_collectives(FitProblem& problem) {
   for (auto& [id, calibration] : problem.calibrations) {
     if (!calibration.collective) continue;
     hardware::CollectiveCalibration& c = *calibration.collective;
-    const auto one = [](network::CollectiveKind kind) {
-      return [kind](network::CollectiveKind other) { return other == kind; };
-    };
     // An all-gather is a reduce-scatter in reverse: the same bytes over the same ring.
-    const auto rings = [](network::CollectiveKind kind) {
-      return kind == network::CollectiveKind::all_gather || kind == network::CollectiveKind::reduce_scatter;
-    };
-    fit_curve(problem, id, rings, c.all_gather, nullptr, [&c] { c.reduce_scatter = c.all_gather; });
-    fit_curve(problem, id, one(network::CollectiveKind::all_reduce), c.all_reduce, &c.in_network);
-    fit_curve(problem, id, one(network::CollectiveKind::all_to_all), c.all_to_all, nullptr);
+    const auto is_ring = [](program::Collective kind) { return program::gathers(kind) || program::scatters(kind); };
+    const auto is_sum = [](program::Collective kind) { return kind == program::Collective::all_reduce; };
+    fit_curve(problem, id, is_ring, c.all_gather, nullptr, [&c] { c.reduce_scatter = c.all_gather; });
+    fit_curve(problem, id, is_sum, c.all_reduce, &c.in_network);
+    fit_curve(problem, id, &program::is_exchange, c.all_to_all, nullptr);
   }
   fit_fabric(problem, hardware::Fabric::infiniband, &hardware::CollectiveCalibration::infiniband);
   fit_fabric(problem, hardware::Fabric::efa, &hardware::CollectiveCalibration::efa);

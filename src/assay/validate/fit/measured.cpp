@@ -17,25 +17,19 @@ namespace {
 constexpr auto stream = static_cast<std::size_t>(KernelKind::stream);
 
 std::vector<CollectiveRow> collectives_of(const std::vector<measure::MeasuredRow>& rows, const hardware::Chip& chip) {
-  static constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
-      {"all_gather", network::CollectiveKind::all_gather},
-      {"reduce_scatter", network::CollectiveKind::reduce_scatter},
-      {"all_reduce", network::CollectiveKind::all_reduce},
-      {"all_to_all", network::CollectiveKind::all_to_all}};
   std::vector<CollectiveRow> found;
   const auto egress = hardware::scale_up_egress(chip);
   if (!egress) return found;
   for (const measure::MeasuredRow& row : rows)
-    for (const auto& [op, kind] : kinds) {
-      if (row.op != op || row.b < 2) continue;
+    if (const auto kind = measure::collective_of(row.op); kind && row.b >= 2) {
       CollectiveRow one;
-      one.kind = kind;
+      one.kind = *kind;
       one.bytes = Bytes(static_cast<double>(row.a));
       one.measured = row.median;
       one.links.devices = static_cast<double>(row.b);
       one.links.levels.push_back({one.links.devices, 1.0, egress->value, false, 0});
-      one.shape = fmt::format("{} over {} of {}", op, row.b, row.a);
-      one.group = fmt::format("{} over {}", network::name(kind), row.b);
+      one.shape = fmt::format("{} over {} of {}", row.op, row.b, row.a);
+      one.group = fmt::format("{} over {}", program::name(*kind), row.b);
       one.id = fmt::format("{}-{}", chip.id, one.shape);
       one.fitted = shape_hash(one.shape) % 2 == 1;
       found.push_back(std::move(one));
@@ -191,15 +185,12 @@ void fit_streams(Problem& p) {
 
 void fit_ranks(Problem& p) {
   hardware::CollectiveCalibration& c = p.calibration.collective.emplace();
-  const std::pair<network::CollectiveKind, hardware::CollectiveCurve*> curves[] = {
-      {network::CollectiveKind::all_gather, &c.all_gather},
-      {network::CollectiveKind::reduce_scatter, &c.reduce_scatter},
-      {network::CollectiveKind::all_reduce, &c.all_reduce},
-      {network::CollectiveKind::all_to_all, &c.all_to_all}};
-  for (const auto& [kind, curve] : curves) {
+  for (const program::CollectiveFacts& each : program::all_collectives) {
+    if (each.measured_as != each.kind) continue;
+    hardware::CollectiveCurve* const curve = &estimate::curve_of(c, each.kind);
     std::set<double> groups;
     for (const CollectiveRow& row : p.collectives)
-      if (row.kind == kind) groups.insert(row.links.devices);
+      if (row.kind == each.kind) groups.insert(row.links.devices);
     *curve = {1_us, Seconds(0), 0.8, 0.0, 1_us};
     std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
                                          fit(curve->chunk, 0.001_us, 1000_us)};
@@ -211,7 +202,7 @@ void fit_ranks(Problem& p) {
     }
     minimise(
         parameters,
-        [&, of = kind] {
+        [&, of = each.kind] {
           double sum = 0, count = 0;
           for (const CollectiveRow& row : p.collectives)
             if (row.fitted && row.kind == of) {
@@ -281,7 +272,8 @@ Problem problem_of(const CsvTable& table, const hardware::Chip& chip, std::vecto
   Problem problem{chip, std::move(rows.rows), collectives_of(measured_rows(table), chip), {}, {}};
   for (KernelRow& row : problem.kernels) row.fitted = shape_hash(row.shape) % 2 == 1;
   if (unanswered) {
-    std::erase_if(rows.unanswered, [](const UnansweredCase& one) { return measure::is_collective(one.group); });
+    std::erase_if(rows.unanswered,
+                  [](const UnansweredCase& one) { return measure::collective_of(one.group).has_value(); });
     *unanswered = std::move(rows.unanswered);
   }
   return problem;

@@ -177,10 +177,10 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
   group.devices = 4;
   group.levels.push_back({4, 1.0, hardware::scale_up_egress(chip)->value, false, 0});
   measure::Measurement measured;
-  for (const auto& [op, kind] : {std::pair{"all_gather", network::CollectiveKind::all_gather},
-                                 {"reduce_scatter", network::CollectiveKind::reduce_scatter},
-                                 {"all_reduce", network::CollectiveKind::all_reduce},
-                                 {"all_to_all", network::CollectiveKind::all_to_all}})
+  for (const auto& [op, kind] : {std::pair{"all_gather", program::Collective::all_gather},
+                                 {"reduce_scatter", program::Collective::reduce_scatter},
+                                 {"all_reduce", program::Collective::all_reduce},
+                                 {"all_to_all", program::Collective::all_to_all}})
     for (const std::int64_t bytes : measure::sizes(4096, 1 << 26, 2)) {
       measure::MeasuredRow row{op, "fp32", bytes, 4};
       row.median = estimate::collective_estimate(truth, kind, Bytes(static_cast<double>(bytes)), group);

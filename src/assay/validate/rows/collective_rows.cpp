@@ -13,11 +13,11 @@
 namespace assay::validate {
 namespace {
 
-constexpr std::pair<std::string_view, network::CollectiveKind> kinds[] = {
-    {"all_gather", network::CollectiveKind::all_gather},
-    {"reduce_scatter", network::CollectiveKind::reduce_scatter},
-    {"all_reduce", network::CollectiveKind::all_reduce},
-    {"alltoall", network::CollectiveKind::all_to_all}};
+constexpr std::pair<std::string_view, program::Collective> kinds[] = {
+    {"all_gather", program::Collective::all_gather},
+    {"reduce_scatter", program::Collective::reduce_scatter},
+    {"all_reduce", program::Collective::all_reduce},
+    {"alltoall", program::Collective::all_to_all}};
 
 /// "NVLink4 + 32x100G EFA": one-way bandwidth of a node's interfaces.
 std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
@@ -60,9 +60,9 @@ class CollectiveTableRow {
     if (auto why = read_links(out)) return why;
     const double n = number("n_ranks");
     // The tables give one device's buffer for an exchange.
-    out.bytes = Bytes(number("bytes") * (out.kind == network::CollectiveKind::all_to_all ? n : 1.0));
+    out.bytes = Bytes(number("bytes") * (out.kind == program::Collective::all_to_all ? n : 1.0));
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
-    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), network::name(out.kind), text("n_ranks"),
+    out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), program::name(out.kind), text("n_ranks"),
                             out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
     out.fold = fold_of(out.shape, text("split"));
     return std::nullopt;
@@ -140,7 +140,7 @@ Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::C
 }
 
 Question question_of(const CollectiveRow& row) {
-  Question question{{"collective", std::string(network::name(row.kind)), "--bytes",
+  Question question{{"collective", std::string(program::name(row.kind)), "--bytes",
                      exact_number(row.bytes.in(1_B)) + "B", "--on", row.cluster},
                     {"--measured", row.source}};
   if (!row.axes.empty()) question.words.insert(question.words.end(), {"--axes", row.axes});

@@ -13,7 +13,7 @@ namespace assay::validate {
 
 struct CollectiveRow {
   std::string id, group, shape, source, chip;
-  network::CollectiveKind kind = network::CollectiveKind::all_reduce;
+  program::Collective kind = program::Collective::all_reduce;
   estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
   std::string cluster, axes;                ///< as --on and --axes take them
   std::vector<hardware::Override> changes;  ///< of the chip, as --set takes them

@@ -37,7 +37,7 @@ Result<program::Mesh> read_inner(const Request& request) {
 
 /// A request for one collective, read and checked.
 struct Query {
-  network::CollectiveKind kind = network::CollectiveKind::all_gather;
+  program::Collective kind = program::Collective::all_gather;
   hardware::Cluster cluster;
   Bytes bytes;                    ///< of the whole array
   program::Mesh sharded_by;       ///< axes that shard the array in addition to the axes of the collective
@@ -72,11 +72,11 @@ Result<void> add_simulation(const Query& query, report::Members& out) {
 }
 
 /// Bytes that the busiest device receives, relative to the mean; 1 to the number of devices.
-Result<double> read_imbalance(const Request& request, network::CollectiveKind kind, double devices) {
+Result<double> read_imbalance(const Request& request, program::Collective kind, double devices) {
   const auto text = request.value("imbalance");
-  if (kind != network::CollectiveKind::ragged_all_to_all) {
+  if (kind != program::Collective::ragged_all_to_all) {
     if (text)
-      return fail("--imbalance", fmt::format("{} sends every device the same amount", network::name(kind)),
+      return fail("--imbalance", fmt::format("{} sends every device the same amount", program::name(kind)),
                   "it applies to ragged-all-to-all only", Error::Kind::usage);
     return 1.0;
   }
@@ -90,7 +90,7 @@ Result<double> read_imbalance(const Request& request, network::CollectiveKind ki
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
-  ASSAY_TRY(kind, network::parse_collective(request.arguments().front(), "collective"));
+  ASSAY_TRY(kind, program::parse_collective(request.arguments().front(), "collective"));
   query.kind = kind;
   ASSAY_TRY(cluster, cluster_of(request, context));
   query.cluster = std::move(cluster);
@@ -104,7 +104,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (request.value("algorithm") == "ring") query.algorithm = estimate::CollectiveAlgorithm::ring;
   ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
   query.group.imbalance = imbalance;
-  if (group.devices <= 1.0 && kind != network::CollectiveKind::permute)
+  if (group.devices <= 1.0 && kind != program::Collective::permute)
     return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", query.cluster.text),
                 "name more chips or axes");
   if (request.has("one-way")) {
@@ -179,20 +179,20 @@ report::Members time_members(const Query& query, const network::CollectiveCost<P
 }
 
 void add_torus_members(const Query& query, const network::CollectiveCost<Plain>& cost, report::Members& out) {
-  const auto cost_of = [&](network::CollectiveKind kind, const network::CollectiveGroup& group) {
+  const auto cost_of = [&](program::Collective kind, const network::CollectiveGroup& group) {
     return network::collective_cost(Plain{}, kind, query.array(), group);
   };
   out.emplace_back("latency_bound_below", query.group.link * query.group.hop_latency);
-  if (query.kind == network::CollectiveKind::all_to_all)
+  if (query.kind == program::Collective::all_to_all)
     out.emplace_back("over_all_gather",
-                     cost.approximate / cost_of(network::CollectiveKind::all_gather, query.group).approximate);
+                     cost.approximate / cost_of(program::Collective::all_gather, query.group).approximate);
   if (query.group.one_way) {
     network::CollectiveGroup both = query.group;
     both.one_way = false;
     out.emplace_back("gain_of_both_ways", cost.approximate / cost_of(query.kind, both).approximate);
   }
-  const bool can_use_idle_axes = network::facts(query.kind).pattern == network::CollectivePattern::sharded ||
-                                 query.kind == network::CollectiveKind::broadcast;
+  const bool can_use_idle_axes = program::facts(query.kind).pattern == program::CollectivePattern::sharded ||
+                                 query.kind == program::Collective::broadcast;
   if (const network::IdleAxes idle = network::idle_axes(query.cluster, query.axes, query.group, query.sharded_by);
       !idle.names.empty() && can_use_idle_axes)
     out.emplace_back(
@@ -239,8 +239,8 @@ draw::Scene picture_of(const Query& query, const network::CollectiveLabels& labe
 /// What is asked, and how it is done.
 report::Members question_members(const Query& query) {
   const Bytes per_group = query.bytes / query.inner();
-  const double senders = network::is_one_to_one(query.kind) ? query.inner() : query.inner() * query.group.devices;
-  return {{"collective", network::name(query.kind)},
+  const double senders = program::is_one_to_one(query.kind) ? query.inner() : query.inner() * query.group.devices;
+  return {{"collective", program::name(query.kind)},
           {"cluster", query.cluster.text},
           {"devices", query.group.devices},
           {"bytes", query.bytes},
@@ -281,7 +281,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
         network::collective_cost(num, query.kind, array, query.group, &labels);
     response.derived = {traced.lower.id, traced.upper.id};
   }
-  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", network::name(query.kind),
+  response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", program::name(query.kind),
                                   human(query.bytes), human_number(query.group.devices), query.cluster.text,
                                   human(cost.lower), limiter);
   if (calibrated)

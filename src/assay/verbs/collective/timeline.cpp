@@ -29,10 +29,10 @@ std::string link_name(const network::ScheduledLink& link, bool torus, const std:
 }
 
 /// A bar of a torus by its hop, and by whose data it is where that is known: "hop 2 of shard 0, 8 MiB".
-std::string hop_label(network::CollectiveKind kind, const network::ScheduledTransfer& transfer) {
-  const std::string of = !transfer.origin                              ? ""
-                         : kind == network::CollectiveKind::all_gather ? fmt::format(" of shard {}", *transfer.origin)
-                                                                       : fmt::format(" from chip {}", *transfer.origin);
+std::string hop_label(program::Collective kind, const network::ScheduledTransfer& transfer) {
+  const std::string of = !transfer.origin                          ? ""
+                         : kind == program::Collective::all_gather ? fmt::format(" of shard {}", *transfer.origin)
+                                                                   : fmt::format(" from chip {}", *transfer.origin);
   return fmt::format("hop {}{}, {}", transfer.hop, of, human(transfer.bytes));
 }
 
@@ -52,8 +52,8 @@ void note_chips(draw::Timeline& timeline, const network::LinkSchedule& schedule,
 
 /// A lane for each link in use and a bar for each transfer. Bars are classed by hop on a torus and by direction on a
 /// tree.
-void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedule, network::CollectiveKind kind,
-                  bool torus, const std::vector<std::string>& places) {
+void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedule, program::Collective kind, bool torus,
+                  const std::vector<std::string>& places) {
   std::vector<bool> used(schedule.links.size());
   for (const network::ScheduledTransfer& transfer : schedule.transfers) used[transfer.link] = true;
   std::vector<std::size_t> lane(schedule.links.size());
@@ -74,9 +74,8 @@ void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedul
 }
 
 /// The closed form, spread evenly over its hops.
-void add_hops(draw::Timeline& timeline, network::CollectiveKind kind, Bytes array,
-              const network::CollectiveGroup& group, const std::vector<std::string>& axis_names,
-              const std::vector<std::string>& level_names) {
+void add_hops(draw::Timeline& timeline, program::Collective kind, Bytes array, const network::CollectiveGroup& group,
+              const std::vector<std::string>& axis_names, const std::vector<std::string>& level_names) {
   const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, array, group);
   const auto hops = static_cast<std::int64_t>(std::max(1.0, network::collective_hops(kind, group)));
   for (std::size_t axis = 0; axis < group.axes.size(); ++axis)
@@ -118,7 +117,7 @@ std::vector<std::string> torus_axis_names(const hardware::Cluster& cluster, cons
   return names;
 }
 
-draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, const network::CollectiveGroup& group,
+draw::Timeline collective_timeline(program::Collective kind, Bytes array, const network::CollectiveGroup& group,
                                    const std::vector<std::string>& axis_names,
                                    const std::vector<std::string>& level_names) {
   std::vector<std::string> names = axis_names;
@@ -129,7 +128,7 @@ draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, co
   draw::Timeline timeline;
   const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, kind, array, group);
   timeline.title =
-      fmt::format("{} of {} over {} devices", network::name(kind), human(array), human_number(group.devices));
+      fmt::format("{} of {} over {} devices", program::name(kind), human(array), human_number(group.devices));
   timeline.subtitle = network::algorithm(kind, group);
   const auto schedule = network::link_schedule(kind, array, group, most_transfers);
   if (schedule)

@@ -11,7 +11,7 @@ namespace assay::verbs::collective {
 /// network::link_schedule with one lane per link where there are few enough transfers to see; otherwise the closed form
 /// hop by hop, one lane per axis or level. `axis_names` names the group's torus axes, `level_names` the cluster's
 /// levels.
-draw::Timeline collective_timeline(network::CollectiveKind kind, Bytes array, const network::CollectiveGroup& group,
+draw::Timeline collective_timeline(program::Collective kind, Bytes array, const network::CollectiveGroup& group,
                                    const std::vector<std::string>& axis_names,
                                    const std::vector<std::string>& level_names);
 

@@ -13,7 +13,7 @@ struct Case {
   std::vector<std::string> axes;
 };
 
-draw::Timeline timeline_of(network::CollectiveKind kind, const Case& where, Bytes bytes) {
+draw::Timeline timeline_of(program::Collective kind, const Case& where, Bytes bytes) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const hardware::Cluster cluster = *hardware::parse_cluster(where.cluster, catalogue, "--on");
   const network::CollectiveGroup group = *network::make_group(cluster, where.axes, 1.0, "--axes");
@@ -31,11 +31,11 @@ Seconds last_bar(const draw::Timeline& timeline) {
 TEST(CollectiveTimeline, EndsNearTheClosedFormAndLinksDoOneThingAtATime) {
   for (const Case& where : {Case{"tpu-v5e:16x16", {"Y"}}, Case{"tpu-v5e:4x4", {"Y"}}, Case{"tpu-v5p:4x4x4", {}},
                             Case{"tpu-v5p:4x4x4", {"X", "Z"}}, Case{"h100-sxm:8", {}}, Case{"h100-sxm:64", {}}})
-    for (network::CollectiveKind kind : {network::CollectiveKind::all_gather, network::CollectiveKind::reduce_scatter,
-                                         network::CollectiveKind::all_reduce, network::CollectiveKind::all_to_all,
-                                         network::CollectiveKind::permute, network::CollectiveKind::broadcast}) {
+    for (program::Collective kind :
+         {program::Collective::all_gather, program::Collective::reduce_scatter, program::Collective::all_reduce,
+          program::Collective::all_to_all, program::Collective::permute, program::Collective::broadcast}) {
       const draw::Timeline timeline = timeline_of(kind, where, 1_GiB);
-      const std::string what = std::string(network::name(kind)) + " on " + where.cluster;
+      const std::string what = std::string(program::name(kind)) + " on " + where.cluster;
       ASSERT_FALSE(timeline.bars.empty()) << what;
       ASSERT_EQ(timeline.marks.size(), 1u);
       EXPECT_GT(last_bar(timeline), 0.8 * timeline.marks[0].at) << what;
@@ -53,7 +53,7 @@ TEST(CollectiveTimeline, EndsNearTheClosedFormAndLinksDoOneThingAtATime) {
 
 TEST(CollectiveTimeline, ALineShowsWhoseShardIsWhere) {
   // Chips 0 to 3 in a row: the shard of chip 0 leaves chip 2 upwards as its third hop.
-  const draw::Timeline timeline = timeline_of(network::CollectiveKind::all_gather, {"tpu-v5e:4x4", {"Y"}}, 32_MiB);
+  const draw::Timeline timeline = timeline_of(program::Collective::all_gather, {"tpu-v5e:4x4", {"Y"}}, 32_MiB);
   bool found = false;
   for (const draw::TimelineBar& bar : timeline.bars)
     found = found || (timeline.lanes[bar.lane].name == "Y+ from chip 2" && bar.label == "hop 3 of shard 0, 8 MiB");
@@ -62,7 +62,7 @@ TEST(CollectiveTimeline, ALineShowsWhoseShardIsWhere) {
 }
 
 TEST(CollectiveTimeline, WhatIsTooLargeIsDrawnByHops) {
-  const draw::Timeline timeline = timeline_of(network::CollectiveKind::all_gather, {"tpu-v5p:16x16x16", {}}, 1_GiB);
+  const draw::Timeline timeline = timeline_of(program::Collective::all_gather, {"tpu-v5p:16x16x16", {}}, 1_GiB);
   EXPECT_EQ(timeline.lanes.size(), 6u);
   EXPECT_EQ(last_bar(timeline), timeline.marks[0].at);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/estimate/collective_models.h"
 #include "assay/validate/fit/measured.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/verbs/measure/measured_table.h"
@@ -88,18 +89,16 @@ report::Members fitted_numbers(const hardware::Calibration& c) {
     out.emplace_back("streams", report::Members{{"share", c.pointwise->stream}, {"ramp", c.pointwise->ramp}});
   if (c.collective) {
     report::Items curves;
-    const std::pair<std::string_view, const hardware::CollectiveCurve*> kinds[] = {
-        {"all-gather", &c.collective->all_gather},
-        {"reduce-scatter", &c.collective->reduce_scatter},
-        {"all-reduce", &c.collective->all_reduce},
-        {"all-to-all", &c.collective->all_to_all}};
-    for (const auto& [kind, curve] : kinds)
-      curves.emplace_back(report::Members{{"kind", kind},
-                                          {"latency", curve->latency},
-                                          {"member", curve->member},
-                                          {"share", curve->share},
-                                          {"pair", curve->pair},
-                                          {"chunk", curve->chunk}});
+    for (const program::CollectiveFacts& each : program::all_collectives) {
+      if (each.measured_as != each.kind) continue;
+      const hardware::CollectiveCurve& curve = estimate::curve_of(*c.collective, each.kind);
+      curves.emplace_back(report::Members{{"kind", each.name},
+                                          {"latency", curve.latency},
+                                          {"member", curve.member},
+                                          {"share", curve.share},
+                                          {"pair", curve.pair},
+                                          {"chunk", curve.chunk}});
+    }
     out.emplace_back("collectives", std::move(curves));
   }
   return out;

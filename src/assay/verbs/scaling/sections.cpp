@@ -21,7 +21,7 @@ report::Items collective_rows(const std::vector<assay::roofline::LayerCollective
   report::Items rows;
   for (const assay::roofline::LayerCollective& one : collectives)
     rows.emplace_back(report::Members{{"pass", name(one.pass)},
-                                      {"collective", network::name(one.kind)},
+                                      {"collective", program::name(one.kind)},
                                       {"tensor", one.tensor},
                                       {"over", one.over_fsdp ? "fsdp" : "tensor"},
                                       {"bytes", one.bytes},

@@ -203,7 +203,7 @@ report::Items collectives_list(const ServeQuery& query, const serving::ServingPo
                                                   : block.last_tokens ? std::string("head")
                                                                       : fmt::format("layer kind {}", b)},
                                         {"layers", block.layers},
-                                        {"collective", network::name(c.kind)},
+                                        {"collective", program::name(c.kind)},
                                         {"over", over},
                                         {"per_layer", c.count},
                                         {"bytes", Bytes(c.bytes(sequences))}});

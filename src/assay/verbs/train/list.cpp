@@ -225,7 +225,7 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
           {"critical", step.urgency == program::Urgency::critical && !step.once},
           {"when", urgency_text(step)},
           {"resource", training::resource_of(program, step)},
-          {"kind", program::name(step.op)}};
+          {"kind", program::name(step)}};
       row.emplace_back("flops", moves ? report::Value() : report::Value(step.flops));
       row.emplace_back("bytes", step.bytes);
       row.emplace_back("time", timed.times.estimate[static_cast<std::size_t>(i)]);

@@ -1,11 +1,10 @@
-#include "assay/execute/plan/run_step.h"
+#include "assay/execute/movement.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "assay/base/result.h"
 #include "assay/execute/collectives.h"
-#include "assay/execute/kernels/product.h"
 
 namespace assay::execute {
 namespace {
@@ -48,21 +47,20 @@ Shards<T> empty_shards(const program::Mesh& mesh, const program::Tensor& tensor)
   return Shards<T>(static_cast<std::size_t>(mesh.devices()), zeros<T>(program::local_shape(mesh, tensor)));
 }
 
-template <class T>
-Shards<T> run_slice(const program::Mesh& mesh, const plan::PlanStep& step, const Shards<T>& shards) {
-  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
-  Shards<T> out = empty_shards<T>(mesh, step.after);
-  for (std::size_t d = 0; d < out.size(); ++d) copy_common(shards[d], before[d], out[d], after[d]);
-  return out;
-}
+/// A tensor's way from one sharding to another over some axes.
+struct Move {
+  const program::Tensor& before;
+  const program::Tensor& after;
+  program::AxisSet axes;
+};
 
 template <class T>
-Shards<T> run_all_gather(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_all_gather(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
   const program::Mesh& mesh = devices.mesh();
-  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
-  const std::vector<int> axes = axes_of(step.axes);
-  const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, step.before.dtype);
-  Shards<T> out = empty_shards<T>(mesh, step.after);
+  const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
+  const std::vector<int> axes = axes_of(move.axes);
+  const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, move.before.dtype);
+  Shards<T> out = empty_shards<T>(mesh, move.after);
   for (std::size_t d = 0; d < out.size(); ++d) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) copy_common(blocks[d][m], before[group[m]], out[d], after[d]);
@@ -71,12 +69,12 @@ Shards<T> run_all_gather(VirtualDevices<T>& devices, const plan::PlanStep& step,
 }
 
 template <class T>
-Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
   Shards<T> sums = shards;
-  for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
-    sums = reduce_scatter(devices, sums, suffix(step.after.sharding.dims[dim], step.before.sharding.dims[dim]), dim,
-                          step.before.dtype);
-  Shards<T> out = empty_shards<T>(devices.mesh(), step.after);
+  for (std::size_t dim = 0; dim < move.before.dims.size(); ++dim)
+    sums = reduce_scatter(devices, sums, suffix(move.after.sharding.dims[dim], move.before.sharding.dims[dim]), dim,
+                          move.before.dtype);
+  Shards<T> out = empty_shards<T>(devices.mesh(), move.after);
   for (std::size_t d = 0; d < out.size(); ++d) {
     const Shape zero(sums[d].shape.size(), 0);
     copy_block(sums[d], zero, sums[d].shape, out[d], zero);
@@ -85,14 +83,14 @@ Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const plan::PlanStep& s
 }
 
 template <class T>
-Shards<T> run_all_to_all(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
   const program::Mesh& mesh = devices.mesh();
-  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
+  const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   std::optional<std::size_t> split;
-  for (std::size_t dim = 0; dim < step.before.dims.size(); ++dim)
-    if (step.after.sharding.dims[dim].set() & ~step.before.sharding.dims[dim].set()) split = dim;
+  for (std::size_t dim = 0; dim < move.before.dims.size(); ++dim)
+    if (move.after.sharding.dims[dim].set() & ~move.before.sharding.dims[dim].set()) split = dim;
   if (!split) throw InternalError("an all-to-all moves no axis");
-  const std::vector<int> axes = suffix(step.after.sharding.dims[*split], step.before.sharding.dims[*split]);
+  const std::vector<int> axes = suffix(move.after.sharding.dims[*split], move.before.sharding.dims[*split]);
   program::AxisList moved;
   for (int axis : axes) moved = moved.pushed(axis);
   std::vector<Shards<T>> parts(shards.size());
@@ -103,8 +101,8 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const plan::PlanStep& step,
       parts[d].push_back(part(shards[d], *split, std::min(at.start, shards[d].shape[*split]), at.count));
     }
   }
-  const std::vector<Shards<T>> got = exchange_blocks(devices, std::move(parts), axes, step.before.dtype);
-  Shards<T> out = empty_shards<T>(mesh, step.after);
+  const std::vector<Shards<T>> got = exchange_blocks(devices, std::move(parts), axes, move.before.dtype);
+  Shards<T> out = empty_shards<T>(mesh, move.after);
   for (std::size_t d = 0; d < out.size(); ++d) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) {
@@ -137,17 +135,17 @@ std::size_t holder(const program::Mesh& mesh, const program::Sharding& before, c
 }
 
 template <class T>
-Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
+Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
   const program::Mesh& mesh = devices.mesh();
-  const auto before = all_extents(mesh, step.before), after = all_extents(mesh, step.after);
-  const std::vector<int> split = axes_of(step.before.sharding.split_axes());
-  Shards<T> out = empty_shards<T>(mesh, step.after);
+  const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
+  const std::vector<int> split = axes_of(move.before.sharding.split_axes());
+  Shards<T> out = empty_shards<T>(mesh, move.after);
   // Each device finds the blocks that overlap its own; with even division only one does.
-  struct Move {
+  struct Block {
     std::size_t from, to;
     std::vector<Extent> at;
   };
-  std::vector<Move> moves;
+  std::vector<Block> blocks;
   for (std::size_t d = 0; d < out.size(); ++d) {
     for (std::size_t member : devices.group(d, split)) {
       std::vector<Extent> common = before[member];
@@ -160,11 +158,11 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, co
       }
       if (!overlaps) continue;
       const std::size_t from =
-          holder(mesh, step.before.sharding, step.after.sharding, devices.at(member), devices.at(d));
+          holder(mesh, move.before.sharding, move.after.sharding, devices.at(member), devices.at(d));
       if (from == d)
         copy_common(shards[d], before[d], out[d], after[d]);
       else
-        moves.push_back({from, d, std::move(common)});
+        blocks.push_back({from, d, std::move(common)});
     }
   }
   const auto shape_of = [](const std::vector<Extent>& at) {
@@ -172,56 +170,68 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const plan::PlanStep& step, co
     for (const Extent& e : at) shape.push_back(e.size);
     return shape;
   };
-  for (const Move& move : moves) {
-    Array<T> block = zeros<T>(shape_of(move.at));
-    copy_common(shards[move.from], before[move.from], block, move.at);
-    devices.send(move.from, move.to, std::move(block), step.before.dtype);
+  for (const Block& block : blocks) {
+    Array<T> values = zeros<T>(shape_of(block.at));
+    copy_common(shards[block.from], before[block.from], values, block.at);
+    devices.send(block.from, block.to, std::move(values), move.before.dtype);
   }
-  for (const Move& move : moves)
-    copy_common(devices.receive(move.to, move.from), move.at, out[move.to], after[move.to]);
+  for (const Block& block : blocks)
+    copy_common(devices.receive(block.to, block.from), block.at, out[block.to], after[block.to]);
   return out;
+}
+
+template <class T>
+Shards<T> run_collective(VirtualDevices<T>& devices, program::Collective kind, const Move& move,
+                         const Shards<T>& shards) {
+  switch (kind) {
+    case program::Collective::all_gather:
+      return run_all_gather(devices, move, shards);
+    case program::Collective::all_to_all:
+      return run_all_to_all(devices, move, shards);
+    case program::Collective::permute:
+      return run_permute(devices, move, shards);
+    case program::Collective::reduce_scatter:
+      return run_reduce_scatter(devices, move, shards);
+    case program::Collective::all_reduce:
+      return all_reduce(devices, shards, axes_of(move.axes), move.before.dtype);
+    default:
+      throw InternalError("this collective does not reshard");
+  }
 }
 
 }  // namespace
 
-DimensionNames names_of(const program::Tensor& tensor) {
-  DimensionNames names;
-  for (const program::Dimension& dim : tensor.dims) names.push_back(dim.name);
-  return names;
-}
-
 template <class T>
-Shards<T> run_step(VirtualDevices<T>& devices, const plan::PlanStep& step, const Shards<T>& shards) {
-  switch (step.kind) {
-    case plan::StepKind::slice:
-      return run_slice(devices.mesh(), step, shards);
-    case plan::StepKind::all_gather:
-      return run_all_gather(devices, step, shards);
-    case plan::StepKind::all_to_all:
-      return run_all_to_all(devices, step, shards);
-    case plan::StepKind::permute:
-      return run_permute(devices, step, shards);
-    case plan::StepKind::reduce_scatter:
-      return run_reduce_scatter(devices, step, shards);
-    case plan::StepKind::all_reduce:
-      return all_reduce(devices, shards, axes_of(step.axes), step.before.dtype);
-    case plan::StepKind::multiply:
-      break;
-  }
-  throw InternalError("a multiply takes two tensors");
-}
-
-template <class T>
-Shards<T> run_multiply(const plan::PlanStep& step, const Shards<T>& left, const Shards<T>& right) {
-  const DimensionNames a = names_of(step.before), b = names_of(*step.second), c = names_of(step.after);
-  Shards<T> out;
-  for (std::size_t d = 0; d < left.size(); ++d) out.push_back(product(left[d], a, right[d], b, c));
+Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const program::Tensor& after,
+                 const Shards<T>& shards) {
+  const auto from = all_extents(mesh, before), to = all_extents(mesh, after);
+  Shards<T> out = empty_shards<T>(mesh, after);
+  for (std::size_t d = 0; d < out.size(); ++d) copy_common(shards[d], from[d], out[d], to[d]);
   return out;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                \
-  template Shards<T> run_step(VirtualDevices<T>&, const plan::PlanStep&, const Shards<T>&); \
-  template Shards<T> run_multiply(const plan::PlanStep&, const Shards<T>&, const Shards<T>&);
+template <class T>
+Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, const program::Tensor& before,
+                      const program::Tensor& after, const Shards<T>& shards) {
+  const std::vector<Bytes> earlier = devices.received();
+  Moved<T> moved;
+  moved.shards = step.op == program::Op::slice
+                     ? sliced(devices.mesh(), before, after, shards)
+                     : run_collective(devices, step.collective, {before, after, step.axes}, shards);
+  if (!devices.idle()) throw InternalError("a message was not received");
+  for (std::size_t d = 0; d < earlier.size(); ++d) {
+    const Bytes got = devices.received()[d] - earlier[d];
+    moved.received += got;
+    moved.busiest = std::max(moved.busiest, got);
+  }
+  moved.received = moved.received / static_cast<double>(earlier.size());
+  return moved;
+}
+
+#define ASSAY_INSTANTIATE(T)                                                                       \
+  template Moved<T> run_movement(VirtualDevices<T>&, const program::Step&, const program::Tensor&, \
+                                 const program::Tensor&, const Shards<T>&);                        \
+  template Shards<T> sliced(const program::Mesh&, const program::Tensor&, const program::Tensor&, const Shards<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE
