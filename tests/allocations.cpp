@@ -67,8 +67,8 @@ TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
   const network::CollectiveGroup nodes = *network::make_group(cluster("h200-sxm:64"), {}, 1, "test");
   Seconds sum(0);
   EXPECT_EQ(allocated_by([&] {
-              sum += estimate::matmul_time({*fit.matmul, cores, FlopsPerSecond(1e15), 0.8}, {1, 512, 4096, 4096, 1_MB},
-                                           *fit.burst)
+              sum += estimate::matmul_time(Plain{}, {*fit.matmul, cores, FlopsPerSecond(1e15), 0.8},
+                                           {1, 512, 4096, 4096, 1_MB}, *fit.burst)
                          .total;
               sum += estimate::collective_estimate(*fit.collective, program::Collective::all_reduce, 1_GB, nodes);
             }),
