@@ -8,7 +8,7 @@ namespace assay {
 template <class Q>
 struct FitRange {
   Q start{}, low{}, high{};
-  double pull = 0;          ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
+  double pull = 0;  ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
 
   /// Else the number stays where it starts.
   bool is_fitted() const { return low < high; }

@@ -21,7 +21,7 @@ TEST(Harness, ReadsBackAndRefusesWhatItDoesNotKnow) {
   EXPECT_NEAR(read->at("mine").quantise.at({Dtype::fp8, "Ada Lovelace"}).element.in(1_us), 0.0005, 1e-9);
   const auto wrong = read_harnesses("[harness.a]\ngap = 3\nspeed = 1\n", "h.toml");
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().also.size(), 2u);
+  EXPECT_EQ(wrong.error().also.size(), 3u);
 }
 
 TEST(MeasuredWay, FlushingAddsDirtyLinesAndAStreamHasNoPauses) {

@@ -116,8 +116,8 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
   if (kernel.kind == KernelKind::matmul) {
     MatmulShape shape = kernel.matmul;
     shape.bytes = harness.moved(shape.bytes);
-    const ProductRates rates{*fits.matmul, cores,   peak, matmul_share(*fits.matmul, kernel.compute),
-                             sources,      name(kernel.compute)};
+    const ProductRates rates{*fits.matmul,        cores, peak, matmul_share(*fits.matmul, kernel.compute), sources,
+                             name(kernel.compute)};
     time.casting = casting_time(num, kernel, place, harness);
     time.product = matmul_time(num, rates, shape, {start, harness.gap, harness.ramp}, harness.split_k);
     time.total = time.casting + time.product.total;
@@ -126,12 +126,12 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
   }
   time.launch = num.given("launch", start, sources, "launch");
   if (is_stream(kernel.kind)) {
-    time.memory = num.named(
-        "streaming", stream_time(num, main_memory(num, cores, sources),
-                                 num.given("share of the bandwidth", stream_share(*fits.pointwise, kernel.kind),
-                                           sources, stream_key(kernel.kind)),
-                                 num.given("ramp", fits.pointwise->ramp, sources, "pointwise.ramp"),
-                                 num.given("bytes", kernel.bytes, "operands and results, once each")));
+    time.memory = num.named("streaming",
+                            stream_time(num, main_memory(num, cores, sources),
+                                        num.given("share of the bandwidth", stream_share(*fits.pointwise, kernel.kind),
+                                                  sources, stream_key(kernel.kind)),
+                                        num.given("ramp", fits.pointwise->ramp, sources, "pointwise.ramp"),
+                                        num.given("bytes", kernel.bytes, "operands and results, once each")));
     time.total = time.launch + time.memory;
     return time;
   }

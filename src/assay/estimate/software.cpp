@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
-#include "assay/estimate/table_reader.h"
 #include "assay/estimate/version_numbers.h"
 #include "assay/lower/recompute.h"
 
@@ -17,25 +17,23 @@ constexpr std::string_view case_keys[] = {"family", "compute", "weights", "fusio
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-void read_pairs(TableReader& reader, std::string_view key, Pairs& pairs) {
-  if (reader.has(key))
-    reader.members(key, [&](const std::string& name, TableReader& inner) {
-      auto& [option, value] = pairs.emplace_back(name, "");
-      inner.text(option, value);
-    });
+void read_pairs(RecordReader& reader, std::string_view key, Pairs& pairs) {
+  reader.each_key(key, [&](const std::string& name, RecordReader& inner) {
+    auto& [option, value] = pairs.emplace_back(name, "");
+    inner.text(option, value);
+  });
 }
 
 /// Checks the value of an option by setting it.
 template <class S>
-void check_value(TableReader& reader, const std::string& option, const std::string& value) {
+void check_value(RecordReader& reader, const std::string& option, const std::string& value) {
   S scratch;
   if (auto set = set_software(scratch, option, value, ""); !set)
     reader.fault("value", set.error().what, set.error().hint);
 }
 
 template <class S>
-SoftwareProperty read_property(TableReader& reader, const Software& software) {
-  SoftwareProperty out;
+void read_property(SoftwareProperty& out, const Software& software, RecordReader& reader) {
   reader.text("option", out.option);
   reader.text("value", out.value);
   reader.text("source", out.source);
@@ -52,22 +50,20 @@ SoftwareProperty read_property(TableReader& reader, const Software& software) {
       reader.fault("when", fmt::format("a property cannot depend on {}", in_quotes(key)),
                    suggestion(key, std::vector<std::string>(std::begin(case_keys), std::end(case_keys))));
   if (!out.option.empty()) check_value<S>(reader, out.option, out.value);
-  return out;
 }
 
-SoftwareVersion read_version(TableReader& reader, const Software& software) {
-  SoftwareVersion out;
+/// `out` is the last of the software's versions.
+void read_version(SoftwareVersion& out, const Software& software, RecordReader& reader) {
   reader.text("id", out.id);
   reader.text("date", out.date);
   reader.text("source", out.source);
   if (!is_month(out.date)) reader.fault("date", fmt::format("{} is not a month", in_quotes(out.date)), "e.g. 2025-05");
-  if (!software.versions.empty() && is_month(software.versions.back().date) && out.date < software.versions.back().date)
-    reader.fault("date", "versions are in order of release", "");
-  return out;
+  const std::size_t count = software.versions.size();
+  if (count > 1 && is_month(software.versions[count - 2].date) && out.date < software.versions[count - 2].date)
+    reader.fault("date", "versions are in order of release");
 }
 
-SoftwareName read_name(TableReader& reader, const Software& software) {
-  SoftwareName out;
+void read_name(SoftwareName& out, const Software& software, RecordReader& reader) {
   reader.text("text", out.text);
   if (reader.has("at_least")) {
     reader.text("at_least", out.at_least);
@@ -76,33 +72,30 @@ SoftwareName read_name(TableReader& reader, const Software& software) {
   }
   read_pairs(reader, "with", out.with);
   if (reader.has("atypical")) reader.text("atypical", out.atypical);
-  return out;
 }
 
-void read_defaults(TableReader& reader, SoftwareDefaults& out) {
+void read_defaults(RecordReader& reader, SoftwareDefaults& out) {
   if (reader.has("recompute")) {
     reader.text("recompute", out.recompute);
     if (auto policy = lower::parse_recompute(out.recompute, ""); !policy)
       reader.fault("recompute", policy.error().what, policy.error().hint);
   }
-  if (reader.has("chunk_layers")) reader.value("chunk_layers", out.chunk_layers);
-  if (reader.has("vocabulary")) reader.value("vocabulary", out.vocabulary);
+  if (reader.has("chunk_layers")) reader.number("chunk_layers", out.chunk_layers);
+  if (reader.has("vocabulary")) reader.number("vocabulary", out.vocabulary);
   if (reader.has("reports")) reader.text("reports", out.reports);
   if (out.reports != "allocated" && out.reports != "reserved")
     reader.fault("reports", fmt::format("{} is neither allocated nor reserved", in_quotes(out.reports)), "");
   reader.flag("pipeline_keeps_weights", out.pipeline_keeps_weights);
   reader.flag("stages_in_turn", out.stages_in_turn);
-  if (reader.has("sequences")) reader.value("sequences", out.sequences);
-  if (reader.has("step_tokens")) reader.value("step_tokens", out.step_tokens);
+  if (reader.has("sequences")) reader.number("sequences", out.sequences);
+  if (reader.has("step_tokens")) reader.number("step_tokens", out.step_tokens);
 }
 
-SoftwareWord read_word_meaning(TableReader& reader) {
-  SoftwareWord out;
+void read_word_meaning(SoftwareWord& out, RecordReader& reader) {
   reader.text("word", out.word);
   reader.text("means", out.means);
   if (auto policy = lower::parse_recompute(out.means, ""); !policy)
     reader.fault("means", policy.error().what, policy.error().hint);
-  return out;
 }
 
 bool holds(const Software& software, const SoftwareProperty& property, std::size_t version, const SoftwareCase& at) {
@@ -151,37 +144,34 @@ SoftwareCase software_case(const model::Transformer& model) {
 }
 
 Result<Software> read_software(std::string_view document, std::string_view file) {
-  ASSAY_TRY(root, parse_toml(document, file));
   Software out;
-  TableDocument shared{std::string(file)};
-  TableReader reader(shared, root);
-  reader.sources();
-  if (const Toml* sources = root.find("source"); sources && sources->kind == Toml::Kind::table)
-    for (const auto& [key, node] : sources->members) {
-      const Toml *title = node.find("title"), *url = node.find("url");
-      out.sources.push_back({key, title ? title->text : "", url ? url->text : ""});
-    }
-  reader.text("id", out.id);
-  reader.text("name", out.name);
-  if (reader.has("unmodelled")) reader.text("unmodelled", out.unmodelled);
-  if (reader.has("atypical")) reader.text("atypical", out.atypical);
-  reader.tables("version", [&](TableReader& one) { out.versions.push_back(read_version(one, out)); });
-  if (reader.has("named")) reader.tables("named", [&](TableReader& one) { out.names.push_back(read_name(one, out)); });
-  if (reader.has("recompute"))
-    reader.tables("recompute", [&](TableReader& one) { out.recompute.push_back(read_word_meaning(one)); });
-  if (reader.has("defaults")) reader.table("defaults", [&](TableReader& inner) { read_defaults(inner, out.defaults); });
-  if (reader.has("train"))
-    reader.tables("train", [&](TableReader& one) { out.train.push_back(read_property<TrainingSoftware>(one, out)); });
-  if (reader.has("serve"))
-    reader.tables("serve", [&](TableReader& one) { out.serve.push_back(read_property<EngineSoftware>(one, out)); });
-  reader.finish();
-  const std::string_view base = file.substr(file.rfind('/') == std::string_view::npos ? 0 : file.rfind('/') + 1);
-  if (!out.id.empty() && base != out.id + ".toml")
-    reader.fault("id", fmt::format("the id is {} but the file is {}", in_quotes(out.id), in_quotes(base)),
-                 "file name = id");
-  if (out.train.empty() && out.serve.empty() && out.unmodelled.empty())
-    reader.fault("id", "nothing is known about what it does", "[[train]] or [[serve]] tables, or unmodelled = \"WHY\"");
-  ASSAY_CHECK(shared.result());
+  RecordFile shared{.name = std::string(file), .sourced_tables = false};
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources([&](const std::string& key, RecordReader& source) {
+      SoftwareSource& read = out.sources.emplace_back();
+      read.key = key;
+      source.text("title", read.title);
+      if (source.has("url")) source.text("url", read.url);
+      if (source.has("note")) source.find("note");
+    });
+    reader.text("id", out.id);
+    reader.check_id(out.id);
+    reader.text("name", out.name);
+    if (reader.has("unmodelled")) reader.text("unmodelled", out.unmodelled);
+    if (reader.has("atypical")) reader.text("atypical", out.atypical);
+    reader.items("version", out.versions, [&](auto& one, RecordReader& inner) { read_version(one, out, inner); });
+    reader.items("named", out.names, [&](auto& one, RecordReader& inner) { read_name(one, out, inner); });
+    reader.items("recompute", out.recompute, [&](auto& one, RecordReader& inner) { read_word_meaning(one, inner); });
+    reader.optional_table("defaults", [&](RecordReader& inner) { read_defaults(inner, out.defaults); });
+    reader.items("train", out.train,
+                 [&](auto& one, RecordReader& inner) { read_property<TrainingSoftware>(one, out, inner); });
+    reader.items("serve", out.serve,
+                 [&](auto& one, RecordReader& inner) { read_property<EngineSoftware>(one, out, inner); });
+    if (out.versions.empty()) reader.fault("version", "no versions", "[[version]] tables");
+    if (out.train.empty() && out.serve.empty() && out.unmodelled.empty())
+      reader.fault("id", "nothing is known about what it does",
+                   "[[train]] or [[serve]] tables, or unmodelled = \"WHY\"");
+  }));
   return out;
 }
 

@@ -304,7 +304,7 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
                                              std::int32_t collective) {
   const program::Step& moved = program.steps[at(collective)];
   std::vector<std::int32_t> found;
-  if (program::gathers(moved)) {
+  if (program::gathers(moved.collective)) {
     std::vector<std::int16_t> gathered{moved.out[0]};
     bool of_weights = true;
     for (std::int32_t i = collective + 1; i < block.last; ++i) {

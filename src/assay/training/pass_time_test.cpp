@@ -32,8 +32,7 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
   pass.products = Seconds(9), pass.product_flops = Flops(9);  // a second for a FLOP
-  Traffic sum{
-      program::Collective::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0, 4.0};
+  Traffic sum{program::Collective::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0, 4.0};
   links.size[static_cast<std::size_t>(Role::tensor)] = 2.0;
   pass.traffic.push_back(sum);
   const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};

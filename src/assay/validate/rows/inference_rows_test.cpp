@@ -105,7 +105,7 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
 
 TEST(InferencePredictor, ARowThatBeatsTheBoundIsReportedButNotFitted) {
   const InferenceRows rows = read_inference_rows(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,") +
-                                  line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
+                                                 line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
   auto predict = *InferencePredictor::make(builtin());
   InferenceRow fast = rows.rows[0], usual = rows.rows[1];
   usual.id = "usual";
