@@ -74,7 +74,9 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
 
 template <class N>
 NumberOf<N, Seconds> decode_time(const N& num, const DecodeRates& rates, double items, double head_dim, Bytes bytes) {
-  const auto& [fit, chip, sources] = rates;
+  const hardware::DecodeCalibration& fit = rates.fit;
+  const CoreRates& chip = rates.chip;
+  const SourceTable* sources = rates.sources;
   // FlashAttention's rule: two blocks fit on a core, and nothing is split where there are 0.8 times as many.
   constexpr double parts = 0.8 * 2.0;
   const auto share = [&] {

@@ -45,7 +45,7 @@ Why set_attention(KernelRow& row, std::string_view function, const AttentionSize
                   hardware::AttentionKernel kernel) {
   const auto& [batch, heads, kv_heads, queries, keys, head_dim, value_dim, causal, query, cache, window] = sizes;
   const auto tensor = [&](std::string_view dtype, double h, double length, double d) {
-    return fmt::format("{}[{},{},{},{}]", dtype, exact_number(batch), exact_number(h), exact_number(length),
+    return fmt::format("{}[{},{},{},{}]", dtype, exact_number(sizes.batch), exact_number(h), exact_number(length),
                        exact_number(d));
   };
   std::string text = fmt::format("{}({}, {}", function, tensor(query, heads, queries, head_dim),
