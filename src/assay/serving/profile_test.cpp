@@ -55,7 +55,7 @@ ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries
       lower::lower_serving(c.model, lower::stage_mesh(p), lower::serving_rules(p, s.scheme), work, c.setup.formats);
   const program::Mesh mesh = training::whole_mesh(p, s.layout);
   const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
-  const estimate::StepTimes times =
+  const std::vector<Seconds> times =
       testing::plain_step_times(program, c.setup.rates, &placement, mesh, hardware::network_efficiency(c.cluster.chip),
                                 training::routing_of(c.model));
   ServingTime sum;
@@ -65,7 +65,7 @@ ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries
       const program::Step& step = program.steps[at];
       if (step.op == program::Op::slice) continue;
       const auto layers = static_cast<double>(block.layers);
-      sum.estimate += layers * times.estimate[at].value();
+      sum.estimate += layers * times[at].value();
       if (program::is_collective(step.op)) continue;
       const estimate::KernelTime kernel = estimate::kernel_time(c.setup.rates, program, step);
       sum.flops += layers * step.flops.value();

@@ -1,7 +1,7 @@
 // The model, cluster and strategies that tests of training share.
 #pragma once
-#include "assay/estimate/overlap.h"
 #include "assay/lower/strategy.h"
+#include "assay/network/placement.h"
 #include "assay/training/step.h"
 
 namespace assay::testing {
@@ -67,16 +67,16 @@ inline training::Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std:
 }
 
 /// Every step of a program by itself on a placed mesh, without what profiles and links keep.
-inline estimate::StepTimes plain_step_times(const program::Program& program, const estimate::KernelRates& rates,
-                                            const network::Placement* placement, const program::Mesh& placed_mesh,
-                                            double network_share, const network::Routing& routing = {}) {
-  estimate::StepTimes times;
-  times.estimate.reserve(program.steps.size());
+inline std::vector<Seconds> plain_step_times(const program::Program& program, const estimate::KernelRates& rates,
+                                             const network::Placement* placement, const program::Mesh& placed_mesh,
+                                             double network_share, const network::Routing& routing = {}) {
+  std::vector<Seconds> times;
+  times.reserve(program.steps.size());
   for (const program::Step& step : program.steps) {
     if (!program::is_collective(step.op)) {
       const estimate::KernelTime time =
           step.op == program::Op::slice ? estimate::KernelTime{} : estimate::kernel_time(rates, program, step);
-      times.estimate.push_back(time.estimate);
+      times.push_back(time.estimate);
       continue;
     }
     program::AxisSet axes = 0;  // the program's axes by name on the placed mesh
@@ -84,14 +84,14 @@ inline estimate::StepTimes plain_step_times(const program::Program& program, con
       if (step.axes >> i & 1u)
         axes |= program::axis_bit(placed_mesh.find(lower::whole_axis(program.mesh.axes[i].name)).value_or(0));
     if (!placement) {
-      times.estimate.emplace_back();
+      times.emplace_back();
       continue;
     }
     network::CollectiveGroup group = placement->group(axes);
     if (program.tensor(step.in[0]).find(model::LogicalDim::experts) >= 0) group.routing = routing;
     const network::CollectiveCost<Plain> cost =
         network::collective_cost(Plain{}, step.collective, network::array_bytes(program, step), group);
-    times.estimate.push_back(cost.bandwidth / network_share + cost.latency);
+    times.push_back(cost.bandwidth / network_share + cost.latency);
   }
   return times;
 }

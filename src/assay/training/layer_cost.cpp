@@ -336,6 +336,27 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
   return found;
 }
 
+std::vector<std::int32_t> hiding_products(const program::Program& program, const program::Block& block,
+                                          std::int32_t collective, bool overlaps_weight_gradients) {
+  const std::vector<std::int32_t> neighbours = neighbour_products(program, block, collective);
+  std::vector<std::int32_t> found;
+  for (std::int32_t i = block.first; overlaps_weight_gradients && i < block.last; ++i) {
+    const program::Step& step = program.steps[at(i)];
+    if (step.op != program::Op::product || std::find(neighbours.begin(), neighbours.end(), i) != neighbours.end())
+      continue;
+    const bool of_same = std::any_of(neighbours.begin(), neighbours.end(), [&](std::int32_t n) {
+      const program::Step& other = program.steps[at(n)];
+      return std::any_of(step.in.begin(), step.in.end(), [&](int id) {
+        return id >= 0 && program.tensor(id).is_gradient &&
+               std::find(other.in.begin(), other.in.end(), id) != other.in.end();
+      });
+    });
+    if (of_same) found.push_back(i);
+  }
+  found.insert(found.end(), neighbours.begin(), neighbours.end());
+  return found;
+}
+
 Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step) {
   Traffic traffic =
       *traffic_of(AxisRoles(program.mesh), program, program.steps[at(step)], block.phase, ProfilePart::all);

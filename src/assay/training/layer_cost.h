@@ -167,6 +167,10 @@ Seconds streamed(const estimate::KernelRates& rates, Bytes bytes);
 /// same block. Of what is gathered for gradients of both input and weight, those of the input.
 std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
                                              std::int32_t collective);
+/// The products that hide a collective of a block, the ones that it waits for last: where it overlaps gradients of
+/// weights, first those that read the same gradient.
+std::vector<std::int32_t> hiding_products(const program::Program& program, const program::Block& block,
+                                          std::int32_t collective, bool overlaps_weight_gradients);
 /// A collective as profiles count it.
 Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step);
 

@@ -27,8 +27,7 @@ class PassClock {
 
   void add(const Traffic& traffic) {
     const network::CollectiveLine& line = links_.lines[traffic.over][StageLinks::line_of(traffic.kind)];
-    const double bytes = traffic.bytes / links_.ways(traffic.divided), ideal = line.rate.value() * bytes;
-    const double seconds = links_.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, traffic.count);
+    const double ideal = line.rate.value() * bytes_of(traffic), seconds = seconds_of(traffic);
     (traffic.once ? time_.all_once : time_.all_network) += std::max(ideal, traffic.count * line.floor.value());
     for (std::size_t r = 0; r < roles; ++r)
       if (traffic.over >> r & 1u) {
@@ -39,10 +38,8 @@ class PassClock {
       (traffic.urgency == program::Urgency::ahead ? time_.new_weights : time_.gradients) += seconds;
       return;
     }
-    const bool is_critical = traffic.urgency == program::Urgency::critical;
-    if (!is_critical && lanes_.copies_weights && traffic.over & role_bit(Role::fsdp))
-      time_.copies += copied_passes * streamed(setup_.rates, Bytes(bytes)).value();
-    if (is_critical || !overlap_) {
+    time_.copies += copies_of(traffic);
+    if (is_waited_for(traffic)) {
       wait_for(traffic, seconds);
     } else {
       background_ += seconds;
@@ -61,7 +58,37 @@ class PassClock {
     return time;
   }
 
+  /// What an entry adds to the pass `time`; entries in the order in which they were added, `next` of them waited for.
+  TrafficTime reading(const Traffic& traffic, const PassTime& time, std::size_t& next) const {
+    TrafficTime read;
+    read.seconds = seconds_of(traffic);
+    if (traffic.once) return read;
+    read.copies = copies_of(traffic);
+    if (is_waited_for(traffic)) {
+      const double kernels = pass_.estimate.value();
+      read.exposed = exposed(waits_[next++], kernels > 0.0 ? (time.compute - time.copies) / kernels : 1.0);
+    } else {
+      read.is_background = true;
+      if (background_ > 0.0) read.exposed = read.seconds / background_ * (time.exposed - time_.exposed);
+    }
+    return read;
+  }
+
  private:
+  double bytes_of(const Traffic& traffic) const { return traffic.bytes / links_.ways(traffic.divided); }
+  double seconds_of(const Traffic& traffic) const {
+    return links_.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes_of(traffic), traffic.count);
+  }
+  bool is_waited_for(const Traffic& traffic) const {
+    return traffic.urgency == program::Urgency::critical || !overlap_;
+  }
+  double copies_of(const Traffic& traffic) const {
+    if (traffic.urgency == program::Urgency::critical || !lanes_.copies_weights ||
+        !(traffic.over & role_bit(Role::fsdp)))
+      return 0.0;
+    return copied_passes * streamed(setup_.rates, Bytes(bytes_of(traffic))).value();
+  }
+
   /// A collective that the pass waits for, or that runs next to the compute that needs it.
   struct Wait {
     std::uint32_t links = 0;
@@ -131,6 +158,12 @@ class PassClock {
     time.context = time_.context + ring_wait(faster);
   }
 
+  double exposed(const Wait& wait, double faster) const {
+    if (wait.is_tensor) return tensor_wait(wait, faster, false);
+    if (wait.is_ring) return ring_ > 0.0 ? wait.seconds / ring_ * ring_wait(faster) : 0.0;
+    return wait.seconds;
+  }
+
   double tensor_wait(const Wait& wait, double faster, bool deferred) const {
     if (wait.overlaps_weight_gradients && !deferred) {
       const double beside = faster * std::min(wait.beside, pass_.weight_gradients.value());
@@ -171,6 +204,15 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   for (const Traffic& traffic : pass.traffic) clock.add(traffic);
   for (const Traffic& traffic : weights) clock.add(traffic);
   return clock.result();
+}
+
+PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup) {
+  PassClock clock(pass, links, overlap, setup);
+  for (const Traffic& traffic : pass.traffic) clock.add(traffic);
+  PassReading read{clock.result(), {}};
+  std::size_t next = 0;
+  for (const Traffic& traffic : pass.traffic) read.traffic.push_back(clock.reading(traffic, read.time, next));
+  return read;
 }
 
 }  // namespace assay::training

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <span>
+#include <vector>
 
 #include "assay/training/stage_links.h"
 
@@ -54,5 +55,20 @@ struct PassTime {
 /// `weights` is the traffic of weights and gradients if the profile is without it.
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup);
+
+/// What an entry of a pass's traffic takes, and what it adds to the pass.
+struct TrafficTime {
+  double seconds = 0;          ///< of its collectives by themselves
+  double exposed = 0;          ///< that they add: slowed kernels, and waiting; 0 once a step
+  double copies = 0;           ///< see PassTime
+  bool is_background = false;  ///< hides behind the whole pass, not behind the compute next to it
+};
+
+/// A pass and its traffic, in the order of the profile: compute and what all entries add make up the pass.
+struct PassReading {
+  PassTime time;
+  std::vector<TrafficTime> traffic;
+};
+PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup);
 
 }  // namespace assay::training

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <utility>
+
+#include "assay/training/pass_time.h"
 
 namespace assay::training {
 namespace {
@@ -18,6 +20,89 @@ double bucket_bytes(const program::Program& program, const program::Block& block
   for (const Traffic& bucket : together.traffic)
     if (bucket.goes_with(one)) return bucket.bytes;
   return one.bytes;
+}
+
+/// The collective by itself, with its part of a bucket.
+double own_seconds(const program::Program& program, const program::Block& block, const Traffic& traffic,
+                   const StageLinks& links) {
+  const double all =
+      traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
+  const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
+  return share * links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, 1.0);
+}
+
+/// The profile of a block's pass; nullptr for updates.
+const PassProfile* profile_of(const TrainingProfile& profile, const program::Block& block) {
+  if (block.phase == program::Phase::update || block.is_shared) return nullptr;
+  const LayerProfile& layer = block.kind >= 0             ? profile.kinds[static_cast<std::size_t>(block.kind)]
+                              : block.name == "embedding" ? profile.embedding
+                                                          : profile.head;
+  return block.phase == program::Phase::forward ? &layer.forward : &layer.backward;
+}
+
+/// Assigns collectives of a block to the entries of its profile's traffic.
+class TrafficSteps {
+ public:
+  explicit TrafficSteps(const TrafficList& traffic) : traffic_(traffic), seconds_(traffic.size()) {
+    for (const Traffic& entry : traffic) left_.push_back(entry.count);
+  }
+
+  /// The entry that counts a collective of `own` seconds, the most similar one that is not complete; below 0: none.
+  int assign(const Traffic& one, double own) {
+    int best = -1, score = -1;
+    for (std::size_t e = 0; e < traffic_.size(); ++e) {
+      const Traffic& entry = traffic_.begin()[e];
+      const bool is_critical = one.urgency == program::Urgency::critical;
+      if (entry.kind != one.kind || entry.over != one.over || entry.urgency != one.urgency || entry.once != one.once ||
+          (is_critical && left_[e] < 0.5))
+        continue;
+      const int alike = 4 * (entry.bytes * one.count == one.bytes * entry.count) + 2 * (entry.divided == one.divided) +
+                        2 * (entry.overlaps_weight_gradients == one.overlaps_weight_gradients) +
+                        (entry.beside * one.count == one.beside * entry.count);
+      if (alike > score) best = static_cast<int>(e), score = alike;
+    }
+    if (best < 0) return best;
+    left_[static_cast<std::size_t>(best)] -= 1.0;
+    seconds_[static_cast<std::size_t>(best)] += own;
+    return best;
+  }
+  double seconds(std::size_t entry) const { return seconds_[entry]; }  ///< of all collectives assigned to it
+
+ private:
+  const TrafficList& traffic_;
+  std::vector<double> left_, seconds_;
+};
+
+/// Times of the collectives of one pass: each has its share of what its entry of the traffic takes and adds.
+void set_collectives(const program::Program& program, const program::Block& block, const PassProfile& pass,
+                     const PassReading& read, const StageLinks& links, estimate::StepTimes& times) {
+  TrafficSteps assigned(pass.traffic);
+  std::vector<std::pair<std::int32_t, std::size_t>> entries;  // of steps
+  for (std::int32_t i = block.first; i < block.last; ++i) {
+    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+    if (!program::is_collective(step.op) || step.once) continue;
+    const Traffic traffic = step_traffic(program, block, i);
+    estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
+    time.time = Seconds(own_seconds(program, block, traffic, links));
+    time.links = links.resources[traffic.over];
+    if (const int entry = assigned.assign(traffic, time.time.value()); entry >= 0)
+      entries.emplace_back(i, static_cast<std::size_t>(entry));
+  }
+  for (const auto& [i, entry] : entries) {
+    estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
+    const TrafficTime& all = read.traffic[entry];
+    const double share = assigned.seconds(entry) > 0.0 ? time.time.value() / assigned.seconds(entry) : 0.0;
+    time.time = Seconds(share * all.seconds);
+    time.exposed = Seconds(share * all.exposed);
+    time.copies = Seconds(share * all.copies);
+    time.is_background = all.is_background;
+    const Traffic& traffic = pass.traffic.begin()[entry];
+    if (time.exposed < time.time && traffic.beside > 0.0)
+      time.beside = hiding_products(program, block, i, traffic.overlaps_weight_gradients);
+    else if (time.exposed < time.time && traffic.over & role_bit(Role::context))
+      for (std::int32_t k = block.first; k < block.last; ++k)
+        if (program::is_attention(program.steps[static_cast<std::size_t>(k)].op)) time.beside.push_back(k);
+  }
 }
 
 }  // namespace
@@ -49,41 +134,33 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
                                                 const program::Program& program) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  MicrobatchCost microbatch;
-  fill_passes({question, strategy, profile, nullptr, links}, microbatch);
-  const auto pass_of = [&](const program::Block& block) -> const PassTime* {
-    if (block.phase == program::Phase::update) return nullptr;
-    const auto& passes = block.kind >= 0             ? microbatch.layers[static_cast<std::size_t>(block.kind)]
-                         : block.name == "embedding" ? microbatch.embedding
-                                                     : microbatch.head;
-    return &passes[block.phase == program::Phase::forward ? 0 : 1];
-  };
   estimate::StepTimes times;
-  times.estimate.resize(program.steps.size());
-  std::map<const PassTime*, double> sums;
-  for (const program::Block& block : program.blocks)
+  times.steps.resize(program.steps.size());
+  times.chip_share = question.setup.effects.overlap.chip_share;
+  for (const program::Block& block : program.blocks) {
+    double sum = 0.0;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      Seconds& time = times.estimate[static_cast<std::size_t>(i)];
+      Seconds& time = times.steps[static_cast<std::size_t>(i)].time;
       if (program::is_collective(step.op)) {
-        const Traffic traffic = step_traffic(program, block, i);
-        const double all =
-            traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
-        const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
-        time = Seconds(share * links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, 1.0));
+        time = Seconds(own_seconds(program, block, step_traffic(program, block, i), links));
       } else if (step.op == program::Op::update) {  // of all weights at once
         time = step.bytes / estimate::optimizer_rate(question.setup.rates);
       } else if (step.op != program::Op::slice) {
         time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
-        if (const PassTime* pass = pass_of(block)) sums[pass] += time.value();
+        sum += time.value();
       }
     }
-  for (const program::Block& block : program.blocks) {
-    const PassTime* pass = pass_of(block);
-    if (!pass || !(sums[pass] > 0.0)) continue;
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
-        times.estimate[static_cast<std::size_t>(i)] *= (pass->compute - pass->copies) / sums[pass];
+    double scale = 1.0;
+    if (const PassProfile* pass = profile_of(profile, block)) {
+      const PassReading read = read_pass(*pass, links, question.overlap, question.setup);
+      set_collectives(program, block, *pass, read, links, times);
+      if (sum > 0.0) scale = (read.time.compute - read.time.copies) / sum;
+    }
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
+      if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op)) time.exposed = time.time *= scale;
+    }
   }
   return times;
 }
@@ -117,7 +194,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
                                 [&](const KindTime& one) { return one.phase == phase && one.kind == kind; });
       if (found == all.end()) found = all.insert(all.end(), {phase, std::move(kind), moves, {}, {}, {}});
       const double times = layers * (step.once || block.phase == program::Phase::update ? copies / stages : each);
-      found->time += times * step_times.estimate[static_cast<std::size_t>(i)];
+      found->time += times * step_times.steps[static_cast<std::size_t>(i)].time;
       if (moves) continue;
       found->flops += times * step.flops;
       if (program::is_attention(step.op) || step.op == program::Op::product)

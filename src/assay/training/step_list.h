@@ -16,7 +16,8 @@ program::Program training_program(const TrainingQuestion& question, std::int64_t
 std::string resource_of(const program::Program& program, const program::Step& step);
 
 /// Times of kernels are scaled to add up to the compute time of their pass, which also accounts for joined products,
-/// launch limits and clocks. A collective takes the time of its links, exposed or not.
+/// launch limits and clocks. A collective takes the time of its links, and adds to its pass what is priced: kernels,
+/// copies and what is exposed add up to the pass.
 Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
                                                 const hardware::Cluster& cluster, const Strategy& strategy,
                                                 const program::Program& program);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "assay/estimate/overlap.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/testing/training_case.h"
@@ -34,14 +33,14 @@ Direct direct(const TrainingCase& c, const Strategy& s) {
   const program::Program program = program_of(c, s, s.micro_batch * p.data * p.fsdp);
   const program::Mesh mesh = whole_mesh(p, s.layout);
   const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
-  const estimate::StepTimes times =
+  const std::vector<Seconds> times =
       testing::plain_step_times(program, c.question.setup.rates, &placement, mesh,
                                 hardware::network_efficiency(c.cluster.chip), routing_of(c.model));
   Direct sum;
   for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      const double seconds = static_cast<double>(block.layers) * times.estimate[static_cast<std::size_t>(i)].value();
+      const double seconds = static_cast<double>(block.layers) * times[static_cast<std::size_t>(i)].value();
       if (!program::is_collective(step.op)) {
         if (block.phase != program::Phase::update) sum.compute += seconds;
       } else if (step.once) {
@@ -67,14 +66,14 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   const program::Mesh whole = whole_mesh(p);
   const network::Placement placement = *network::Placement::make(whole, c.cluster, "test"),
                            cut = *network::Placement::make(mesh, c.cluster, "test");
-  const estimate::StepTimes times = testing::plain_step_times(program, c.question.setup.rates, &placement, whole, 1.0);
+  const std::vector<Seconds> times = testing::plain_step_times(program, c.question.setup.rates, &placement, whole, 1.0);
   int parts = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const program::Step& step = program.steps[i];
     if (!program::is_collective(step.op) || step.axes != program::axis_bit(1)) continue;
     const auto exact =
         network::collective_cost(Plain{}, step.collective, network::array_bytes(program, step), cut.group(step.axes));
-    EXPECT_NEAR(times.estimate[i] / (exact.bandwidth + exact.latency), 1.0, 1e-9);
+    EXPECT_NEAR(times[i] / (exact.bandwidth + exact.latency), 1.0, 1e-9);
     ++parts;
   }
   EXPECT_EQ(parts, 2);
@@ -430,52 +429,6 @@ TEST(Training, KindsAreSharesOfThePeakOfTheirFormat) {
     if (one.kind == "other kernels") EXPECT_EQ(one.share_of_peak(), 0.0);
   }
   EXPECT_EQ(seen, 4);  // forward and backward
-}
-
-TEST(Overlap, NoLaneDoesTwoThingsAtOnceAndInputsComeFirst) {
-  const TrainingCase c("tpu-v5p:4x4x4", 64);
-  const Strategy s = testing::strategy_of(1, 16, 4);
-  const program::Program program = program_of(c, s, 16);
-  const program::Mesh mesh = whole_mesh(s.parallelism);
-  const network::Placement placement = *network::Placement::make(mesh, c.cluster, "test");
-  const estimate::StepTimes times = testing::plain_step_times(program, c.question.setup.rates, &placement, mesh, 1.0);
-  const estimate::OverlapSchedule schedule = estimate::schedule_blocks(program, program.blocks, times);
-  std::vector<double> lane_end(schedule.lanes.size() + 1, 0.0);
-  double busy = 0.0;
-  for (const estimate::ScheduledStep& step : schedule.steps) {
-    EXPECT_GE(step.start.value(), lane_end[static_cast<std::size_t>(step.lane)]);
-    lane_end[static_cast<std::size_t>(step.lane)] = step.end.value();
-    busy += (step.end - step.start).value();
-  }
-  EXPECT_LT(schedule.end.value(), busy);  // something overlaps
-  EXPECT_GE(schedule.end.value(), *std::max_element(lane_end.begin(), lane_end.end()));
-}
-
-// Ten equal layers: the first two run freely, each further one waits for the busiest of the chip and the host's lane.
-TEST(Overlap, ALayerTakesAsLongAsItsBusiestLane) {
-  const TrainingCase c("tpu-v5p:4x4x4", 64);
-  const Strategy s = testing::strategy_of(1, 1, 1);
-  const program::Program program = program_of(c, s, 1);
-  const estimate::StepTimes times =
-      testing::plain_step_times(program, c.question.setup.rates, nullptr, whole_mesh(s.parallelism), 1.0);
-  const program::Block &forward = program.blocks[1],
-                       &backward =
-                           *std::find_if(program.blocks.begin(), program.blocks.end(), [&](const program::Block&b) {
-                             return b.phase == program::Phase::backward && b.kind == program.blocks[1].kind;
-                           });
-  for (const program::Block& block : {forward, backward}) {
-    const double alone = estimate::schedule_blocks(program, {block}, times).end.value();
-    for (double factor : {0.3, 1.0, 2.5}) {
-      const Seconds copy(factor * alone);
-      const std::vector<program::Block> layers(10, block);
-      const estimate::OverlapSchedule schedule = estimate::schedule_blocks(program, layers, times, {copy, copy});
-      EXPECT_EQ(schedule.copies.size(), 10u);
-      const double longest = std::max(alone, copy.value());
-      const double expected =
-          block.phase == program::Phase::forward ? 2.0 * alone + 8.0 * longest : copy.value() + 9.0 * longest + alone;
-      EXPECT_NEAR(schedule.end.value(), expected, 1e-9 * expected) << factor;
-    }
-  }
 }
 
 }  // namespace

@@ -139,11 +139,13 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   timeline.classes = {"arithmetic", "memory", "collective", "recomputed forward"};
   for (const estimate::ScheduledStep& done : schedule.steps) {
     const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
-    const int colour = program::is_collective(step.op) ? 2 : step.is_recomputed ? 3 : step.flops.value() > 0.0 ? 0 : 1;
+    const bool is_copy = program::is_collective(step.op) && done.lane == 0;
+    const int colour = done.lane > 0 ? 2 : is_copy ? 1 : step.is_recomputed ? 3 : step.flops.value() > 0.0 ? 0 : 1;
     const int named = step.out[0] >= 0 ? step.out[0] : step.in[0];
     const program::ProgramTensor& tensor = program.tensor(named);
     timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
-                             (tensor.is_gradient ? "d" : "") + std::string(tensor.name), colour});
+                             fmt::format("{}{}{}", is_copy ? "copy " : "", tensor.is_gradient ? "d" : "", tensor.name),
+                             colour});
   }
   if (schedule.copies.empty()) return timeline;
   timeline.classes.emplace_back("copy");
@@ -228,7 +230,10 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
           {"kind", program::name(step)}};
       row.emplace_back("flops", moves ? report::Value() : report::Value(step.flops));
       row.emplace_back("bytes", step.bytes);
-      row.emplace_back("time", timed.times.estimate[static_cast<std::size_t>(i)]);
+      const estimate::StepTime& time = timed.times.steps[static_cast<std::size_t>(i)];
+      row.emplace_back("time", time.time);
+      const bool in_pass = !step.once && (block.phase != program::Phase::update || !moves);
+      row.emplace_back("exposed", in_pass ? report::Value(time.exposed + time.copies) : report::Value());
       rows.emplace_back(std::move(row));
     }
   return rows;
