@@ -25,6 +25,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
                                                {"optimizer", "fp32|shared"}};
 
 constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
+                                             {"attention-kernel", "auto|flash2|cudnn"},
                                              {"graphs", flag_words},
                                              {"scheduler", "loop|native|python|ahead"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
@@ -50,10 +51,10 @@ Result<std::size_t> word_index(std::span<const SoftwareOption> options, std::str
               suggestion(option, names), Error::Kind::usage);
 }
 
-hardware::AttentionKernel kernel_at(std::size_t word) {
-  return word == 0   ? hardware::AttentionKernel::automatic
-         : word == 3 ? hardware::AttentionKernel::cudnn
-                     : hardware::AttentionKernel::flash2;
+hardware::AttentionKernel kernel_named(std::string_view word) {
+  return word == "auto"    ? hardware::AttentionKernel::automatic
+         : word == "cudnn" ? hardware::AttentionKernel::cudnn
+                           : hardware::AttentionKernel::flash2;
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
   if (option == "fusion") software.step.fusion = static_cast<Fusion>(word);
   if (option == "loss") software.step.loss = static_cast<Fusion>(word);
   if (option == "attention-kernel") {
-    software.attention = kernel_at(word);
+    software.attention = kernel_named(value);
     software.step.first_flash = word == 1;
   }
   if (option == "plain-attention") software.flash = !yes;
@@ -93,6 +94,7 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
     software.step.fusion = static_cast<Fusion>(word);
     software.step.captured = software.step.fusion != Fusion::eager;
   }
+  if (option == "attention-kernel") software.attention = kernel_named(value);
   if (option == "graphs") software.step.captured = word == 0;
   if (option == "scheduler") software.step.scheduler = static_cast<Scheduler>(word);
   if (option == "cache-kernel") {

@@ -26,6 +26,7 @@ struct TrainingSoftware {
 /// What an inference engine does.
 struct EngineSoftware {
   ServingSoftware step;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
   double memory_share = 1;  ///< of a chip's memory that it uses
 };

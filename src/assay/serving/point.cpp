@@ -24,6 +24,10 @@ std::int64_t fresh_prompt(const ServingQuestion& question) {
       std::max(1.0, std::ceil(static_cast<double>(question.prompt) * (1.0 - question.cached_prompt) - 1e-9)));
 }
 
+double prompts_of(const ServingQuestion& question, const ServingProfile& prefill) {
+  return std::max(prefill.unit, question.prompts);
+}
+
 std::int64_t decode_context(const ServingQuestion& question) {
   if (question.lengths) return std::llround(question.lengths->context);
   return question.prompt + std::max<std::int64_t>(1, question.output / 2);
@@ -97,11 +101,11 @@ ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy&
                          const training::StageLinks& links) {
   ServingStrategy way = strategy;
   way.scheme = option.scheme;
-  ServingTime time = serving_time(question.setup, way, option.profile, links, option.profile.unit);
+  ServingTime time = serving_time(question.setup, way, option.profile, links, prompts_of(question, option.profile));
   if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
   const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
   const std::size_t kind = training::StageLinks::line_of(program::Collective::all_to_all);
-  const double bytes = option.profile.cache_bytes * option.profile.unit * links.ways(over);
+  const double bytes = option.profile.cache_bytes * prompts_of(question, option.profile) * links.ways(over);
   const network::CollectiveLine& line = links.lines[over][kind];
   const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
   time.network += ideal;
@@ -180,7 +184,7 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
   const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
-  const double prompt_space = runtime.activations * prompt.widest * prompt.unit + prompt.gathered;
+  const double prompt_space = runtime.activations * prompt.widest * prompts_of(question, prompt) + prompt.gathered;
   const double step_space = runtime.activations * decode.widest;
   const double held = decode.held(batch);
   ServingMemory memory;
@@ -223,7 +227,7 @@ ServingPoint serving_point(const ServingQuestion& question, const ServingStrateg
   point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
   point.prefill = profiles.first_token;
   point.prefill_scheme = profiles.prefill.scheme;
-  point.prompts = profiles.prefill.profile.unit;
+  point.prompts = prompts_of(question, profiles.prefill.profile);
   point.memory = serving_memory(question, profiles, batch);
   return point;
 }

@@ -13,6 +13,7 @@ struct ServingQuestion {
   std::int64_t prompt = 1, output = 1;    ///< tokens; means where lengths differ
   std::optional<RequestLengths> lengths;  ///< if they differ, or memory is paged
   double overflow = 0.01;                 ///< share of the time that pages may run out
+  double prompts = 0;                     ///< of one prefill, over all replicas; 0: one each
   double cached_prompt = 0;               ///< share of the prompt that is cached
   double capacity = 0;                    ///< bytes of one chip
   double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
@@ -49,6 +50,8 @@ ServingStrategy prefill_strategy(const ServingPoint& point);
 
 /// Prompt tokens that are not cached.
 std::int64_t fresh_prompt(const ServingQuestion& question);
+/// Prompts of one prefill, over all replicas.
+double prompts_of(const ServingQuestion& question, const ServingProfile& prefill);
 /// Context of the average decode step, in tokens.
 std::int64_t decode_context(const ServingQuestion& question);
 /// The same for all sequences of a batch, `later` tokens further.

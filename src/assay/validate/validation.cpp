@@ -209,9 +209,10 @@ Result<ValidationCase> asked_case(const Question& question, std::size_t fold, co
   words.insert(words.begin() + std::ssize(question.words), question.own_way.begin(), question.own_way.end());
   ASSAY_TRY(own, input.ask(words, question.result));
   known.predicted = own.value;
-  known.spread = own.spread;
+  if (own.spread > 0.0) known.spread = own.spread;
   known.predicted_by_default = by_default.value;
   known.request = std::move(words);
+  known.result = question.result;
   known.fitted = input.fitted_to(fold);
   return known;
 }

@@ -47,6 +47,7 @@ struct ValidationCase {
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
   std::vector<std::string> request = {};  ///< the words that gave the prediction; empty: it is not a request
+  std::string result = {};                ///< where the answer has it, see Question
   std::optional<AnyQuantity> predicted_by_default{};  ///< without the row's own way of measuring
 
   /// Predicted over measured, minus 1.

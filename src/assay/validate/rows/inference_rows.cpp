@@ -241,6 +241,7 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const h
   InferenceRow row;
   ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
   row.model = model.imported.model;
+  row.catalogue_id = in.text("model");
   row.cluster = "h200-sxm:1";
   row.batch = in.number("batch");
   row.prompt = in.count("context");
@@ -258,7 +259,7 @@ Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Cat
     ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
     row.software.step = {estimate::Fusion::eager, estimate::Scheduler::loop, !prefill, !prefill, false};
-    row.attention = prefill ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::automatic;
+    row.software.attention = prefill ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::automatic;
     row.group = fmt::format("{}, {}", in.text("model"), prefill ? "eager" : "static cache");
     add_row(out, row, prefill ? InferenceFigure::first_token : InferenceFigure::step, in.number("step_s") * 1_s);
   }
@@ -272,7 +273,7 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
     row.software.step = {estimate::Fusion::compiled, estimate::Scheduler::loop, true, false, false};
-    row.attention = hardware::AttentionKernel::cudnn;
+    row.software.attention = hardware::AttentionKernel::cudnn;
     if (in.text("weights") == "fp8") {
       row.formats.weights = row.formats.compute = Dtype::fp8;
       row.formats.outer = Dtype::bf16;

@@ -27,12 +27,12 @@ struct InferenceRow {
   std::string id, group, what;  ///< group: source, model, hardware
   InferenceFigure figure = InferenceFigure::step;
   model::Transformer model;
-  std::string cluster;  ///< in the CLUSTER grammar
+  std::string catalogue_id;  ///< of the model; empty: the catalogue has none that is the same
+  std::string cluster;       ///< in the CLUSTER grammar
   serving::ServingStrategy strategy;
   lower::Formats formats;
   estimate::EngineSoftware software;
   estimate::SoftwareDefaults limits;
-  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   double batch = 1;  ///< sequences over all replicas; 0: as many as fit
   std::int64_t prompt = 1, output = 1;
   std::int64_t cache = 0;  ///< tokens of a static cache, which is read whole; 0: the cache grows
@@ -54,6 +54,9 @@ Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Cat
 Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Catalogue& catalogue);
 /// Tables of published and third-party figures; a row may yield a time to the first token and a time per output token.
 Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue);
+
+/// The request that predicts a row; nothing where no request says what the row does.
+std::optional<Question> question_of(const InferenceRow& row);
 
 /// Predicts rows. Results that do not depend on software effects are cached per row, so that fits are cheap.
 class InferencePredictor {

@@ -309,6 +309,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     }
     ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
+    row.catalogue_id = in.text("model");
     row.cluster = "h200-sxm:1";
     row.sequences = in.number("batch");
     row.sequence = in.count("seq");

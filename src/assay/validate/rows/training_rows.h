@@ -24,6 +24,7 @@ double peak_bytes(const training::MemoryParts& memory, MemoryView view);
 struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
+  std::string catalogue_id;                 ///< of the model; empty: the catalogue has none that is the same
   std::string cluster;                      ///< in the CLUSTER grammar
   std::string family;                       ///< of its chips; empty: none
   bool compiled_whole = false;              ///< a compiler turns a whole step into one program on its chips
@@ -62,6 +63,10 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
 
 /// False: faster than the lower bound, so that the row contradicts itself. No fit uses it, but its error is reported.
 bool is_possible(const TrainingRow& row, const training::TrainingCost& cost);
+
+/// The request that predicts a row's time, or its peak memory; nothing where no request says what the row does.
+enum class StepFigure : std::uint8_t { time, memory };
+std::optional<Question> question_of(const TrainingRow& row, StepFigure figure);
 
 /// Predicts rows; chips and calibrations are read once.
 class TrainingPredictor {

@@ -14,6 +14,17 @@ using Take = bool (*)(const InferenceRow&);
 /// Equal for the same measurement in two tables.
 std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
 
+Result<ValidationCase> predicted_case(const InferenceRow& row, const ValidationInput& input,
+                                      InferencePredictor& predict) {
+  ValidationCase known{row.id, row.group, row.measured, {}, row.what, input.fitted_to(row.fold), predict.spread(row)};
+  if (const auto on = predict.cluster(row)) known.traits = step_traits(row.group, row.model, **on);
+  if (const auto question = question_of(row); question && input.ask)
+    return asked_case(*question, row.fold, input, std::move(known));
+  ASSAY_TRY(seconds, predict(row));
+  known.predicted = seconds;
+  return known;
+}
+
 void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
                std::vector<InferencePredictor>& predictors, ValidationResult& result) {
   for (const UnansweredFigure& one : rows.unanswered) {
@@ -23,13 +34,11 @@ void add_cases(const InferenceRows& rows, Take take, const ValidationInput& inpu
   }
   for (const InferenceRow& row : rows.rows) {
     if (!take(row)) continue;
-    InferencePredictor& predict = predictors[row.fold];
-    const Result<Seconds> seconds = predict(row);
-    if (!seconds)
-      result.unanswered.push_back({row.id, row.group, seconds.error().what});
+    const Result<ValidationCase> one = predicted_case(row, input, predictors[row.fold]);
+    if (one)
+      result.cases.push_back(*one);
     else
-      result.cases.push_back({row.id, row.group, row.measured, *seconds, row.what, input.fitted_to(row.fold),
-                              predict.spread(row), step_traits(row.group, row.model, **predict.cluster(row))});
+      result.unanswered.push_back({row.id, row.group, one.error().what});
   }
 }
 

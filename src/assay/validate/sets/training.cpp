@@ -8,37 +8,41 @@
 namespace assay::validate {
 namespace {
 
-enum class Figure { time, memory };
-
 /// Equal for the same measurement in two tables.
 std::string training_row_key(const TrainingRow& row) {
   return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
 }
 
-void add_cases(const TrainingRows& rows, Figure figure, const ValidationInput& input,
+Result<ValidationCase> predicted_case(const TrainingRow& row, StepFigure figure, const ValidationInput& input,
+                                      TrainingPredictor& predict) {
+  const bool timed = figure == StepFigure::time;
+  const estimate::IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
+  ValidationCase known{row.id, row.group, timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak), {}, row.what};
+  known.fitted = input.fitted_to(row.fold);
+  known.spread = interval ? interval->spread : 0.0;
+  if (const hardware::Cluster* on = predict.cluster(row)) known.traits = step_traits(row.group, row.model, *on);
+  if (const auto question = question_of(row, figure); question && input.ask)
+    return asked_case(*question, row.fold, input, std::move(known));
+  ASSAY_TRY(cost, predict(row));
+  known.predicted = timed ? AnyQuantity(Seconds(cost.estimate)) : AnyQuantity(Bytes(peak_bytes(cost.memory, row.view)));
+  return known;
+}
+
+void add_cases(const TrainingRows& rows, StepFigure figure, const ValidationInput& input,
                std::vector<TrainingPredictor>& predictors, ValidationResult& result) {
   for (const UnansweredStep& one : rows.unanswered)
-    if (figure == Figure::time ? one.time : one.memory) result.unanswered.push_back(one);
+    if (figure == StepFigure::time ? one.time : one.memory) result.unanswered.push_back(one);
   for (const TrainingRow& row : rows.rows) {
-    if (figure == Figure::time ? !row.measured : !row.peak) continue;
-    TrainingPredictor& predict = predictors[row.fold];
-    const Result<training::TrainingCost> cost = predict(row);
-    if (!cost) {
-      result.unanswered.push_back({row.id, row.group, cost.error().what});
-      continue;
-    }
-    const bool timed = figure == Figure::time;
-    const estimate::IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
-    const AnyQuantity measured = timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak);
-    const AnyQuantity predicted =
-        timed ? AnyQuantity(Seconds(cost->estimate)) : AnyQuantity(Bytes(peak_bytes(cost->memory, row.view)));
-    result.cases.push_back({row.id, row.group, measured, predicted, row.what, input.fitted_to(row.fold),
-                            interval ? interval->spread : 0.0,
-                            step_traits(row.group, row.model, *predict.cluster(row))});
+    if (figure == StepFigure::time ? !row.measured : !row.peak) continue;
+    const Result<ValidationCase> one = predicted_case(row, figure, input, predictors[row.fold]);
+    if (one)
+      result.cases.push_back(*one);
+    else
+      result.unanswered.push_back({row.id, row.group, one.error().what});
   }
 }
 
-template <Figure figure>
+template <StepFigure figure>
 Result<ValidationResult> run_h200_train(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &training_row_key));
@@ -48,7 +52,7 @@ Result<ValidationResult> run_h200_train(const ValidationInput& input) {
   return result;
 }
 
-template <Figure figure>
+template <StepFigure figure>
 Result<ValidationResult> run_training(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
     return read_training(table, input.catalogue);
@@ -69,18 +73,18 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
 }  // namespace
 
 ValidationSet h200_train_set() {
-  return {"h200-train", "training steps that we measured on one H200: seconds", false, &run_h200_train<Figure::time>,
-          true};
+  return {"h200-train", "training steps that we measured on one H200: seconds", false,
+          &run_h200_train<StepFigure::time>, true};
 }
 ValidationSet h200_train_memory_set() {
-  return {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<Figure::memory>, true};
+  return {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<StepFigure::memory>, true};
 }
 ValidationSet training_set() {
   return {"training", "published training steps, A100 to GB200 and TPUs, with --data also third-party ones: seconds",
-          false, &run_training<Figure::time>, true};
+          false, &run_training<StepFigure::time>, true};
 }
 ValidationSet training_memory_set() {
-  return {"training-memory", "the same steps: peak memory", false, &run_training<Figure::memory>, true};
+  return {"training-memory", "the same steps: peak memory", false, &run_training<StepFigure::memory>, true};
 }
 
 }  // namespace assay::validate

@@ -97,6 +97,22 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
   return {};
 }
 
+/// Prompts that are processed together. Loads and chunks say themselves how prompts come.
+Result<void> read_prompts(const Request& request, ServeQuery& query) {
+  std::optional<std::int64_t> prompts;
+  ASSAY_CHECK(read_count(request, "prompts", prompts));
+  if (!prompts) return {};
+  for (const char* option : {"rate", "chunk"})
+    if (request.has(option))
+      return fail("--prompts", fmt::format("with --{}, prompts are processed as they come", option),
+                  "leave --prompts out", Error::Kind::usage);
+  if (const auto& batch = query.choices.batch; batch && *prompts > *batch)
+    return fail("--prompts", fmt::format("{} prompts are more than the batch of {}", *prompts, *batch),
+                fmt::format("at most {}", *batch));
+  query.question.prompts = static_cast<double>(*prompts);
+  return {};
+}
+
 Result<void> read_rate(const Request& request, ServeQuery& query) {
   for (const char* option : {"simulate", "prefill-servers"})
     if (request.has(option) && !request.has("rate"))
@@ -183,6 +199,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_dispatch(request, model, query.question.setup.dispatch));
   ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
   ASSAY_CHECK(read_count(request, "chunk", query.chunk));
+  ASSAY_CHECK(read_prompts(request, query));
   for (const char* option : {"chunk", "prefix-hit"})
     if (model.encoder && request.has(option))
       return fail(

@@ -34,18 +34,27 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
       std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   const bool used = calibration && !own_shares;
-  ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
-                                          {.serves = true}));
-  setup.rates = rates;
+  if (!used && request.has("attention-kernel"))
+    return fail(
+        "--attention-kernel",
+        own_shares ? "--set efficiency replaces measured kernels" : fmt::format("{} has no calibration", chip.id),
+        "leave it out: attention then uses the efficiencies in the chip's file");
+  const auto read_rates = [&](hardware::AttentionKernel attention) -> Result<void> {
+    ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
+                                            {attention, true}));
+    setup.rates = rates;
+    return {};
+  };
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
-  if (own_shares) return {};
+  if (own_shares) return read_rates(hardware::AttentionKernel::automatic);
   if (calibration) setup.collectives = calibration->values.collective;
   query.notes.push_back(
       calibration
           ? fmt::format("kernels and collectives as measured: {}", calibration->basis)
           : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml, which has no calibration",
                         chip.id));
-  ASSAY_CHECK(read_serving_software(request, context, query));
+  ASSAY_TRY(software, read_serving_software(request, context, query));
+  ASSAY_CHECK(read_rates(software.attention));
   // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to measured
   // kernels.
   if (!calibration) setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;

@@ -9,7 +9,8 @@
 
 namespace assay::verbs::serve {
 
-Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query) {
+Result<estimate::EngineSoftware> read_serving_software(const Request& request, const Context& context,
+                                                       ServeQuery& query) {
   lower::Formats& formats = query.question.setup.formats;
   estimate::SoftwareCase at = estimate::software_case(query.model());
   at.weights = name(formats.quantised ? formats.quantised->format.dtype : formats.weights);
@@ -37,7 +38,7 @@ Result<void> read_serving_software(const Request& request, const Context& contex
                                     assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
   if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
   query.software = std::move(assumed);
-  return {};
+  return software;
 }
 
 report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {

@@ -5,8 +5,9 @@
 
 namespace assay::verbs::serve {
 
-/// Sets what whole steps cost beyond their kernels, for the requested software or good software.
-Result<void> read_serving_software(const Request& request, const Context& context, ServeQuery& query);
+/// Sets what whole steps cost beyond their kernels, for the requested software or good software, which it returns.
+Result<estimate::EngineSoftware> read_serving_software(const Request& request, const Context& context,
+                                                       ServeQuery& query);
 
 /// The interval of four in five measured steps of this class, and in which ways the step extrapolates; empty if nothing
 /// is known.

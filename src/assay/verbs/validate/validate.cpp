@@ -335,12 +335,12 @@ Result<report::Response> answer_requests(const Collected& all) {
       continue;
     }
     response.lines.push_back(command_line(one.request));
-    rows.emplace_back(
-        report::Members{{"id", one.id}, {"predicted", one.predicted}, {"request", response.lines.back()}});
+    rows.emplace_back(report::Members{
+        {"id", one.id}, {"predicted", one.predicted}, {"request", response.lines.back()}, {"result", one.result}});
   }
   if (rows.empty())
     return fail("--requests", fmt::format("the rows of {} are not requests yet", all.names),
-                "kernels and collectives are", Error::Kind::input);
+                "kernels, collectives and the sets of H200 steps are", Error::Kind::input);
   response.headline = fmt::format("{}: {} requests", all.names, rows.size());
   if (without > 0) response.notes.push_back(fmt::format("{} rows are not requests yet", without));
   response.results.emplace_back("requests", std::move(rows));
@@ -406,9 +406,9 @@ VerbSpec verb() {
       "inference-throughput). "
       "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
       "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
-      "share inside the estimate's interval. Kernels and collectives are predicted as their table measured them "
-      "(--measured); default_mape and default_bias are the errors of what `assay roofline` and `assay collective` say "
-      "by default.",
+      "share inside the estimate's interval. Kernels, collectives and H200 steps are predicted as they were measured "
+      "(--measured, or the software's options); default_mape and default_bias are the errors of what the same requests "
+      "say by default.",
       {{"set", "a set (default: all kernel sets that can be read)", false}},
       {{"data", "DIR", "directory of the data sets that do not ship with the project"},
        {"group", "TEXT", "only groups with this in their name"},
@@ -417,7 +417,8 @@ VerbSpec verb() {
         "instead of the rows"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "",
-        "print one command line per row instead, which answers with the row's prediction (kernels and collectives)"},
+        "print one command line per row instead, which answers with the row's prediction (kernels, collectives, H200 "
+        "steps)"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
         "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
