@@ -127,7 +127,8 @@ RC_GTEST_PROP(Planner, StepsLeadFromTheOperandsToTheResult, ()) {
   known[0] = known[1] = 1;
   int products = 0;
   for (const program::Step& step : best.steps) {
-    for (const int id : step.in) RC_ASSERT(id < 0 || known[static_cast<std::size_t>(id)]);
+    for (const int id : step.in)
+      if (id >= 0) RC_ASSERT(known[static_cast<std::size_t>(id)]);
     known[static_cast<std::size_t>(step.out[0])] = 1;
     products += step.op == program::Op::product;
   }
