@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <map>
 
 #include "assay/training/pass_time.h"
 
@@ -43,7 +43,9 @@ const PassProfile* profile_of(const TrainingProfile& profile, const program::Blo
 /// Assigns collectives of a block to the entries of its profile's traffic.
 class TrafficSteps {
  public:
-  explicit TrafficSteps(const TrafficList& traffic) : traffic_(traffic), seconds_(traffic.size()) {
+  TrafficSteps(const TrafficList& traffic, const StageLinks& links) : traffic_(traffic), seconds_(traffic.size()) {
+    for (std::size_t r = 0; r < roles; ++r)
+      if (links.size[r] > 1.0) split_ |= static_cast<RoleSet>(1u << r);
     for (const Traffic& entry : traffic) left_.push_back(entry.count);
   }
 
@@ -53,8 +55,8 @@ class TrafficSteps {
     for (std::size_t e = 0; e < traffic_.size(); ++e) {
       const Traffic& entry = traffic_.begin()[e];
       const bool is_critical = one.urgency == program::Urgency::critical;
-      if (entry.kind != one.kind || entry.over != one.over || entry.urgency != one.urgency || entry.once != one.once ||
-          (is_critical && left_[e] < 0.5))
+      if (entry.kind != one.kind || ((entry.over ^ one.over) & split_) || entry.urgency != one.urgency ||
+          entry.once != one.once || (is_critical && left_[e] < 0.5))
         continue;
       const int alike = 4 * (entry.bytes * one.count == one.bytes * entry.count) + 2 * (entry.divided == one.divided) +
                         2 * (entry.overlaps_weight_gradients == one.overlaps_weight_gradients) +
@@ -70,25 +72,33 @@ class TrafficSteps {
 
  private:
   const TrafficList& traffic_;
+  RoleSet split_ = 0;  ///< roles of several devices: profiles have collectives over the others, too
   std::vector<double> left_, seconds_;
 };
 
-/// Times of the collectives of one pass: each has its share of what its entry of the traffic takes and adds.
-void set_collectives(const program::Program& program, const program::Block& block, const PassProfile& pass,
-                     const PassReading& read, const StageLinks& links, estimate::StepTimes& times) {
-  TrafficSteps assigned(pass.traffic);
-  std::vector<std::pair<std::int32_t, std::size_t>> entries;  // of steps
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (!program::is_collective(step.op) || step.once) continue;
-    const Traffic traffic = step_traffic(program, block, i);
-    estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-    time.time = Seconds(own_seconds(program, block, traffic, links));
-    time.links = links.resources[traffic.over];
-    if (const int entry = assigned.assign(traffic, time.time.value()); entry >= 0)
-      entries.emplace_back(i, static_cast<std::size_t>(entry));
-  }
-  for (const auto& [i, entry] : entries) {
+/// Times of the collectives of one pass, of one block or several: each has its share of what its entry of the traffic
+/// takes and adds.
+void set_collectives(const program::Program& program, const std::vector<program::Block>& blocks,
+                     const PassProfile& pass, const PassReading& read, const StageLinks& links,
+                     estimate::StepTimes& times) {
+  TrafficSteps assigned(pass.traffic, links);
+  struct Entry {
+    const program::Block& block;
+    std::int32_t step;
+    std::size_t entry;
+  };
+  std::vector<Entry> entries;
+  for (const program::Block& block : blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+      if (!program::is_collective(step.op) || step.once) continue;
+      const Traffic traffic = step_traffic(program, block, i);
+      estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
+      time.links = links.resources[traffic.over];
+      if (const int entry = assigned.assign(traffic, time.time.value()); entry >= 0)
+        entries.push_back({block, i, static_cast<std::size_t>(entry)});
+    }
+  for (const auto& [block, i, entry] : entries) {
     estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
     const TrafficTime& all = read.traffic[entry];
     const double share = assigned.seconds(entry) > 0.0 ? time.time.value() / assigned.seconds(entry) : 0.0;
@@ -137,30 +147,38 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
   estimate::StepTimes times;
   times.steps.resize(program.steps.size());
   times.chip_share = question.setup.effects.overlap.chip_share;
+  struct Pass {
+    double kernels = 0;
+    std::vector<program::Block> blocks;  // several where an encoder has ends of its own
+  };
+  std::map<const PassProfile*, Pass> passes;
   for (const program::Block& block : program.blocks) {
-    double sum = 0.0;
+    Pass& pass = passes[profile_of(profile, block)];
+    pass.blocks.push_back(block);
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      Seconds& time = times.steps[static_cast<std::size_t>(i)].time;
+      estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
       if (program::is_collective(step.op)) {
-        time = Seconds(own_seconds(program, block, step_traffic(program, block, i), links));
+        time.time = Seconds(own_seconds(program, block, step_traffic(program, block, i), links));
       } else if (step.op == program::Op::update) {  // of all weights at once
-        time = step.bytes / estimate::optimizer_rate(question.setup.rates);
+        time.exposed = time.time = step.bytes / estimate::optimizer_rate(question.setup.rates);
       } else if (step.op != program::Op::slice) {
-        time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
-        sum += time.value();
+        time.exposed = time.time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
+        pass.kernels += time.time.value();
       }
     }
-    double scale = 1.0;
-    if (const PassProfile* pass = profile_of(profile, block)) {
-      const PassReading read = read_pass(*pass, links, question.overlap, question.setup);
-      set_collectives(program, block, *pass, read, links, times);
-      if (sum > 0.0) scale = (read.time.compute - read.time.copies) / sum;
-    }
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-      if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op)) time.exposed = time.time *= scale;
-    }
+  }
+  for (const auto& [of, pass] : passes) {
+    if (!of) continue;
+    const PassReading read = read_pass(*of, links, question.overlap, question.setup);
+    set_collectives(program, pass.blocks, *of, read, links, times);
+    if (!(pass.kernels > 0.0)) continue;
+    for (const program::Block& block : pass.blocks)
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
+        if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
+          time.exposed = time.time *= (read.time.compute - read.time.copies) / pass.kernels;
+      }
   }
   return times;
 }

@@ -42,12 +42,14 @@ RandomStep random_step(std::mt19937& draw) {
   effects.joins_products = any(2) == 0;
   effects.launch = Seconds(1e-6 * any(8));
   // The axes get the factors of 64 at random.
-  std::array<std::int64_t, 5> ways{1, 1, 1, 1, 1};
-  for (int i = 0; i < 6; ++i) ways[static_cast<std::size_t>(any(experts > 0 ? 5 : 4))] *= 2;
+  std::array<std::int64_t, 4> ways{1, 1, 1, 1};
+  for (int i = 0; i < 6; ++i) ways[static_cast<std::size_t>(any(4))] *= 2;
   while (ways[2] > 8) ways[2] /= 2, ways[1] *= 2;
-  while (ways[4] > 8) ways[4] /= 2, ways[0] *= 2;
-  out.strategy = testing::strategy_of(ways[0], ways[1], ways[2], ways[3], ways[4]);
+  out.strategy = testing::strategy_of(ways[0], ways[1], ways[2], ways[3],
+                                      experts > 0 ? std::min<std::int64_t>(8, ways[0] * ways[1]) : 1);
   lower::Parallelism& p = out.strategy.parallelism;
+  // Experts that no further device shares are priced with copies, though nothing is gathered and no step is there.
+  if (experts > 0 && p.fsdp <= p.expert) effects.overlap.copies_weights = false;
   p.residual = static_cast<lower::ResidualScheme>(any(3));
   p.context_scheme = static_cast<lower::ContextScheme>(any(2));
   p.zero = p.data > 1 ? any(3) : 0;
