@@ -51,7 +51,8 @@ ServingCalibration::ServingCalibration(Families all) : MeasuredFamilies(std::mov
   one_shot = meet = std::vector<Seconds>(families.size());
 }
 
-ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software) const {
+ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software,
+                                           SourceTable* sources) const {
   const std::optional<std::size_t> family = family_index(families, chip);
   const auto number = [&](const std::vector<double>& numbers) { return family ? numbers[*family] : 1.0; };
   const auto time = [&](const std::vector<Seconds>& times) { return family ? times[*family] : Seconds(0); };
@@ -81,6 +82,18 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   if (software.whole_rows) out.token = token;
   out.memory = memory[way];
   if (!software.captured) out.memory.graphs = 0;
+  if (!sources) return out;
+  sources->add("product", source_of_family(chip, "products.slowdown"));
+  sources->add("attention", source_of_family(chip, "attention.slowdown"));
+  sources->add("decode", source_of_family(chip, "attention.decode"));
+  sources->add("kernels", source_of_fusion(way, "pointwise.kernels"));
+  sources->add("pointwise", source_of_fusion(way, "pointwise.traffic"));
+  sources->add("start", source_of_fusion(way, "step.start"));
+  for (const auto& [effect, key] :
+       {std::pair("experts", "products.experts"), std::pair("quantise", "products.quantise"),
+        std::pair("vector", "attention.vector"), std::pair("copies", "attention.copies")})
+    sources->add(effect, std::string(origins.of(key)));
+  sources->add("token", software.whole_rows ? std::string(origins.of("attention.token")) : "0: caches are split");
   return out;
 }
 
@@ -113,6 +126,7 @@ Result<ServingCalibration> read_serving_steps(std::string_view document, std::st
     read_intervals(reader, "prefill_interval", steps.prefill_intervals);
     read_intervals(reader, "decode_interval", steps.decode_intervals);
   }));
+  steps.origins = std::move(shared.origins);
   return steps;
 }
 

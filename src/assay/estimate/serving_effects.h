@@ -93,7 +93,9 @@ struct ServingCalibration : MeasuredFamilies {
   Seconds quantise, first, token;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
 
-  ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software) const;
+  /// Adds the source of each effect under its name to `sources`, unless null.
+  ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software,
+                         SourceTable* sources = nullptr) const;
 };
 
 /// Error classes of a step, narrowest first: family and kind of model, kind of model, all. None where no prefill or

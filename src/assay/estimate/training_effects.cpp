@@ -1,5 +1,7 @@
 #include "assay/estimate/training_effects.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
@@ -69,11 +71,56 @@ bool MeasuredFamilies::compiled_whole(const hardware::Chip& chip) const {
   return known && known->compiled_whole;
 }
 
+std::string MeasuredFamilies::source_of_family(const hardware::Chip& chip, std::string_view table) const {
+  const Family* known = family(chip);
+  if (!known || !has_steps(chip)) return fmt::format("1: no steps were measured on {} chips", chip.architecture);
+  return std::string(origins.of(fmt::format("{}.{}", table, known->id)));
+}
+
+std::string MeasuredFamilies::source_of_fusion(std::size_t way, std::string_view table) const {
+  return std::string(origins.of(fmt::format("{}.{}", table, fusion_names[way])));
+}
+
 StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all)) {
   product = attention = stream = std::vector<double>(families.size(), 1.0);
 }
 
-StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
+/// Which of the numbers by software hold.
+struct StepCalibration::Chosen {
+  std::size_t way = 0, loss_way = 0;
+  bool fused_experts = false;
+};
+
+void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware& software, const Chosen& chosen,
+                                  SourceTable& sources) const {
+  const auto [way, loss_way, fused_experts] = chosen;
+  const auto one = [&](std::string_view key) { return std::string(origins.of(key)); };
+  const auto times = [](const std::string& a, const std::string& b) { return fmt::format("{} * {}", a, b); };
+  const std::string streamed = source_of_family(chip, "pointwise.slowdown"),
+                    attended = source_of_family(chip, "attention.slowdown");
+  sources.add("product", source_of_family(chip, "products.slowdown"));
+  sources.add("attention", software.first_flash ? times(attended, one("attention.first_flash")) : attended);
+  sources.add("plain_attention", one("attention.plain"));
+  sources.add("unaligned", one("attention.unaligned"));
+  sources.add("pointwise", times(streamed, source_of_fusion(way, "pointwise.traffic")));
+  sources.add("cast", times(streamed, source_of_fusion(way, "pointwise.casts")));
+  sources.add("loss", times(streamed, source_of_fusion(loss_way, "pointwise.loss")));
+  sources.add("composed", way == static_cast<std::size_t>(Fusion::eager) ? one("pointwise.composed")
+                                                                         : "1: the software has kernels for them");
+  sources.add("launch",
+              software.captured ? "0: kernels are replayed from a graph" : source_of_fusion(way, "step.launch"));
+  sources.add("routed_launch", source_of_fusion(way, "step.launch"));
+  sources.add("scan", one("pointwise.scans"));
+  sources.add("expert_traffic", source_of_fusion(way, "pointwise.experts"));
+  sources.add("expert_product",
+              fused_experts ? one("products.fused_experts") : source_of_fusion(way, "products.experts"));
+  sources.add("expert_pointwise", fused_experts ? "0: part of the products" : "1: as other element-wise steps");
+  sources.add("straggler", one("step.straggler"));
+  sources.add("fixed", one("step.fixed"));
+}
+
+StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software,
+                                     SourceTable* sources) const {
   const std::optional<std::size_t> family = family_index(families, chip);
   const auto of = [&](const std::vector<double>& numbers) { return family ? numbers[*family] : 1.0; };
   const bool whole = compiled_whole(chip);
@@ -121,6 +168,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.frees_gradients = !whole && fusion != Fusion::fused;
   out.straggler = straggler;
   out.fixed = fixed;
+  if (sources) add_sources(chip, software, {way, loss_way, fused_experts}, *sources);
   return out;
 }
 
@@ -192,6 +240,7 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
     read_intervals(reader, "interval", steps.time_intervals);
     read_intervals(reader, "memory_interval", steps.memory_intervals);
   }));
+  steps.origins = std::move(shared.origins);
   return steps;
 }
 

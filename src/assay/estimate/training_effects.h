@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/base/explain.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
 #include "assay/estimate/families.h"
@@ -102,6 +103,7 @@ struct StepEffects {
 struct MeasuredFamilies {
   Families families;
   std::vector<char> measured;  ///< by family: 1 where its steps were measured; else its numbers are neutral
+  SourceTable origins;         ///< where each number was read, by table and key
 
   MeasuredFamilies() = default;
   explicit MeasuredFamilies(Families all) : families(std::move(all)), measured(families.size(), 0) {}
@@ -111,6 +113,10 @@ struct MeasuredFamilies {
   bool has_steps(const hardware::Chip& chip) const;
   /// Whether a step is one program of a compiler on this chip.
   bool compiled_whole(const hardware::Chip& chip) const;
+  /// The source of the number of a chip's family in a table of numbers by family.
+  std::string source_of_family(const hardware::Chip& chip, std::string_view table) const;
+  /// The source of the number for a way of fusing in a table of numbers by fusion.
+  std::string source_of_fusion(std::size_t way, std::string_view table) const;
 };
 
 /// The file of all effects: numbers by family, or by how software fuses.
@@ -136,7 +142,13 @@ struct StepCalibration : MeasuredFamilies {
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 
-  StepEffects effects(const hardware::Chip& chip, const StepSoftware& software) const;
+  /// Adds the source of each effect under its name to `sources`, unless null.
+  StepEffects effects(const hardware::Chip& chip, const StepSoftware& software, SourceTable* sources = nullptr) const;
+
+ private:
+  struct Chosen;
+  void add_sources(const hardware::Chip& chip, const StepSoftware& software, const Chosen& chosen,
+                   SourceTable& sources) const;
 };
 
 /// Error classes of steps, narrowest first, and of their peak memory. None where no steps were measured on the family:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/report/derivation.h"
 
 namespace assay::report {
 namespace {
@@ -351,7 +352,8 @@ std::string render_csv(const Response& response) {
 
 std::string render_derivation(const Response& response, bool colour) {
   std::string out;
-  for (const DerivationLine& line : derivation(response.ledger, response.derived)) {
+  const ShownDerivation shown = shown_derivation(response);
+  for (const DerivationLine& line : shown.lines) {
     out += std::string(2 * static_cast<std::size_t>(line.depth), ' ') + line.name;
     if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
     out += " = " + paint(human(line.quantity), bold, colour);
@@ -361,6 +363,13 @@ std::string render_derivation(const Response& response, bool colour) {
     if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
     out += "\n";
   }
+  if (shown.left_out > 0)
+    out +=
+        paint(fmt::format("{} below: --explain=all, or --explain=PATH for one part",
+                          shown.left_out == 1 ? "1 line more"
+                                              : human_count(static_cast<std::int64_t>(shown.left_out)) + " lines more"),
+              dim, colour) +
+        "\n";
   return out;
 }
 

@@ -47,6 +47,12 @@ class PassClock {
     }
   }
 
+  PassWaits waits() const {
+    PassTime time = time_;
+    set_waits(time, 1.0, false);
+    return {Seconds(time.tensor), Seconds(time.context), Seconds(time.expert)};
+  }
+
   PassTime result() const {
     PassTime time = finished(false);
     if (!hides_behind_gradients_) return time;
@@ -132,10 +138,10 @@ class PassClock {
   PassTime finished(bool deferred) const {
     PassTime time = time_;
     set_waits(time, 1.0, deferred);
-    // Power is limited on average over many steps: the chip cools while it moves bytes or waits.
     if (const double compute = time.compute; compute > 0.0) {
-      const double idle = std::max(0.0, 1.0 - pass_.busy.value() / time.chain());
-      time.compute = std::max(compute - idle * pass_.slowed.value(), std::min(compute, pass_.launching.value()));
+      time.compute = cooled(Plain{}, {Seconds(compute), Seconds(time.tensor), Seconds(time.context),
+                                      Seconds(time.expert), pass_.busy, pass_.slowed, pass_.launching})
+                         .value();
       const double faster = time.compute / compute;
       time.recompute *= faster;
       time.weight_gradients *= faster;
@@ -197,6 +203,12 @@ class PassClock {
 };
 
 }  // namespace
+
+PassWaits pass_waits(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup) {
+  PassClock clock(pass, links, overlap, setup);
+  for (const Traffic& traffic : pass.traffic) clock.add(traffic);
+  return clock.waits();
+}
 
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup) {

@@ -52,6 +52,30 @@ struct PassTime {
   }
 };
 
+/// What decides the clock of a pass.
+template <class N>
+struct PassPower {
+  NumberOf<N, Seconds> kernels;                  ///< at the clock of matrix units that never idle
+  NumberOf<N, Seconds> tensor, context, expert;  ///< what critical collectives add to them
+  NumberOf<N, Seconds> busy, slowed, launching;  ///< see PassProfile
+};
+
+/// The kernels of a pass. Power is limited on average over many steps: the chip cools while it moves bytes or waits.
+template <class N>
+NumberOf<N, Seconds> cooled(const N& num, const PassPower<N>& pass) {
+  const auto chain = num.named("pass with its collectives", pass.kernels + pass.tensor + pass.context + pass.expert);
+  const auto idle =
+      num.named("share without full power",
+                max(num.given("least", 0.0, "of a share"), num.given("all", 1.0, "of the pass") - pass.busy / chain));
+  return max(pass.kernels - idle * pass.slowed, min(pass.kernels, pass.launching));
+}
+
+/// What critical collectives add to a pass whose matrix units never idle.
+struct PassWaits {
+  Seconds tensor, context, expert;
+};
+PassWaits pass_waits(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup);
+
 /// `weights` is the traffic of weights and gradients if the profile is without it.
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup);

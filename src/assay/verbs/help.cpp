@@ -30,6 +30,7 @@ std::string wrapped(std::string_view text, const std::string& indent) {
 }
 
 std::string option_text(const OptionSpec& option) {
+  if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
   return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
 }
 

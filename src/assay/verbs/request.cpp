@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
+#include "assay/report/derivation.h"
 
 namespace assay::verbs {
 namespace {
@@ -91,7 +92,7 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
     return fail(place.empty() ? std::string(verb_->name) : where, fmt::format("{} has no option {}", verb_->name, flag),
                 suggestion(flag, option_names(*verb_)), Error::Kind::usage);
   const bool denied = option->value.empty() && !option->choices.empty();
-  if (option->value.empty() && !denied && !value.empty())
+  if (option->value.empty() && !denied && option->detail.empty() && !value.empty())
     return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
                 "write the flag alone; in a file, = true", Error::Kind::usage);
   if (!option->value.empty() && value.empty())
@@ -307,8 +308,11 @@ Result<report::Response> ask(const Request& request, const Context& context) {
       fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
   auto response = request.verb().answer(request, {numbers, context.surroundings});
   if (response) response->inputs = request.echo();
-  if (response && request.explain() && response->derived.empty())
+  if (!response || !request.explain()) return response;
+  if (response->derived.empty())
     response->notes.emplace_back("this answer has no derivation to show");
+  else
+    ASSAY_CHECK(report::choose_derivation(*request.value("explain"), *response));
   return response;
 }
 

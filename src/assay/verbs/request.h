@@ -20,6 +20,7 @@ struct OptionSpec {
   bool repeatable = false;
   /// "table|tree|json", where only these are allowed. Of a flag "no": --FLAG=no turns off what would else be on.
   std::string_view choices = {};
+  std::string_view detail = {};  ///< of a flag: what may follow as --FLAG=DETAIL
 };
 
 struct ArgumentSpec {

@@ -66,7 +66,7 @@ TEST(Request, NegativeNumbersAndWordsAfterTwoDashesAreArguments) {
 TEST(Request, WhatIsWrongWithACommandLineIsAUsageError) {
   for (const char* line :
        {"", "rofline", "chips --foo", "chips -x", "chips a b", "chips --format", "chips --format --explain",
-        "chips --format=", "chips --format xml", "chips --explain=yes", "chips -q --quiet", "systolic 1 2"})
+        "chips --format=", "chips --format xml", "chips --quiet=yes", "chips -q --quiet", "systolic 1 2"})
     EXPECT_EQ(misread(line).kind, Error::Kind::usage) << line;
   EXPECT_EQ(misread("rofline").hint, "did you mean roofline?");
   EXPECT_EQ(misread("verson").hint, "did you mean version?");
@@ -91,6 +91,8 @@ TEST(Request, JsonAsksTheSameAsTheCommandLine) {
   ASSERT_TRUE(json);
   EXPECT_EQ(echo_of(*json), echo_of(*line));
   EXPECT_FALSE(json->explain());
+  EXPECT_EQ(parse_json_request(R"({"verb": "chips", "explain": "all"})")->value("explain"), "all");
+  EXPECT_EQ(parse_line("chips --explain=step.forward")->value("explain"), "step.forward");
   EXPECT_TRUE(parse_json_request(R"({"verb": "systolic", "arguments": [1, 2, 3], "single_buffered": true})"));
 }
 
@@ -100,8 +102,8 @@ TEST(Request, WhatIsNotARequestIsRefusedWithItsPlace) {
     EXPECT_FALSE(parse_json_request(text)) << text;
   EXPECT_EQ(json_refused(R"({"verb": "chips", "on": "x"})").where, "request: on");
   EXPECT_EQ(json_refused(R"({"verb": "chips", "format": true})").what, "a value is missing");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "explain": "no"})").what, "this flag takes no value, got \"no\"");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "explain": 0})").what, "this flag takes no value, got \"0\"");
+  EXPECT_EQ(json_refused(R"({"verb": "chips", "quiet": "no"})").what, "this flag takes no value, got \"no\"");
+  EXPECT_EQ(json_refused(R"({"verb": "chips", "quiet": 0})").what, "this flag takes no value, got \"0\"");
   EXPECT_EQ(json_refused(R"({"verb": "chips", "format": {}})").where, "request: format");
 }
 

@@ -25,7 +25,7 @@ Result<estimate::EngineSoftware> read_serving_software(const Request& request, c
     query.memory_share = software.memory_share;
     query.question.capacity = query.memory_share * query.cluster.chip.hbm().capacity.value.value();
   }
-  query.question.setup.effects = steps.effects(query.cluster.chip, software.step);
+  query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(
         fmt::format("no prefill or decode steps were measured on {} chips: the estimate takes kernels and collectives "

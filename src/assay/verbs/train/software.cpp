@@ -90,7 +90,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
     setup.optimizer.cast_when_gathered = true;
   query.question.overlap = software.overlap;
   setup.rates = rates;
-  setup.effects = steps.effects(chip, software.step);
+  if (query.power)  // the first source of a key holds
+    setup.effect_sources.add(
+        "product", fmt::format("{} * --power {} (steps/power.toml)", steps.source_of_family(chip, "products.slowdown"),
+                               human(*query.power)));
+  setup.effects = steps.effects(chip, software.step, &setup.effect_sources);
   setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
   if (!steps.has_steps(chip))

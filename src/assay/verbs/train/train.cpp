@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/pipeline/closed_forms.h"
 #include "assay/roofline/operation.h"
 #include "assay/search/training/nearest_fit.h"
-#include "assay/training/step_list.h"
+#include "assay/training/step_derivation.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/rules.h"
@@ -143,26 +142,8 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
   const Dtype measure = measure_of(query);
   const auto peak =
       num.given(fmt::format("peak {}", name(measure)), *hardware::peak_rate(query.cluster.chip, measure, "--compute"));
-  ASSAY_TRY(kinds, training::kind_times(query.question, query.sequence, query.cluster, best.strategy));
-  std::optional<decltype(num.given("", Seconds(0), ""))> work;
-  double sum = 0.0;
-  for (const training::KindTime& one : kinds) {
-    if (one.is_collective) continue;
-    const double share = one.share_of_peak();
-    const auto term = num.given(fmt::format("{} {}", one.phase, one.kind), one.time,
-                                share > 0.001 ? fmt::format("{} at {:.0f} % of the peak; --list shows every line",
-                                                            human(one.flops), 100.0 * share)
-                                              : std::string("memory-bound work; --list shows every line"));
-    work = work ? *work + term : term;
-    sum += one.time.value();
-  }
-  // All stages wait for the slowest one.
-  const double slowest = sum > 0.0 ? cost.parts.compute / sum : 1.0;
-  const auto compute = num.named(
-      "compute",
-      std::abs(slowest - 1.0) > 1e-6
-          ? num.given("slowest stage over the mean", slowest, "stages differ in layers, embedding and head") * *work
-          : *work);
+  ASSAY_TRY(compute, training::derive_compute(num, query.question, query.sequence, query.cluster, best.strategy,
+                                              cost.parts.compute));
   auto time = compute;
   const training::StepParts& p = cost.parts;
   struct Wait {
@@ -180,10 +161,17 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
       {"pipeline bubble", p.bubble, "time the slowest stage waits for others, from the pipeline simulation"},
       {"exposed gradients", p.gradients, "gradient reduction that the last backward pass does not hide"},
       {"update", p.update, "memory traffic of the optimizer, and the exposed part of gathering new weights"},
-      {"exposed host link", p.host, "copies to and from the host that nothing hides"},
-      {"overhead", p.overhead, "steps/training.toml: fixed cost per step, and waiting for the slowest chip"}};
+      {"exposed host link", p.host, "copies to and from the host that nothing hides"}};
   for (const auto& [word, seconds, source] : waits)
     if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
+  if (p.overhead > 0.0) {
+    const training::TrainingSetup& setup = query.question.setup;
+    const auto stragglers =
+        num.given("share of stragglers", training::straggler_share(query.question),
+                  fmt::format("{}, for each doubling beyond eight chips", setup.effect_sources.of("straggler")));
+    time = time + num.named("overhead", stragglers * time +
+                                            num.given("fixed", setup.effects.fixed, &setup.effect_sources, "fixed"));
+  }
   const auto step = num.named("step time", time);
   const auto model = num.given("model flops per chip", training::model_flops_per_chip(query.question, query.sequence),
                                "three times the forward pass; assay models shows the terms");
