@@ -4,10 +4,10 @@
 #pragma once
 #include <cstdint>
 
+#include "assay/estimate/effects/serving_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 #include "assay/estimate/fused_projections.h"
 #include "assay/estimate/kernels.h"
-#include "assay/estimate/serving_effects.h"
-#include "assay/estimate/training_effects.h"
 
 namespace assay::estimate {
 

@@ -1,4 +1,4 @@
-#include "assay/estimate/serving_effects.h"
+#include "assay/estimate/effects/serving_effects.h"
 
 #include <gtest/gtest.h>
 

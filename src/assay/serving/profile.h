@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "assay/estimate/serving_effects.h"
+#include "assay/estimate/effects/serving_effects.h"
 #include "assay/lower/lowering.h"
 #include "assay/serving/batch_linear_kernel.h"
 #include "assay/training/step.h"

@@ -1,4 +1,4 @@
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 
 #include <gtest/gtest.h>
 

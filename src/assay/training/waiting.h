@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 
 namespace assay::training {
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "assay/base/text.h"
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 #include "assay/validate/sets/sets.h"
 
 namespace assay::validate {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 #include "assay/report/document.h"
 #include "assay/verbs/request.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::software {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "assay/estimate/families.h"
+#include "assay/estimate/effects/families.h"
 #include "assay/hardware/calibration.h"
 #include "assay/validate/fit/minimise.h"
 #include "assay/validate/fit/ranges.h"

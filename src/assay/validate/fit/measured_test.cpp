@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "assay/estimate/collective_models.h"
-#include "assay/estimate/harness.h"
 #include "assay/estimate/kernel_models.h"
+#include "assay/estimate/measured/harness.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/measure/grid.h"
 #include "assay/validate/rows/kernel_rows.h"

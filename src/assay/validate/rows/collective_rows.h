@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "assay/estimate/collective_models.h"
-#include "assay/estimate/harness.h"
+#include "assay/estimate/measured/harness.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/validation.h"

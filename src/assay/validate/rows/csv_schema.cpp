@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
-#include "assay/estimate/version_numbers.h"
+#include "assay/estimate/software/version_numbers.h"
 
 namespace assay::validate {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 #include "assay/search/serving/search.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/measured_clusters.h"

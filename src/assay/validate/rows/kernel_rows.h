@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "assay/base/result.h"
-#include "assay/estimate/measured_kernel.h"
+#include "assay/estimate/measured/measured_kernel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/validate/rows/csv.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "assay/base/text.h"
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {

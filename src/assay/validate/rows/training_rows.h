@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/estimate/software_options.h"
+#include "assay/estimate/software/software_options.h"
 #include "assay/search/training/search.h"
 #include "assay/validate/rows/csv.h"
 #include "assay/validate/rows/measured_clusters.h"

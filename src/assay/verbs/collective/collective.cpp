@@ -7,8 +7,8 @@
 
 #include "assay/base/text.h"
 #include "assay/estimate/collective_models.h"
-#include "assay/estimate/families.h"
-#include "assay/estimate/harness.h"
+#include "assay/estimate/effects/families.h"
+#include "assay/estimate/measured/harness.h"
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"

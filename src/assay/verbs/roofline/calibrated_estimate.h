@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "assay/estimate/operation_estimate.h"
+#include "assay/estimate/measured/operation_estimate.h"
 #include "assay/report/document.h"
 #include "assay/verbs/roofline/query.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
-#include "assay/estimate/harness.h"
+#include "assay/estimate/measured/harness.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::roofline {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "assay/base/result.h"
-#include "assay/estimate/software_options.h"
+#include "assay/estimate/software/software_options.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/model/transformer.h"
 

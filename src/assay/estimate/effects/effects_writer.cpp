@@ -1,4 +1,4 @@
-#include "assay/estimate/effects_writer.h"
+#include "assay/estimate/effects/effects_writer.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
-#include "assay/estimate/serving_effects.h"
+#include "assay/estimate/effects/serving_effects.h"
 
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
-#include "assay/estimate/effects_writer.h"
+#include "assay/estimate/effects/effects_writer.h"
 #include "assay/model/accounting.h"
 
 namespace assay::estimate {

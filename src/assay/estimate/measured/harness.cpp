@@ -1,4 +1,4 @@
-#include "assay/estimate/harness.h"
+#include "assay/estimate/measured/harness.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "assay/estimate/version_numbers.h"
+#include "assay/estimate/software/version_numbers.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "assay/base/text.h"
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 
 namespace assay::estimate {
 namespace {

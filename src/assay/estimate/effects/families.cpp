@@ -1,4 +1,4 @@
-#include "assay/estimate/families.h"
+#include "assay/estimate/effects/families.h"
 
 #include <fmt/format.h>
 

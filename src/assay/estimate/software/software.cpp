@@ -1,4 +1,4 @@
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
-#include "assay/estimate/version_numbers.h"
+#include "assay/estimate/software/version_numbers.h"
 #include "assay/lower/recompute.h"
 
 namespace assay::estimate {

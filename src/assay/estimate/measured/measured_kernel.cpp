@@ -1,4 +1,4 @@
-#include "assay/estimate/measured_kernel.h"
+#include "assay/estimate/measured/measured_kernel.h"
 
 #include <algorithm>
 

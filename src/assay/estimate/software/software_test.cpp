@@ -1,4 +1,4 @@
-#include "assay/estimate/software.h"
+#include "assay/estimate/software/software.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "assay/base/explain.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
-#include "assay/estimate/families.h"
+#include "assay/estimate/effects/families.h"
 #include "assay/estimate/interval.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"

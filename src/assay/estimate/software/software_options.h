@@ -7,8 +7,8 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/result.h"
-#include "assay/estimate/serving_effects.h"
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/effects/serving_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 #include "assay/hardware/calibration.h"
 
 namespace assay::estimate {

@@ -1,11 +1,11 @@
-#include "assay/estimate/training_effects.h"
+#include "assay/estimate/effects/training_effects.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
-#include "assay/estimate/effects_writer.h"
+#include "assay/estimate/effects/effects_writer.h"
 #include "assay/model/accounting.h"
 
 namespace assay::estimate {

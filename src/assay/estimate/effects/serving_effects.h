@@ -8,8 +8,8 @@
 
 #include "assay/base/result.h"
 #include "assay/base/units.h"
+#include "assay/estimate/effects/training_effects.h"
 #include "assay/estimate/interval.h"
-#include "assay/estimate/training_effects.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 #include "assay/model/transformer.h"

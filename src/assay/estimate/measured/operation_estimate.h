@@ -6,7 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/explain.h"
-#include "assay/estimate/measured_kernel.h"
+#include "assay/estimate/measured/measured_kernel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/roofline/roofline.h"
 

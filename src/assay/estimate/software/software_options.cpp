@@ -1,4 +1,4 @@
-#include "assay/estimate/software_options.h"
+#include "assay/estimate/software/software_options.h"
 
 #include <fmt/format.h>
 

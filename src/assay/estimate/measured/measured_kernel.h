@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "assay/base/dtype.h"
-#include "assay/estimate/harness.h"
 #include "assay/estimate/kernel_models.h"
+#include "assay/estimate/measured/harness.h"
 #include "assay/hardware/calibration.h"
 #include "assay/roofline/operation.h"
 

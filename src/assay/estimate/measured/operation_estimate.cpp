@@ -1,4 +1,4 @@
-#include "assay/estimate/operation_estimate.h"
+#include "assay/estimate/measured/operation_estimate.h"
 
 #include <algorithm>
 
