@@ -63,7 +63,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
        {.data = 2, .fsdp = 2, .tensor = 2, .zero = 1, .residual = lower::ResidualScheme::sequence}},
       {"fsdp x tensor, split d_model", {.fsdp = 2, .tensor = 2, .residual = lower::ResidualScheme::model}},
       {"fsdp x context", {.fsdp = 2, .context = 2}}};
-  for (const Variety& variety : all_varieties()) {
+  for (const Variety& variety : sampled(all_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : sampled(some))
