@@ -61,7 +61,7 @@ std::span<const ValidationSet> validation_sets() {
       collectives_set(),    h200_train_set(),          h200_train_memory_set(),
       training_set(),       training_memory_set(),     h200_prefill_set(),
       h200_decode_set(),    h200_static_cache_set(),   inference_tpot_set(),
-      inference_ttft_set(), inference_throughput_set()};
+      inference_ttft_set(), inference_throughput_set(), public_set()};
   return all;
 }
 

@@ -21,5 +21,6 @@ ValidationSet h200_static_cache_set();
 ValidationSet inference_tpot_set();
 ValidationSet inference_ttft_set();
 ValidationSet inference_throughput_set();
+ValidationSet public_set();
 
 }  // namespace assay::validate
