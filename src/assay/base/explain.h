@@ -222,6 +222,26 @@ struct NumberType<N, double> {
 template <class N, class Q>
 using NumberOf = typename NumberType<N, Q>::type;
 
+/// A sum that begins with its first term: no zero stands before it.
+template <class N, class Q>
+class SumOf {
+ public:
+  void add(NumberOf<N, Q> term) {
+    if constexpr (N::traced)
+      sum_ = empty_ ? term : sum_ + term;
+    else
+      sum_ = sum_ + term;
+    empty_ = false;
+  }
+  bool empty() const { return empty_; }
+  /// A zero where it has no terms.
+  NumberOf<N, Q> total(const N& num) const { return empty_ ? num.given("none", Q(0), "no terms") : sum_; }
+
+ private:
+  NumberOf<N, Q> sum_{};
+  bool empty_ = true;
+};
+
 /// The value of a number under either policy, as a plain quantity.
 template <Dim D>
 constexpr Quantity<D> plain(Quantity<D> q) {

@@ -1,5 +1,7 @@
 #include "assay/serving/batch_linear_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace assay::serving {
@@ -41,6 +43,12 @@ void ServedKernel::join(const ServedKernel& o) {
   add(bytes, o.bytes);
   expert_bytes += o.expert_bytes;
   n += o.n;
+  fused += o.fused;
+}
+
+std::string ServedKernel::text() const {
+  const std::string one = fmt::format("{} {}", program::name(op), makes);
+  return fused > 1 ? fmt::format("{} with {} more", one, fused - 1) : one;
 }
 
 double ServedKernel::started(const estimate::ServingEffects& effects) const {
@@ -53,6 +61,8 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   const auto& [one, at_one, touched_one] = once;
   const auto& [two, at_two, touched_two] = twice;
   ServedKernel kernel;
+  kernel.op = at_one.op;
+  kernel.makes = one.tensor(at_one.out[0]).name;
   kernel.attends = at_one.op == program::Op::attention && at_one.detail >= 0;
   kernel.flops = line_through(sequences, at_one.flops.value(), at_two.flops.value());
   kernel.expert_bytes = expert_weight_bytes(one, at_one);
@@ -147,10 +157,16 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
   return served;
 }
 
-Seconds served_estimate(const estimate::ServingKernels& kernels, const ServedKernel& kernel, const KernelLoad& load) {
+template <class N>
+NumberOf<N, Seconds> served_estimate(const N& num, const estimate::ServingKernels& kernels, const ServedKernel& kernel,
+                                     const KernelLoad& load) {
   const auto [work, details] = served_work(kernel, load);
   const estimate::KnownTiles tiles{kernel.tiles, kernel.rows};
-  return estimate::price(Plain{}, work, details, kernels, &tiles);
+  return estimate::price(num, work, details, kernels, &tiles);
 }
+template NumberOf<Plain, Seconds> served_estimate(const Plain&, const estimate::ServingKernels&, const ServedKernel&,
+                                                  const KernelLoad&);
+template NumberOf<Traced, Seconds> served_estimate(const Traced&, const estimate::ServingKernels&, const ServedKernel&,
+                                                   const KernelLoad&);
 
 }  // namespace assay::serving

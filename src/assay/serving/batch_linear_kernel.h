@@ -2,6 +2,8 @@
 // here allocates.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "assay/estimate/price.h"
 #include "assay/program/program.h"
@@ -21,6 +23,9 @@ inline StraightLine line_through(double x, double at_x, double at_2x) {
 
 struct ServedKernel {
   using Model = estimate::KernelWork::Model;
+  program::Op op = program::Op::product;
+  std::string_view makes;  ///< the tensor; of fused products, the first
+  int fused = 1;           ///< products of the program that are one kernel
   Model model = Model::shares;
   bool attends = false;         ///< its work is per sequence, not per token
   double count = 1;             ///< equal kernels per layer of its block
@@ -52,6 +57,8 @@ struct ServedKernel {
   /// Whether a product that reads the same tensor can be fused with this one, and the fusion.
   bool joins(const ServedKernel& other) const;
   void join(const ServedKernel& other);
+  /// "product up", "product q with 2 more".
+  std::string text() const;
   /// Moves nothing: another view of a tensor.
   bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
   /// Kernels launched for it on average: element-wise work may be fused into another.
@@ -86,6 +93,8 @@ struct ServedWork {
 };
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);
 /// As good kernels take: what price() gives the step lowered at that many sequences.
-Seconds served_estimate(const estimate::ServingKernels& kernels, const ServedKernel& kernel, const KernelLoad& load);
+template <class N>
+NumberOf<N, Seconds> served_estimate(const N& num, const estimate::ServingKernels& kernels, const ServedKernel& kernel,
+                                     const KernelLoad& load);
 
 }  // namespace assay::serving

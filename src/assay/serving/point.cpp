@@ -97,22 +97,51 @@ std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strateg
   return out;
 }
 
-ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
-                         const training::StageLinks& links) {
-  ServingStrategy way = strategy;
-  way.scheme = option.scheme;
-  ServingTime time = serving_time(question.setup, way, option.profile, links, prompts_of(question, option.profile));
-  if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return time;
+namespace {
+
+/// Moving the cache of a prompt to where decoding reads it.
+struct MovedCache {
+  double ideal = 0, estimate = 0;  ///< seconds; 0 where it stays
+};
+MovedCache moved_cache(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                       const training::StageLinks& links) {
+  if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return {};
   const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
   const std::size_t kind = training::StageLinks::line_of(program::Collective::all_to_all);
   const double bytes = option.profile.cache_bytes * prompts_of(question, option.profile) * links.ways(over);
   const network::CollectiveLine& line = links.lines[over][kind];
-  const double ideal = std::max(line.floor.value(), line.rate.value() * bytes);
-  time.network += ideal;
-  time.upper += ideal;
-  time.estimate += links.forms[over][kind].seconds(bytes, 1.0);
+  return {std::max(line.floor.value(), line.rate.value() * bytes), links.forms[over][kind].seconds(bytes, 1.0)};
+}
+
+/// The strategy as it prefills.
+ServingStrategy prefilled_by(const ServingStrategy& strategy, const PrefillOption& option) {
+  ServingStrategy way = strategy;
+  way.scheme = option.scheme;
+  return way;
+}
+
+}  // namespace
+
+ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                         const training::StageLinks& links) {
+  ServingTime time = serving_time(question.setup, prefilled_by(strategy, option), option.profile, links,
+                                  prompts_of(question, option.profile));
+  const MovedCache moved = moved_cache(question, strategy, option, links);
+  time.network += moved.ideal;
+  time.upper += moved.ideal;
+  time.estimate += moved.estimate;
   time.lower = std::max(time.lower, time.network);
   return time;
+}
+
+NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingQuestion& question,
+                                              const ServingStrategy& strategy, const PrefillOption& option,
+                                              const training::StageLinks& links) {
+  const auto time = derive_serving_time(num, question.setup, prefilled_by(strategy, option), option.profile, links,
+                                        prompts_of(question, option.profile));
+  const MovedCache moved = moved_cache(question, strategy, option, links);
+  if (moved.estimate == 0.0) return time;
+  return time + num.given("moving the cache", Seconds(moved.estimate), "all-to-all, to where decoding reads it");
 }
 
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,

@@ -71,6 +71,10 @@ std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strateg
 /// A prefill of one prompt per replica, or of as many as the scheme needs, including moving its cache.
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links);
+/// Its estimate, derived.
+NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingQuestion& question,
+                                              const ServingStrategy& strategy, const PrefillOption& option,
+                                              const training::StageLinks& links);
 
 /// What does not depend on the batch: the profile of a decode step in the middle of the output, with the cache of a
 /// complete one, and the prefill.

@@ -1,5 +1,7 @@
 #include "assay/serving/profile.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 namespace assay::serving {
@@ -21,6 +23,10 @@ std::int64_t serving_unit(const ServingStrategy& strategy) {
   if (by_batch) unit *= strategy.tensor;
   if (by_batch || strategy.scheme.weights == lower::WeightScheme::gathered) unit *= strategy.second;
   return unit;
+}
+
+std::string ServingProfile::Block::text() const {
+  return kind > 0 ? fmt::format("{} of kind {}", name, kind + 1) : std::string(name);
 }
 
 double ServingProfile::Block::touched(double sequences) const {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/estimate/effects/serving_effects.h"
@@ -53,6 +55,8 @@ struct ServedCollective {
 
 struct ServingProfile {
   struct Block {
+    std::string_view name;
+    int kind = -1;  ///< of its layers
     double layers = 1;
     bool last_tokens = false;           ///< the head: only the last token of each sequence
     double tokens = 1;                  ///< per sequence in one step
@@ -60,6 +64,8 @@ struct ServingProfile {
     double copies = 1;                  ///< of all experts, each with its own tokens
     /// Share of the experts that get a token in a step of so many sequences.
     double touched(double sequences) const;
+    /// "head", "layer", "layer of kind 2".
+    std::string text() const;
     std::vector<ServedKernel> kernels;
     std::vector<ServedCollective> collectives;
   };
@@ -131,6 +137,26 @@ struct ServingTime {
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const training::StageLinks& links, double batch);
+
+/// Its estimate, derived.
+NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
+                                              const ServingStrategy& strategy, const ServingProfile& profile,
+                                              const training::StageLinks& links, double batch);
+
+/// A kernel or collective of a step, as serving_time() prices it.
+struct PricedStep {
+  std::string block;
+  double layers = 1, count = 1;  ///< layers of the block, and how often each of them does it
+  std::string what;
+  training::RoleSet over = 0;                   ///< of a collective
+  double flops = 0, bytes = 0;                  ///< on one chip; of a collective, the bytes of its array
+  double compute = 0, memory = 0, network = 0;  ///< ideal seconds
+  double seconds = 0;                           ///< estimated
+};
+/// All of them in the order of the program. Each adds layers x count x seconds to the estimate.
+std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,
+                                          const ServingProfile& profile, const training::StageLinks& links,
+                                          double batch);
 
 /// The same with a next token after every query, not only the last: verifying drafted tokens.
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,

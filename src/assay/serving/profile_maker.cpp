@@ -255,6 +255,8 @@ class ProfileMaker {
     FullestMoment fullest(one);
     for (const program::Block& block : one.blocks) {
       ServingProfile::Block out;
+      out.name = block.name;
+      out.kind = block.kind;
       out.layers = static_cast<double>(block.layers);
       out.tokens = tokens;
       const model::Layer* layer = block.kind >= 0 ? &stack.kinds[at(block.kind)] : nullptr;

@@ -1,4 +1,5 @@
-// The time of one serving step, from its profile: a straight line for each kernel, priced at the batch.
+// The time of one serving step, from its profile: a straight line for each kernel, priced at the batch. One formula
+// prices, lists and derives it.
 #include <algorithm>
 #include <cmath>
 
@@ -20,12 +21,48 @@ double attended(const ServingStrategy& strategy, const ServingProfile& profile, 
   return std::max(profile.unit, whole / static_cast<double>(strategy.pipeline));
 }
 
-void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double sequences, double touched, double layers,
-                ServingTime& time) {
+/// What the kernels and collectives of a step add up to. The estimate is a number of either policy, so that a step is
+/// derived by the formula that prices it.
+template <class N>
+struct StepTotals {
+  ServingTime time;  ///< all but the estimate
+  SumOf<N, Seconds> estimate;
+  std::vector<PricedStep>* list = nullptr;
+};
+
+/// Those of one layer of a block.
+template <class N>
+struct LayerTotals {
+  const ServingProfile::Block& block;
+  double layers = 1;  ///< of the block
+  StepTotals<N>& step;
+  SumOf<N, Seconds> seconds{};
+
+  void add(const N& num, const NumberOf<N, Seconds>& one, double count) {
+    if constexpr (N::traced)
+      seconds.add(count == 1.0 ? one : num.given("kernels", count, "equal ones of a layer") * one);
+    else
+      seconds.add(count * one);
+  }
+  void finish(const N& num) {
+    if (seconds.empty()) return;
+    if constexpr (N::traced) {
+      const auto one = num.named(block.text(), seconds.total(num));
+      step.estimate.add(layers == 1.0 ? one : num.given("layers", layers, "of the model") * one);
+    } else {
+      step.estimate.add(layers * seconds.total(num));
+    }
+  }
+};
+
+template <class N>
+void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
+                LayerTotals<N>& layer) {
   const estimate::KernelRates& rates = setup.rates;
-  const double flops = kernel.flops(sequences), n = layers * kernel.count;
+  ServingTime& time = layer.step.time;
+  const double flops = kernel.flops(at.sequences), n = layer.layers * kernel.count;
   const double arithmetic = flops * kernel.seconds_per_flop;
-  const double bytes = kernel.bytes(sequences) + kernel.expert_bytes * touched;
+  const double bytes = kernel.bytes(at.sequences) + kernel.expert_bytes * at.touched;
   const double traffic = bytes / rates.hbm.value();
   time.flops += n * flops;
   if (kernel.attends) {
@@ -33,7 +70,7 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
     time.attention_bytes += n * bytes;
   }
   // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
-  double roofline = (kernel.narrowed + kernel.narrowed_experts * touched) / rates.hbm.value();
+  double roofline = (kernel.narrowed + kernel.narrowed_experts * at.touched) / rates.hbm.value();
   time.memory += n * roofline;
   if (arithmetic > 0.0) {
     roofline += std::max(arithmetic, traffic);
@@ -41,48 +78,58 @@ void add_kernel(const ServingSetup& setup, const ServedKernel& kernel, double se
     time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
-  // Software may make kernels faster than those measured alone, but never faster than the chip.
-  const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
-  time.estimate +=
-      n * std::max(roofline, served_estimate(kernels, kernel, {sequences, touched, arithmetic, bytes}).value());
   time.kernels += n * kernel.started(setup.effects);
+  const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
+  auto seconds = served_estimate(num, kernels, kernel, {at.sequences, at.touched, arithmetic, bytes});
+  // Software may make kernels faster than those measured alone, but never faster than the chip.
+  if (seconds.value() < roofline)
+    seconds = num.given("roofline", Seconds(roofline), "arithmetic at the peak or bytes at full bandwidth");
+  if constexpr (N::traced)
+    if (!kernel.is_view()) seconds = num.named(kernel.text(), seconds);
+  if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
+  if (layer.step.list && !kernel.is_view())
+    layer.step.list->push_back({layer.block.text(), layer.layers, kernel.count, kernel.text(), 0, flops, bytes,
+                                arithmetic, traffic, 0.0, seconds.value()});
 }
 
 /// The estimate of one collective; small all-reduces are done in one shot where the software can.
-double collective_seconds(const estimate::ServingEffects& effects, const training::StageLinks& links,
-                          const ServedCollective& collective, double bytes) {
+template <class N>
+NumberOf<N, Seconds> collective_seconds(const N& num, const ServingSetup& setup, const training::StageLinks& links,
+                                        const ServedCollective& collective, double bytes) {
+  const estimate::ServingEffects& effects = setup.effects;
   const std::size_t kind = training::StageLinks::line_of(collective.kind);
   const auto& forms = links.forms[collective.over];
   double usual = forms[kind].seconds(bytes, 1.0);
-  if (links.ways(collective.over) <= 1.0) return usual;
+  const auto on_links = [&] { return num.given("on the links", Seconds(usual), "the cluster's collectives"); };
+  if (links.ways(collective.over) <= 1.0) return on_links();
   if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
     usual =
         std::min(usual, forms[training::StageLinks::line_of(program::Collective::reduce_scatter)].seconds(bytes, 1.0) +
                             forms[training::StageLinks::line_of(program::Collective::all_gather)].seconds(bytes, 1.0));
-  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0))
-    return usual + effects.meet.value();
+  const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
+  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return on_links() + meet;
   // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
   const double all = links.lines[collective.over][kind].rate.value() * bytes * links.ways(collective.over) / 2.0;
-  return std::min(usual, effects.one_shot.value() + all / links.network_share) + effects.meet.value();
+  const auto at_once = num.given("latency in one shot", effects.one_shot, &setup.effect_sources, "one_shot") +
+                       num.given("reading all arrays", Seconds(all / links.network_share), "the cluster's links");
+  return min(on_links(), at_once) + meet;
 }
 
-void add_blocks(const ServingSetup& setup, const ServingProfile& profile, const training::StageLinks& links,
-                const StepSizes& sizes, ServingTime& time) {
-  for (const ServingProfile::Block& block : profile.blocks) {
-    const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.touched(sequences);
-    for (const ServedKernel& kernel : block.kernels)
-      add_kernel(setup, kernel, kernel.attends ? sizes.attention : sequences, touched, block.layers, time);
-    for (const ServedCollective& collective : block.collectives) {
-      const network::CollectiveLine& line =
-          links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
-      const double ideal = line.rate.value() * collective.bytes(sequences);
-      const double n = block.layers * collective.count;
-      time.network += n * std::max(ideal, line.floor.value());
-      time.estimate += n * collective_seconds(setup.effects, links, collective, collective.bytes(sequences));
-      time.kernels += n;
-    }
-  }
+template <class N>
+void add_collective(const N& num, const ServingSetup& setup, const training::StageLinks& links,
+                    const ServedCollective& collective, double sequences, LayerTotals<N>& layer) {
+  const network::CollectiveLine& line = links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
+  const double bytes = collective.bytes(sequences), n = layer.layers * collective.count;
+  const double ideal = std::max(line.rate.value() * bytes, line.floor.value());
+  layer.step.time.network += n * ideal;
+  layer.step.time.kernels += n;
+  auto seconds = collective_seconds(num, setup, links, collective, bytes);
+  if constexpr (N::traced) seconds = num.named(program::name(collective.kind), seconds);
+  layer.add(num, seconds, collective.count);
+  if (layer.step.list)
+    layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
+                                std::string(program::name(collective.kind)), collective.over, 0.0, bytes, 0.0, 0.0,
+                                ideal, seconds.value()});
 }
 
 /// What all steps of one server share.
@@ -92,26 +139,75 @@ struct Server {
   const training::StageLinks& links;
 };
 
+template <class N>
+void add_blocks(const N& num, const Server& server, const ServingProfile& profile, const StepSizes& sizes,
+                StepTotals<N>& totals) {
+  for (const ServingProfile::Block& block : profile.blocks) {
+    const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
+    const double touched = block.touched(sequences);
+    LayerTotals<N> layer{block, block.layers, totals};
+    for (const ServedKernel& kernel : block.kernels)
+      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, 0.0, 0.0}, layer);
+    for (const ServedCollective& collective : block.collectives)
+      add_collective(num, server.setup, server.links, collective, sequences, layer);
+    layer.finish(num);
+  }
+}
+
+/// The end of a step.
+struct StepEnd {
+  double sequences = 1;  ///< whose activations pass from stage to stage
+  double heads = 1;      ///< sequences that the host gets a token of
+  bool decodes = true;
+};
+
 /// Adds hops between stages and the time of the host.
-void finish(const Server& server, const ServingProfile& profile, double sequences, double heads, bool decodes,
-            ServingTime& time) {
+template <class N>
+NumberOf<N, Seconds> finish(const N& num, const Server& server, const ServingProfile& profile, const StepEnd& end,
+                            StepTotals<N>& totals) {
   const auto& [setup, strategy, links] = server;
+  ServingTime& time = totals.time;
   const auto stages = static_cast<double>(strategy.pipeline);
-  const double bytes = profile.boundary * sequences;
+  const double bytes = profile.boundary * end.sequences;
   const double hop = strategy.pipeline > 1
                          ? (stages - 1.0) * (bytes * links.between_stages.rate.value() / links.network_share +
                                              links.between_stages.floor.value())
                          : 0.0;
   // Batches that follow each other through the stages run at the pace of the longest stage.
   time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
-  time.estimate = profile.uneven * time.estimate + hop;
+  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop;
+  auto estimate = num.named("kernels and collectives", totals.estimate.total(num));
+  if (profile.uneven != 1.0)
+    estimate = num.given("longest stage over the mean", profile.uneven, "layers of the stages") * estimate;
+  if (hop > 0.0) estimate = estimate + num.given("between stages", Seconds(hop), "activations sent on");
   // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
   // graphs.
-  if (!(setup.effects.captured && decodes))
-    time.estimate = std::max(time.estimate, time.kernels * setup.effects.launch.value());
-  time.estimate += (decodes ? setup.effects.step : setup.effects.first).value() +
-                   heads / static_cast<double>(strategy.data) * stages * setup.effects.sequence.value();
-  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop;
+  const SourceTable* sources = &setup.effect_sources;
+  if (!(setup.effects.captured && end.decodes))
+    estimate = max(estimate, num.named("launching", num.given("kernels", time.kernels, "of a step") *
+                                                        num.given("launch", setup.effects.launch, sources, "launch")));
+  const auto host = end.decodes ? num.given("host between steps", setup.effects.step, sources, "step")
+                                : num.given("host before the first token", setup.effects.first, sources, "first");
+  const double tokens = end.heads / static_cast<double>(strategy.data) * stages;
+  return estimate +
+         (host + num.named("host per sequence", num.given("sequences", tokens, "of a step of one server") *
+                                                    num.given("each", setup.effects.sequence, sources, "sequence")));
+}
+
+ServingTime finished(const Server& server, const ServingProfile& profile, const StepEnd& end,
+                     StepTotals<Plain>& totals) {
+  const Seconds estimate = finish(Plain{}, server, profile, end, totals);
+  totals.time.estimate = estimate.value();
+  return totals.time;
+}
+
+/// A step of a batch, with a next token for each of `heads` times its sequences.
+template <class N>
+StepEnd add_step(const N& num, const Server& server, const ServingProfile& profile, double batch, double heads,
+                 StepTotals<N>& totals) {
+  const double sequences = step_sequences(server.strategy, batch);
+  add_blocks(num, server, profile, {sequences, attended(server.strategy, profile, batch), sequences * heads}, totals);
+  return {sequences, sequences, !profile.prompts};
 }
 
 }  // namespace
@@ -126,20 +222,38 @@ double step_sequences(const ServingStrategy& strategy, double batch) {
 
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const training::StageLinks& links, double batch) {
-  const double sequences = step_sequences(strategy, batch);
-  ServingTime time;
-  add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences}, time);
-  finish({setup, strategy, links}, profile, sequences, sequences, !profile.prompts, time);
-  return time;
+  const Server server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  const StepEnd end = add_step(Plain{}, server, profile, batch, 1.0, totals);
+  return finished(server, profile, end, totals);
+}
+
+NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
+                                              const ServingStrategy& strategy, const ServingProfile& profile,
+                                              const training::StageLinks& links, double batch) {
+  const Server server{setup, strategy, links};
+  StepTotals<Traced> totals;
+  const StepEnd end = add_step(num, server, profile, batch, 1.0, totals);
+  return finish(num, server, profile, end, totals);
+}
+
+std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,
+                                          const ServingProfile& profile, const training::StageLinks& links,
+                                          double batch) {
+  std::vector<PricedStep> list;
+  StepTotals<Plain> totals;
+  totals.list = &list;
+  add_step(Plain{}, {setup, strategy, links}, profile, batch, 1.0, totals);
+  return list;
 }
 
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch) {
-  const double sequences = step_sequences(strategy, batch);
-  ServingTime time;
-  add_blocks(setup, profile, links, {sequences, attended(strategy, profile, batch), sequences * profile.queries}, time);
-  finish({setup, strategy, links}, profile, sequences, sequences, true, time);
-  return time;
+  const Server server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  StepEnd end = add_step(Plain{}, server, profile, batch, profile.queries, totals);
+  end.decodes = true;
+  return finished(server, profile, end, totals);
 }
 
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
@@ -148,14 +262,17 @@ ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strateg
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
   const double sequences = step_sequences(strategy, batch);
   const double joined = data * chunk.queries / stages;
-  ServingTime time;
-  add_blocks(setup, decode, links,
-             {sequences + joined, attended(strategy, decode, batch), sequences + data / chunks / stages}, time);
-  for (const ServingProfile::Block& block : chunk.blocks)
+  const Server server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  add_blocks(Plain{}, server, decode,
+             {sequences + joined, attended(strategy, decode, batch), sequences + data / chunks / stages}, totals);
+  for (const ServingProfile::Block& block : chunk.blocks) {
+    LayerTotals<Plain> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);
-  finish({setup, strategy, links}, decode, sequences + joined, sequences, true, time);
-  return time;
+      if (kernel.attends) add_kernel(Plain{}, setup, kernel, {chunk.unit, 1.0, 0.0, 0.0}, layer);
+    layer.finish(Plain{});
+  }
+  return finished(server, decode, {sequences + joined, sequences, true}, totals);
 }
 
 }  // namespace assay::serving

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "assay/base/index.h"
 #include "assay/training/memory.h"
@@ -13,19 +14,9 @@
 namespace assay::training {
 namespace {
 
-/// A sum whose first term needs no zero before it.
-class TracedSum {
- public:
-  void add(TracedSeconds term) { sum_ = sum_ ? *sum_ + term : term; }
-  bool empty() const { return !sum_; }
-  /// A zero where it has no terms.
-  TracedSeconds total(const Traced& num) const { return sum_ ? *sum_ : num.given("none", Seconds(0), "no kernels"); }
+using TracedSum = SumOf<Traced, Seconds>;
 
- private:
-  std::optional<TracedSeconds> sum_;
-};
-
-/// The kernels of blocks, by kind.
+/// The kernels of blocks.
 class DerivedKernels {
  public:
   DerivedKernels(const Traced& num, const DerivedPass& pass)
@@ -45,14 +36,13 @@ class DerivedKernels {
             part && joined.take(*part))
           continue;
       const program::ProgramTensor& made = pass_.program.tensor(step.out[0]);
-      add(program::kernel_group(program::facts(step.op).cost),
-          fmt::format("{} {}{}", program::name(step.op), made.is_gradient ? "d" : "", made.name),
+      add(fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op), made.is_gradient ? "d" : "",
+                      made.name),
           estimate::price(num_, pass_.program, step, kernels_));
     }
     using Part = estimate::JoinedProducts::Part;
     for (const Part& fused : joined.joints())
-      add(program::kernel_group(program::CostClass::product),
-          fmt::format("{} of {}",
+      add(fmt::format("{}{} of {}", recomputed ? "recomputed " : "",
                       fused.kind == Part::Kind::forward    ? "fused products"
                       : fused.kind == Part::Kind::of_input ? "fused gradients"
                                                            : "fused weight gradients",
@@ -60,14 +50,9 @@ class DerivedKernels {
           estimate::price(num_, fused, kernels_));
   }
 
-  /// The sum over kinds since the last call; their names begin with `prefix`.
-  TracedSeconds take(std::string_view prefix) {
-    TracedSum all;
-    for (const Kind& kind : kinds_) all.add(num_.named(fmt::format("{}{}", prefix, kind.name), kind.sum.total(num_)));
-    kinds_.clear();
-    return all.total(num_);
-  }
-  bool has_kernels() const { return !kinds_.empty(); }
+  /// The sum since the last call, in the order of the program, as the price adds them up.
+  TracedSeconds take() { return std::exchange(sum_, {}).total(num_); }
+  bool has_kernels() const { return !sum_.empty(); }
 
   /// Time of the host to launch all kernels so far; nothing where it takes none.
   std::optional<TracedSeconds> launching() const {
@@ -84,16 +69,9 @@ class DerivedKernels {
   const TracedSum& slowed() const { return slowed_; }
 
  private:
-  struct Kind {
-    std::string_view name;
-    TracedSum sum;
-  };
-
-  void add(std::string_view kind, const std::string& name, const estimate::StepPrice<Traced>& price) {
-    auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const Kind& one) { return one.name == kind; });
-    if (found == kinds_.end()) found = kinds_.insert(kinds_.end(), {kind, {}});
+  void add(const std::string& name, const estimate::StepPrice<Traced>& price) {
     const TracedSeconds duration = num_.named(name, price.duration);
-    found->sum.add(duration);
+    sum_.add(duration);
     launches_ += 1.0;
     if (price.full_power) busy_.add(duration);
     if (price.slowed.value() > 0.0) slowed_.add(price.slowed);
@@ -102,8 +80,7 @@ class DerivedKernels {
   const Traced& num_;
   const DerivedPass& pass_;
   estimate::TrainingKernels kernels_;
-  std::vector<Kind> kinds_;
-  TracedSum busy_, slowed_;
+  TracedSum sum_, busy_, slowed_;
   double launches_ = 0;
   bool routes_ = false;
 };
@@ -182,11 +159,11 @@ TracedSeconds derive_pass(const Traced& num, const DerivedPass& pass) {
   for (const program::Block& block : pass.blocks) {
     kernels.forget_launches();
     kernels.add(block, false);
-    TracedSeconds own = kernels.take("");
+    TracedSeconds own = kernels.take();
     if (sum) own = *sum + own;
     if (block.kind >= 0 && block.phase == program::Phase::backward) {
       kernels.add(block, true);
-      if (kernels.has_kernels()) own = own + kernels.take("recomputed ");
+      if (kernels.has_kernels()) own = own + kernels.take();
     }
     const auto bound = kernels.launching();
     sum = bound ? max(own, *bound) : own;

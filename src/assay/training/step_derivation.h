@@ -1,4 +1,4 @@
-// Where the compute time of a training step comes from: passes, kinds of kernels, single kernels of the program.
+// Where the compute time of a training step comes from: passes, and the kernels of the program in their order.
 #pragma once
 #include <span>
 
@@ -17,7 +17,7 @@ struct DerivedPass {
   const PassWaits& waits;
 };
 
-/// Its compute, from single kernels; they are summed by kind.
+/// Its compute, from single kernels.
 TracedSeconds derive_pass(const Traced& num, const DerivedPass& pass);
 
 /// The compute of a step of which the slowest stage takes about `compute`.

@@ -1,5 +1,7 @@
 #include "assay/estimate/effects/serving_effects.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "assay/base/record_reader.h"
@@ -93,6 +95,14 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
        {std::pair("experts", "products.experts"), std::pair("quantise", "products.quantise"),
         std::pair("vector", "attention.vector"), std::pair("copies", "attention.copies")})
     sources->add(effect, std::string(origins.of(key)));
+  sources->add("one_shot", source_of_family(chip, "collectives.one_shot"));
+  sources->add("meet", source_of_family(chip, "collectives.meet"));
+  sources->add("launch", whole ? "0: one program per step"
+                               : std::string(origins.of(fmt::format("step.launch.{}", host_names[python ? 1 : 0]))));
+  sources->add("step", std::string(origins.of(fmt::format("step.host.{}", scheduler_names[scheduler]))));
+  sources->add("sequence", std::string(origins.of(fmt::format("step.sequence.{}", scheduler_names[scheduler]))));
+  sources->add("first",
+               software.scheduler == Scheduler::loop ? "0: no scheduler" : std::string(origins.of("step.first")));
   sources->add("token", software.whole_rows ? std::string(origins.of("attention.token")) : "0: caches are split");
   return out;
 }

@@ -94,7 +94,7 @@ std::vector<OptionSpec> answer_options() {
       {"memory-share", "SHARE",
        "share of a chip's memory that the server may use (default 1, or as --software says; 0.9 is usual)"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
-      {"list", "", "also list the collectives of a decode step"},
+      {"list", "", "also list the kernels and collectives of a decode step and of a prefill, with their times"},
       {"products", "",
        "also list the matrix products of a decode step, with the batch at which each becomes compute-bound"},
       {"stretch", "", "allow contexts longer than the model's"},

@@ -12,6 +12,7 @@
 #include "assay/verbs/serve/picture.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/serve/software.h"
+#include "assay/verbs/serve/steps.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::serve {
@@ -150,15 +151,15 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
                                                        {"time_per_token", Seconds(found->point.decode.estimate)}});
 }
 
-void explain(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
+Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
   const Traced num{&response.ledger};
   const auto critical = critical_batch(num, query);
-  const auto step = num.given("decode step", Seconds(point.decode.estimate),
-                              query.step_time ? "--step-time" : "kernels and collectives of the program");
+  ASSAY_TRY(steps, derive_steps(num, query, point));
   const auto batch = num.given("batch", Tokens(point.batch), "one token per sequence");
   const auto n = num.given("chips", query.chips(), query.cluster.text);
-  const auto rate = num.named("tokens per second per chip", batch / step / n);
-  response.derived = {critical.id, rate.id};
+  const auto rate = num.named("tokens per second per chip", batch / steps.decode / n);
+  response.derived = {critical.id, rate.id, steps.prefill.id};
+  return {};
 }
 
 report::Members strategy_members(const serving::ServingPoint& point) {
@@ -231,7 +232,10 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
   report::Members& out = response.results;
   if (request.has("fits")) add_fits(query, point, request, context, out);
   if (request.has("products")) out.emplace_back("products", balance_list(query, point));
-  if (request.has("list")) out.emplace_back("collectives", collectives_list(query, point));
+  if (request.has("list")) {
+    out.emplace_back("collectives", collectives_list(query, point));
+    ASSAY_CHECK(list_steps(query, point, out));
+  }
   out.emplace_back("pareto", front_list(query, found));
   response.table_key = "pareto";
   if (!query.batches.empty()) {
@@ -318,7 +322,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   }
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
-  if (request.explain()) explain(query, point, response);
+  if (request.explain()) ASSAY_CHECK(explain(query, point, response));
   say_outcome(request, context, query, found, point, response);
   return response;
 }

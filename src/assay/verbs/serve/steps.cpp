@@ -1,0 +1,78 @@
+#include "assay/verbs/serve/steps.h"
+
+#include <algorithm>
+
+namespace assay::verbs::serve {
+namespace {
+
+struct PointSteps {
+  training::StageLinks links;
+  serving::ServingProfiles profiles;
+};
+Result<PointSteps> steps_of(const ServeQuery& query, const serving::ServingPoint& point) {
+  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
+  serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
+  return PointSteps{std::move(links), std::move(profiles)};
+}
+
+std::string axes_text(training::RoleSet over) {
+  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
+  std::string text;
+  for (std::size_t i = 0; i < training::roles; ++i)
+    if (over >> i & 1u) text += (text.empty() ? "" : ", ") + std::string(axes[i]);
+  return text;
+}
+
+report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
+  report::Items rows;
+  for (const serving::PricedStep& step : steps) {
+    const double seconds = step.layers * step.count * step.seconds;
+    rows.emplace_back(report::Members{{"block", step.block},
+                                      {"layers", step.layers},
+                                      {"per_layer", step.count},
+                                      {"step", step.what},
+                                      {"over", axes_text(step.over)},
+                                      {"flops", Flops(step.flops)},
+                                      {"bytes", Bytes(step.bytes)},
+                                      {"time", Seconds(step.seconds)},
+                                      {"time_of_all", Seconds(seconds)},
+                                      {"limiter", step.over != 0               ? "network"
+                                                  : step.compute > step.memory ? "compute"
+                                                                               : "memory"}});
+  }
+  return rows;
+}
+
+/// Times that were measured replace the estimate.
+NumberOf<Traced, Seconds> scaled(const Traced& num, std::string_view name, NumberOf<Traced, Seconds> time,
+                                 double scale) {
+  if (scale == 1.0) return num.named(name, time);
+  return num.named(name, time * num.given("measured over estimated", scale, "times that were given"));
+}
+
+}  // namespace
+
+Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point) {
+  ASSAY_TRY(steps, steps_of(query, point));
+  const auto decode = serving::derive_serving_time(num, query.question.setup, point.strategy, steps.profiles.decode,
+                                                   steps.links, point.batch);
+  const auto prefill =
+      serving::derive_prefill_time(num, query.question, point.strategy, steps.profiles.prefill, steps.links);
+  return DerivedSteps{scaled(num, "decode step", decode, point.step_scale),
+                      scaled(num, "prefill", prefill, point.prefill_scale)};
+}
+
+Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out) {
+  ASSAY_TRY(steps, steps_of(query, point));
+  const serving::ServingSetup& setup = query.question.setup;
+  out.emplace_back("decode_steps", step_rows(serving::list_serving_step(setup, point.strategy, steps.profiles.decode,
+                                                                        steps.links, point.batch)));
+  serving::ServingStrategy prefilled = point.strategy;
+  prefilled.scheme = steps.profiles.prefill.scheme;
+  out.emplace_back("prefill_steps", step_rows(serving::list_serving_step(
+                                        setup, prefilled, steps.profiles.prefill.profile, steps.links,
+                                        serving::prompts_of(query.question, steps.profiles.prefill.profile))));
+  return {};
+}
+
+}  // namespace assay::verbs::serve

@@ -1,0 +1,17 @@
+// The steps of a server kernel by kernel: what --list shows and --explain derives.
+#pragma once
+#include "assay/base/explain.h"
+#include "assay/verbs/serve/query.h"
+
+namespace assay::verbs::serve {
+
+/// Both steps of a point, derived from their kernels.
+struct DerivedSteps {
+  NumberOf<Traced, Seconds> decode, prefill;
+};
+Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point);
+
+/// Adds the kernels and collectives of a decode step and of a prefill.
+Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out);
+
+}  // namespace assay::verbs::serve
