@@ -2,6 +2,7 @@
 // software. catalogue/steps/training.toml holds them; docs/validation.md reports their errors.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -175,6 +176,8 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 struct PowerClock {
   double exponent = 0;     ///< clock share = (power limit / power of the chip) ^ exponent
   double least_share = 1;  ///< of the chip's power, below which this does not hold
+  /// Of products on a chip whose power is limited to this share.
+  double slowdown(double share) const { return std::pow(1.0 / share, exponent); }
 };
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue);
 

@@ -159,7 +159,7 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   add_software(s, ranges, blocks);
   add_experts(s, ranges, blocks);
   add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
-  add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path; });
+  add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path.has_value(); });
   add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });
   return blocks;
 }

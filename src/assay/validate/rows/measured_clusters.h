@@ -19,9 +19,8 @@ struct Place {
 class Places {
  public:
   explicit Places(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
-  /// `network`: a chip's bandwidth between nodes if it is less than the cluster's; 0: the cluster's.
   Result<const Place*> find(const std::string& cluster, const std::vector<hardware::Override>& changes,
-                            std::string_view where, BytesPerSecond network = {});
+                            std::string_view where);
 
  private:
   const hardware::Catalogue* catalogue_;

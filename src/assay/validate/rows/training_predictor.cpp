@@ -1,5 +1,5 @@
 // The prediction of `assay train` for a measured row.
-#include <cmath>
+#include <fmt/format.h>
 
 #include "assay/validate/rows/training_rows.h"
 
@@ -19,11 +19,20 @@ Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& cat
   TrainingPredictor predictor(catalogue);
   ASSAY_TRY(steps, estimate::steps_of(catalogue));
   predictor.steps = std::move(steps);
+  ASSAY_TRY(clock, estimate::power_clock_of(catalogue));
+  predictor.clock_ = clock;
   return predictor;
 }
 
 Result<const Place*> TrainingPredictor::place(const TrainingRow& row) {
-  return places_.find(row.cluster, row.changes, row.id, (row.omni_path ? steps.omni_path : 1.0) * row.network);
+  return places_.find(row.cluster, changes(row), row.id);
+}
+
+std::vector<hardware::Override> TrainingPredictor::changes(const TrainingRow& row) const {
+  std::vector<hardware::Override> all = row.changes;
+  if (row.omni_path)
+    all.push_back({std::string(network_key), fmt::format("{} B/s", (steps.omni_path * *row.omni_path).value())});
+  return all;
 }
 
 const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
@@ -84,7 +93,8 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
             estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.software.attention}));
   setup.rates = rates;
   setup.effects = steps.effects(known->cluster.chip, row.software.step);
-  setup.effects.product /= std::sqrt(row.power);  // the clock scales roughly with the square root of the power
+  if (const auto& whole = known->cluster.chip.power; row.power && whole)
+    setup.effects.product *= clock_.slowdown(*row.power / whole->chip.value);
   question.sequences = row.sequences;
   question.overlap = row.software.overlap;
   question.chips = static_cast<double>(known->cluster.chips());

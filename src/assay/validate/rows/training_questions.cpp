@@ -9,6 +9,36 @@
 namespace assay::validate {
 namespace {
 
+/// The words of a strategy, all of it, so that nothing is searched.
+void add_strategy(const training::Strategy& strategy, std::vector<std::string>& words) {
+  const lower::Parallelism& p = strategy.parallelism;
+  const auto add = [&](const char* option, std::int64_t value) {
+    words.insert(words.end(), {option, std::to_string(value)});
+  };
+  if (p.devices() > 1) {
+    const std::pair<const char*, std::int64_t> axes[] = {{"--dp", p.data},     {"--fsdp", p.fsdp},  {"--tp", p.tensor},
+                                                         {"--pp", p.pipeline}, {"--cp", p.context}, {"--ep", p.expert},
+                                                         {"--zero", p.zero}};
+    for (const auto& [option, ways] : axes) add(option, ways);
+    words.insert(words.end(), {"--order", "pp,dp,fsdp,ep,cp,tp"});
+  }
+  if (p.tensor > 1)
+    words.insert(words.end(),
+                 {"--residual", p.residual == lower::ResidualScheme::sequence ? "sequence" : "replicated"});
+  if (p.context > 1) words.insert(words.end(), {"--context-scheme", "ring"});
+  if (p.expert > 1) {
+    std::string over = p.expert_over.tensor ? "tensor" : "";
+    if (p.expert_over.context) over += over.empty() ? "context" : ",context";
+    words.insert(words.end(), {"--ep-over", over.empty() ? "data" : over});
+  }
+  add("--micro-batch", strategy.micro_batch);
+  if (p.pipeline > 1) {
+    add("--interleave", strategy.interleave);
+    words.insert(words.end(), {"--schedule", std::string(pipeline::schedule_name(strategy.schedule))});
+  }
+  words.insert(words.end(), {"--recompute", std::string(lower::name(strategy.recompute)), "--offload", "none"});
+}
+
 /// The words of software, where it differs from what a request assumes.
 std::vector<std::string> software_words(const estimate::TrainingSoftware& software) {
   const estimate::TrainingSoftware usual;
@@ -41,11 +71,10 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
 
 }  // namespace
 
-std::optional<Question> question_of(const TrainingRow& row, StepFigure figure) {
-  // Requests name a model of the catalogue, and take a network or a power limit from the chip's file. Strategies of
-  // several chips are not written yet.
-  if (row.catalogue_id.empty() || row.strategy.parallelism.devices() > 1 || row.network > BytesPerSecond(0) ||
-      row.omni_path || row.power != 1.0 || row.model.adapters || !row.states_recompute ||
+std::optional<Question> question_of(const TrainingRow& row, StepFigure figure,
+                                    const std::vector<hardware::Override>& changes) {
+  // Requests name a model of the catalogue and what is recomputed.
+  if (row.catalogue_id.empty() || row.model.adapters || !row.states_recompute ||
       row.sequences != std::floor(row.sequences))
     return std::nullopt;
   Question question;
@@ -54,10 +83,10 @@ std::optional<Question> question_of(const TrainingRow& row, StepFigure figure) {
            "--on",    row.cluster,
            "--batch", fmt::format("{:.0f}seq", row.sequences),
            "--seq",   std::to_string(row.sequence)};
-  for (const hardware::Override& change : row.changes)
+  for (const hardware::Override& change : changes)
     words.insert(words.end(), {"--set", change.path + "=" + change.value});
-  words.insert(words.end(), {"--micro-batch", std::to_string(row.strategy.micro_batch), "--recompute",
-                             std::string(lower::name(row.strategy.recompute)), "--offload", "none"});
+  if (row.power) words.insert(words.end(), {"--power", fmt::format("{}W", row.power->value())});
+  add_strategy(row.strategy, words);
   if (row.compute != Dtype::bf16) words.insert(words.end(), {"--compute", std::string(name(row.compute))});
   if (row.small_states) words.insert(words.end(), {"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
   question.own_way = software_words(row.software);

@@ -48,6 +48,17 @@ Why unread_training(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
+/// A network that is slower than the catalogue's, and whose switches do not add.
+void read_network(const NamedNetwork& network, const hardware::ScaleOut& usual, TrainingRow& row) {
+  if (network.bandwidth == BytesPerSecond(0)) return;
+  if (usual.in_network_reduction && usual.in_network_reduction->value)
+    row.changes.push_back({"network.scale_out.in_network_reduction", "false"});
+  if (network.omni_path)
+    row.omni_path = network.bandwidth;
+  else if (network.bandwidth < usual.bandwidth.value)
+    row.changes.push_back({std::string(network_key), fmt::format("{} B/s", network.bandwidth.value())});
+}
+
 Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   const std::string_view accelerator = in.text("accelerator");
   const std::optional<std::string> chip = known.find(accelerator);
@@ -67,11 +78,10 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   if (const NamedAccelerator* named = known.named(accelerator)) {
     row.changes = named->changes;
     const hardware::Chip* whole = known.chip(*chip);
-    if (named->power && whole && whole->power) row.power = *named->power / whole->power->chip.value;
+    if (named->power && whole && whole->power && *named->power < whole->power->chip.value) row.power = named->power;
   }
-  const NamedNetwork network = known.network(in.text("interconnect"));
-  row.omni_path = network.omni_path;
-  row.network = network.bandwidth;
+  if (const hardware::Chip* whole = known.chip(*chip); whole && whole->network.scale_out && !row.compiled_whole)
+    read_network(known.network(in.text("interconnect")), *whole->network.scale_out, row);
   return std::nullopt;
 }
 
@@ -225,6 +235,12 @@ Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, T
   return std::nullopt;
 }
 
+/// Whether a row's model is the catalogue's; a table of learned positions would have to be as long as the sequences.
+bool is_catalogued(const TrainingRow& row, const model::Transformer& same) {
+  return row.model.id == same.id && row.model.vocabulary == same.vocabulary &&
+         (same.learned_positions == 0 || row.sequence <= same.learned_positions);
+}
+
 void read_measured(const TableLine& in, TrainingRow& row) {
   const double chips = in.number("n_chips");
   double seconds = in.number("step_time_s");
@@ -280,6 +296,8 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, *by.chosen.software, row);
     if (!why) why = read_software(in, by.chosen, row);
+    if (const model::Transformer* same = known.find(in.text("model")); !why && same && is_catalogued(row, *same))
+      row.catalogue_id = same->id;
     if (!why) read_measured(in, row);
     if (!why && !row.measured && !row.peak) why = "neither time nor memory is stated, only a utilisation";
     if (why) {

@@ -21,6 +21,9 @@ enum class MemoryView : std::uint8_t {
 };
 double peak_bytes(const training::MemoryParts& memory, MemoryView view);
 
+/// What a chip sends between nodes: the figure that rows with other networks replace.
+inline constexpr std::string_view network_key = "network.scale_out.bandwidth";
+
 struct TrainingRow {
   std::string id, group, what;  ///< group: source, model, hardware
   model::Transformer model;
@@ -29,8 +32,8 @@ struct TrainingRow {
   std::string family;                       ///< of its chips; empty: none
   bool compiled_whole = false;              ///< a compiler turns a whole step into one program on its chips
   std::vector<hardware::Override> changes;  ///< differences between the measured part and the catalogue's chip
-  BytesPerSecond network;                   ///< of one chip's share of the interfaces; 0: the catalogue's value
-  bool omni_path = false;
+  /// Of one chip's share of the interfaces, if they are of Omni-Path, of which collectives reach a part.
+  std::optional<BytesPerSecond> omni_path;
   training::Strategy strategy;
   double sequences = 1;
   std::int64_t sequence = 1;
@@ -39,9 +42,9 @@ struct TrainingRow {
   MemoryView view = MemoryView::allocated;
   bool states_recompute = true;  ///< false: nothing is recomputed if that fits in memory, otherwise as little as fits
   estimate::TrainingSoftware software;
-  double power = 1;     ///< the chip's power limit over the limit of the catalogue's part
-  bool trusted = true;  ///< false: approximate
-  bool typical = true;  ///< false: approximate, or the clock is known to be limited; excluded from fits of time
+  std::optional<Watts> power;  ///< limit of each chip, if it is below the catalogue's
+  bool trusted = true;         ///< false: approximate
+  bool typical = true;         ///< false: approximate, or the clock is known to be limited; excluded from fits of time
   std::optional<Seconds> measured;
   std::optional<Bytes> peak;
   std::optional<Bytes> reserved;  ///< if stated in addition to the allocated peak
@@ -66,7 +69,8 @@ bool is_possible(const TrainingRow& row, const training::TrainingCost& cost);
 
 /// The request that predicts a row's time, or its peak memory; nothing where no request says what the row does.
 enum class StepFigure : std::uint8_t { time, memory };
-std::optional<Question> question_of(const TrainingRow& row, StepFigure figure);
+std::optional<Question> question_of(const TrainingRow& row, StepFigure figure,
+                                    const std::vector<hardware::Override>& changes);
 
 /// Predicts rows; chips and calibrations are read once.
 class TrainingPredictor {
@@ -79,6 +83,8 @@ class TrainingPredictor {
   /// The intervals of a row's time and peak memory; nullptr: none.
   const estimate::IntervalClass* time_interval(const TrainingRow& row);
   const estimate::IntervalClass* memory_interval(const TrainingRow& row);
+  /// How the row's chips and network differ from the catalogue's.
+  std::vector<hardware::Override> changes(const TrainingRow& row) const;
   /// Its cluster; nullptr if the row's does not exist.
   const hardware::Cluster* cluster(const TrainingRow& row);
 
@@ -90,6 +96,7 @@ class TrainingPredictor {
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 
   Places places_;
+  estimate::PowerClock clock_;
 };
 
 }  // namespace assay::validate

@@ -21,7 +21,7 @@ Result<ValidationCase> predicted_case(const TrainingRow& row, StepFigure figure,
   known.fitted = input.fitted_to(row.fold);
   known.spread = interval ? interval->spread : 0.0;
   if (const hardware::Cluster* on = predict.cluster(row)) known.traits = step_traits(row.group, row.model, *on);
-  if (const auto question = question_of(row, figure); question && input.ask)
+  if (const auto question = question_of(row, figure, predict.changes(row)); question && input.ask)
     return asked_case(*question, row.fold, input, std::move(known));
   ASSAY_TRY(cost, predict(row));
   known.predicted = timed ? AnyQuantity(Seconds(cost.estimate)) : AnyQuantity(Bytes(peak_bytes(cost.memory, row.view)));

@@ -32,7 +32,7 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
     return 1.0;
   }
   query.power = limit;
-  return std::pow(whole / limit, clock.exponent);
+  return clock.slowdown(limit / whole);
 }
 
 }  // namespace

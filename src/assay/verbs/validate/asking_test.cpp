@@ -64,6 +64,19 @@ TEST(Requests, OfWholeStepsAnswerWithTheVeryNumberToo) {
   }
 }
 
+TEST(Requests, OfPublishedStepsAnswerWithTheVeryNumberToo) {
+  const Asked asked;
+  for (const auto& [set, requests] : {std::pair{"training", 300}, std::pair{"public", 8}}) {
+    const auto result = asked.run(set);
+    ASSERT_TRUE(result) << set;
+    std::vector<ValidationCase> cases;
+    for (const ValidationCase& one : result->cases)
+      if (!one.request.empty()) cases.push_back(one);
+    EXPECT_GE(std::ssize(cases), requests) << set;
+    asked.paste(cases, set == std::string_view("public") ? 1 : 17);
+  }
+}
+
 TEST(Requests, OfThirdPartyTablesAnswerWithTheVeryNumberToo) {
   const testing::TestDirectory data;
   data.write(

@@ -339,8 +339,10 @@ Result<report::Response> answer_requests(const Collected& all) {
         {"id", one.id}, {"predicted", one.predicted}, {"request", response.lines.back()}, {"result", one.result}});
   }
   if (rows.empty())
-    return fail("--requests", fmt::format("the rows of {} are not requests yet", all.names),
-                "kernels, collectives and the sets of H200 steps are", Error::Kind::input);
+    return fail(
+        "--requests", fmt::format("the rows of {} are not requests yet", all.names),
+        "kernels, collectives, steps on an H200, public figures and published steps of the catalogue's models are",
+        Error::Kind::input);
   response.headline = fmt::format("{}: {} requests", all.names, rows.size());
   if (without > 0) response.notes.push_back(fmt::format("{} rows are not requests yet", without));
   response.results.emplace_back("requests", std::move(rows));
@@ -418,7 +420,7 @@ VerbSpec verb() {
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "",
         "print one command line per row instead, which answers with the row's prediction (kernels, collectives, H200 "
-        "steps)"},
+        "steps, public figures, published steps of the catalogue's models)"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
         "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
