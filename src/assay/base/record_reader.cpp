@@ -146,7 +146,8 @@ void RecordReader::fault(std::string_view key, std::string what, std::string hin
 }
 
 void RecordReader::fault_at(const Toml& node, std::string_view key, std::string what, std::string hint) {
-  std::string place = node.line > 0 ? fmt::format("{}:{}:{}: {}", file_.name, node.line, node.column, join_path(key))
+  const std::string& file = node.file.empty() ? file_.name : node.file;
+  std::string place = node.line > 0 ? fmt::format("{}:{}:{}: {}", file, node.line, node.column, join_path(key))
                                     : fmt::format("{} {}", override_source, join_path(key));
   file_.faults.push_back({Error::Kind::input, std::move(place), std::move(what), std::move(hint), {}});
 }
@@ -185,6 +186,7 @@ void RecordReader::read_source(bool needed) {
   }
   if (!is_kind(*node, "source", Toml::Kind::text, std::string(remedy))) return;
   source_ = node->text;
+  source_file_ = node->file;
   is_known_source(*node, "source", source_);
 }
 
@@ -291,8 +293,13 @@ const Toml* RecordReader::other_value(const Toml& item, std::string_view key) {
 
 std::string RecordReader::source_of(const SourcedParts& parts, const Toml& node, std::string_view key,
                                     const std::string& note) {
-  if (parts.value && parts.value->line == 0) return std::string(override_source);
-  if (parts.source.empty()) {
+  if (parts.value && parts.value->line == 0)
+    return parts.value->file.empty() ? std::string(override_source) : parts.value->file;
+  // The source of a base's table is not that of a number which replaces the base's.
+  const bool other = parts.inherited && node.file != source_file_;
+  if (file_.own && node.file.empty() && (parts.source.empty() || other))
+    return fmt::format("{}:{} ({})", file_.name, node.line, own_source);
+  if (parts.source.empty() || other) {
     fault_at(node, key, "this number has no source", "add source = \"KEY\" to its table or to the number");
     return {};
   }
@@ -301,7 +308,7 @@ std::string RecordReader::source_of(const SourcedParts& parts, const Toml& node,
   if (!known) return {};
   if (parts.source == "assumed" && note.empty())
     fault_at(node, key, "an assumed number needs a note", "say what the assumption is based on: note = \"...\"");
-  return fmt::format("{}:{} ({})", file_.name, node.line, parts.source);
+  return fmt::format("{}:{} ({})", node.file.empty() ? file_.name : node.file, node.line, parts.source);
 }
 
 void RecordReader::read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {

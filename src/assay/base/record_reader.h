@@ -23,12 +23,15 @@ namespace assay {
 
 /// The source of a number set by --set, which has no line in the file; others have "FILE:LINE (KEY)".
 inline constexpr std::string_view override_source = "--set";
+/// The key of numbers that a user's own file states without a source.
+inline constexpr std::string_view own_source = "your own";
 
 /// What the tables of one file share.
 struct RecordFile {
   std::string name;
   std::string keys_hint = {};       ///< where the keys are listed; the hint of a missing one
   bool sourced_tables = true;       ///< a table below the root names the source of its numbers; else each number does
+  bool own = false;                 ///< a user's own file: its numbers may have no source
   double largest = 1e6;             ///< of numbers without a unit
   std::set<std::string> sources{};  ///< keys of the file's [source.KEY] tables
   /// Where the numbers of tables with a source come from, by table and by key: "FILE:LINE (KEY)".
@@ -224,6 +227,7 @@ class RecordReader {
   void inner_table(const Toml* node, std::string_view key, bool needs_source, F read) {
     if (!node || !is_kind(*node, key, Toml::Kind::table)) return;
     RecordReader inner(file_, *node, join_path(key), source_);
+    inner.source_file_ = source_file_;
     const bool inside_sources = path_ == "source" || (path_.empty() && key == "source");
     if (!inside_sources) inner.read_source(needs_source);
     if (needs_source) file_.origins.add(inner.path_, inner.origin());
@@ -284,6 +288,7 @@ class RecordReader {
   RecordFile& file_;
   const Toml& table_;
   std::string path_, source_;
+  std::string source_file_;  ///< where the source is named, as in Toml
   std::vector<std::string> known_;
 };
 

@@ -334,6 +334,22 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
   return best;
 }
 
+std::string plain_name(std::string_view name) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string out;
+  bool apart = false;
+  for (const char c : name) {
+    if (c == ' ' || c == '-' || c == '_') {
+      apart = true;
+      continue;
+    }
+    if (apart && !out.empty() && digit(out.back()) && digit(c)) out += '-';
+    apart = false;
+    out += lower(c);
+  }
+  return out;
+}
+
 std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
   const auto near = nearest(name, candidates);
   if (near.empty()) {

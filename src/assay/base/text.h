@@ -58,6 +58,10 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
 /// "did you mean A, B or C?" from the nearest names, or "known: ..." if none is near and the list is short.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
+/// How names are compared: lower case, without spaces, dashes and underscores except between digits, so that
+/// llama-2-7b is not llama-27b.
+std::string plain_name(std::string_view name);
+
 /// Text in double quotes with control and non-ASCII bytes escaped and long text shortened, safe to print in a message.
 std::string in_quotes(std::string_view text);
 

@@ -21,6 +21,8 @@ struct Toml {
   std::vector<std::pair<std::string, Toml>> members;
   std::vector<Toml> items;
   int line = 0, column = 0;
+  /// Where it was read, if not in the document around it: the file of a base or, without a line, a whole place.
+  std::string file;
 
   Toml();  // out of line: a vector of pairs needs the complete type
 

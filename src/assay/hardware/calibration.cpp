@@ -191,7 +191,7 @@ Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, con
     const auto& families = read.architectures;
     const bool related =
         families && std::find(families->begin(), families->end(), chip.architecture) != families->end();
-    if (read.chip == chip.id)
+    if (read.chip && (read.chip == chip.id || read.chip == chip.base))
       ASSAY_CHECK(of_chip.take(std::move(read), path, catalogue.layer(path)));
     else if (related)
       ASSAY_CHECK(of_family.take(std::move(read), path, catalogue.layer(path)));
@@ -239,7 +239,7 @@ Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, con
 
 Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue) {
   ASSAY_TRY(found, catalogue.kept<std::optional<ChipCalibration>>(
-                       fmt::format("calibration of {}, {}", chip.id, chip.architecture),
+                       fmt::format("calibration of {}, {}, {}", chip.id, chip.base, chip.architecture),
                        [&] { return read_calibration_of(chip, catalogue); }));
   return *found;
 }

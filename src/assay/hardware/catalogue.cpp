@@ -51,12 +51,18 @@ std::vector<std::string> Catalogue::chip_ids() const {
   return ids;
 }
 
+bool Catalogue::has_chip(std::string_view id) const { return files_.contains(fmt::format("chips/{}.toml", id)); }
+
 Result<Chip> Catalogue::chip(std::string_view id, std::string_view where,
                              const std::vector<Override>& overrides) const {
   const auto file = files_.find(fmt::format("chips/{}.toml", id));
   if (file != files_.end()) {
-    if (!overrides.empty()) return read_chip(file->second.text, file->first, overrides);
-    ASSAY_TRY(chip, kept<Chip>(file->first, [&] { return read_chip(file->second.text, file->first, {}); }));
+    const auto read = [&](const std::vector<Override>& changes) -> Result<Chip> {
+      ASSAY_TRY(root, parse_toml(file->second.text, file->first));
+      return load_chip(std::move(root), file->first, file->second.layer > 0, *this, changes);
+    };
+    if (!overrides.empty()) return read(overrides);
+    ASSAY_TRY(chip, kept<Chip>(file->first, [&] { return read({}); }));
     return *chip;
   }
   if (id == "host")

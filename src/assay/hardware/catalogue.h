@@ -8,6 +8,7 @@
 #include "assay/base/parallel_cache.h"
 #include "assay/base/result.h"
 #include "assay/hardware/chip.h"
+#include "assay/hardware/prices.h"
 
 namespace assay::hardware {
 
@@ -27,7 +28,15 @@ class Catalogue {
     read_.clear();
   }
 
+  /// From now on chips are priced so.
+  void choose_prices(PriceChoice choice) {
+    prices_ = std::move(choice);
+    read_.clear();
+  }
+  const PriceChoice& prices() const { return prices_; }
+
   std::vector<std::string> chip_ids() const;
+  bool has_chip(std::string_view id) const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
 
   /// A copy in which each file below `prefix` replaces the file of the same name at the root, unless that was overlaid
@@ -55,8 +64,13 @@ class Catalogue {
   };
   std::map<std::string, File, std::less<>> files_;
   int layers_ = 0;
+  PriceChoice prices_;
   mutable ParallelCache read_;
 };
+
+/// Reads a chip file with its base, which the catalogue has; `users`: it is not one of the built-in files.
+Result<Chip> load_chip(Toml own, std::string_view file, bool users, const Catalogue& catalogue,
+                       const std::vector<Override>& overrides = {});
 
 /// The contents of a text file of at most 1 MiB; `where` names the flag or argument it came from.
 Result<std::string> read_file(const std::string& path, std::string_view where);

@@ -71,9 +71,12 @@ std::vector<double> chips_below_levels(const Chip& chip) {
 }
 
 const Price* newest_price(const Chip& chip) {
+  if (chip.own_price) return &*chip.own_price;
   const Price* newest = nullptr;
   for (const Price& price : chip.prices)
-    if (price.kind == "on-demand" && (!newest || price.date > newest->date)) newest = &price;
+    if (price.kind == "on-demand" && (chip.price_provider.empty() || price.provider == chip.price_provider) &&
+        (!newest || price.date > newest->date))
+      newest = &price;
   return newest;
 }
 

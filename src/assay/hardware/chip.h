@@ -10,6 +10,7 @@
 #include "assay/base/dtype.h"
 #include "assay/base/explain.h"
 #include "assay/base/result.h"
+#include "assay/base/toml.h"
 #include "assay/base/units.h"
 
 namespace assay::hardware {
@@ -126,6 +127,7 @@ struct Price {
 
 struct Chip {
   std::string id, name, vendor, family, architecture;
+  std::string base;  ///< the id of the chip that its file started from, whose calibration it has; mostly empty
   std::vector<SourceEntry> sources;
   Peaks peak, peak_sparse;
   Cores cores;
@@ -137,6 +139,8 @@ struct Chip {
   std::optional<Power> power;
   Efficiency efficiency;
   std::vector<Price> prices;
+  std::string price_provider;      ///< whose prices count, where a request says so
+  std::optional<Price> own_price;  ///< of the request; counts instead of all others
 
   const MemoryLevel& hbm() const { return memory.front(); }
 };
@@ -272,9 +276,19 @@ void visit_chip(C& chip, V& v) {
 /// A value that replaces one in a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
 struct Override {
   std::string path, value;
+  std::string source = {};  ///< of the value; empty: --set
 };
 
-/// Reads and checks a chip file; reports every fault at once. `file` names it in errors and sources.
+/// A chip file as a tree that has its base's values, if it has a base.
+struct ChipRecord {
+  Toml root;
+  std::string file;                 ///< names it in errors and sources
+  bool own = false;                 ///< a user's own: its numbers may have no source
+  std::optional<Chip> before = {};  ///< the base
+};
+
+/// Reads and checks a chip file; reports every fault at once.
+Result<Chip> read_chip(const ChipRecord& record, const std::vector<Override>& overrides = {});
 Result<Chip> read_chip(std::string_view document, std::string_view file, const std::vector<Override>& overrides = {});
 
 /// Derived figures, each one formula over catalogue numbers.
@@ -295,7 +309,7 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 /// number of children. The chip must have a scale-out network.
 std::vector<double> chips_below_levels(const Chip& chip);
 
-/// The newest on-demand price; empty if the file has none.
+/// The price that counts: the request's own, or the newest on-demand price of its provider or of any; null: none.
 const Price* newest_price(const Chip& chip);
 
 /// The share of the network's bandwidth that good collectives reach; 1 if the file has none.

@@ -16,13 +16,50 @@ Toml* member_named(Toml& node, std::string_view key) {
   return nullptr;
 }
 
+/// Whether a number was stated anew: its source or its value is another one.
 template <class T>
-bool is_set(const Sourced<T>& number) {
-  return number.source == override_source;
+bool changed(const Sourced<T>& number, const Sourced<T>& before) {
+  return number.source != before.source || !(number.value == before.value);
 }
 template <class T>
-bool is_set(const Maybe<T>& number) {
-  return number && is_set(*number);
+bool changed(const Maybe<T>& number, const Maybe<T>& before) {
+  if (!number || !before) return number.has_value() != before.has_value();
+  return changed(*number, *before);
+}
+
+double ratio(const Maybe<Hertz>& clock, const Maybe<Hertz>& before) {
+  return clock && before ? clock->value / before->value : 1.0;
+}
+double ratio(const Count& count, const Count& before) {
+  return static_cast<double>(count.value) / static_cast<double>(before.value);
+}
+
+/// A peak is cores x units x FLOP of a unit per cycle x clock, and what the file says beyond that stays as it is.
+void derive_peaks(Chip& chip, const Chip& before) {
+  const MatrixUnit &unit = chip.matrix_unit, &old = before.matrix_unit;
+  double faster =
+      ratio(chip.cores.count, before.cores.count) * ratio(unit.count, old.count) * ratio(unit.clock, old.clock);
+  const auto per_cycle = matrix_flops_per_cycle(chip), old_per_cycle = matrix_flops_per_cycle(before);
+  if (per_cycle && old_per_cycle) faster *= per_cycle->value / old_per_cycle->value;
+  const auto derive = [faster](Peaks& peaks, const Peaks& old_peaks) {
+    for (std::size_t i = 0; i < peaks.size(); ++i) {
+      if (!peaks[i] || changed(peaks[i], old_peaks[i])) continue;
+      peaks[i]->value = faster * old_peaks[i]->value;
+      peaks[i]->source = fmt::format("{} times {}, as its units", human_number(faster), old_peaks[i]->source);
+      peaks[i]->note.clear();
+      peaks[i]->also.clear();
+    }
+  };
+  if (faster == 1.0) return;
+  derive(chip.peak, before.peak);
+  derive(chip.peak_sparse, before.peak_sparse);
+}
+
+/// An array that takes tiles of its own size still does.
+void derive_tile(Maybe<std::int64_t>& tile, const Maybe<std::int64_t>& old_tile, const Maybe<std::int64_t>& side,
+                 const Maybe<std::int64_t>& old_side) {
+  if (!tile || !old_tile || !side || !old_side || changed(tile, old_tile) || old_tile->value != old_side->value) return;
+  if (side->value != old_side->value) tile = side;
 }
 
 }  // namespace
@@ -49,13 +86,18 @@ Result<void> apply_override(Toml& root, const Override& change) {
     node = next;
   }
   *node = toml_scalar(change.value);  // it has no line in the file, which is how the reader recognises it
+  node->file = change.source;
   return {};
 }
 
-void share_adapters(Chip& chip, const Toml& root, const ReportFault& report) {
-  if (!chip.network.scale_out) return;
+namespace {
+
+void share_adapters(Chip& chip, const Chip& before, const Toml& root, const ReportFault& report) {
+  if (!chip.network.scale_out || !before.network.scale_out) return;
   ScaleOut& out = *chip.network.scale_out;
-  if (is_set(out.bandwidth) || !(is_set(out.nics_per_host) || is_set(out.nic_bandwidth))) return;
+  const ScaleOut& old = *before.network.scale_out;
+  const bool adapters = changed(out.nics_per_host, old.nics_per_host) || changed(out.nic_bandwidth, old.nic_bandwidth);
+  if (changed(out.bandwidth, old.bandwidth) || !adapters) return;
   if (!out.nics_per_host || !out.nic_bandwidth)
     return report(*root.find("network")->find("scale_out"), "network.scale_out",
                   fmt::format("a host's adapters are described by nics_per_host and nic_bandwidth; {} has no {}",
@@ -63,21 +105,36 @@ void share_adapters(Chip& chip, const Toml& root, const ReportFault& report) {
                   "set both, or network.scale_out.bandwidth");
   out.bandwidth.value = static_cast<double>(out.nics_per_host->value) / static_cast<double>(chip.host.chips.value) *
                         out.nic_bandwidth->value;
-  out.bandwidth.source = override_source;
+  out.bandwidth.source =
+      changed(out.nic_bandwidth, old.nic_bandwidth) ? out.nic_bandwidth->source : out.nics_per_host->source;
 }
 
+/// Levels keep their ratio to the ports of the chips below.
 void scale_fabric(Chip& chip, const Chip& before) {
   if (!chip.network.scale_out || !before.network.scale_out) return;
   ScaleOut& out = *chip.network.scale_out;
-  const double rate = out.bandwidth.value / before.network.scale_out->bandwidth.value;
+  const ScaleOut& old = *before.network.scale_out;
+  const double rate = out.bandwidth.value / old.bandwidth.value;
   const std::vector<double> below = chips_below_levels(chip), usually_below = chips_below_levels(before);
-  for (std::size_t i = 0; i < out.levels.size(); ++i) {
-    const double ratio = rate * (below[i] / usually_below[i]);
+  for (std::size_t i = 0; i < out.levels.size() && i < old.levels.size(); ++i) {
+    const double ports = rate * (below[i] / usually_below[i]);
     Sourced<BytesPerSecond>& bandwidth = out.levels[i].bandwidth;
-    if (is_set(bandwidth) || ratio == 1.0) continue;
-    bandwidth.value = ratio * bandwidth.value;
-    bandwidth.source = override_source;
+    if (changed(bandwidth, old.levels[i].bandwidth) || ports == 1.0) continue;
+    bandwidth.value = ports * old.levels[i].bandwidth.value;
+    bandwidth.source = rate == 1.0 ? std::string(override_source) : out.bandwidth.source;
   }
+}
+
+}  // namespace
+
+void derive_changed(Chip& chip, const Chip& before, const Toml& root, const ReportFault& report) {
+  derive_peaks(chip, before);
+  MatrixUnit& unit = chip.matrix_unit;
+  const MatrixUnit& old = before.matrix_unit;
+  derive_tile(unit.tile_k, old.tile_k, unit.rows, old.rows);
+  derive_tile(unit.tile_n, old.tile_n, unit.columns, old.columns);
+  share_adapters(chip, before, root, report);
+  scale_fabric(chip, before);
 }
 
 }  // namespace assay::hardware

@@ -1,4 +1,4 @@
-// Values that --set substitutes in a chip file, and the figures that depend on them.
+// Values that replace those of a chip file, and the figures that depend on them.
 #pragma once
 #include "assay/base/toml.h"
 #include "assay/hardware/chip.h"
@@ -9,11 +9,9 @@ namespace assay::hardware {
 /// Writes the value into the file's tree; the error lists the available keys.
 Result<void> apply_override(Toml& root, const Override& change);
 
-/// A chip's scale-out bandwidth is its share of the host's adapters if those were set and the bandwidth was not.
-void share_adapters(Chip& chip, const Toml& root, const ReportFault& report);
-
-/// Fabric levels that were not set keep their ratio to the ports of the chips below; `before` is the chip as in its
-/// file.
-void scale_fabric(Chip& chip, const Chip& before);
+/// Figures that follow from others which differ from `before`, the same chip without its changes, unless they were
+/// stated themselves: peaks from the number, size and clock of units; the tiles of a systolic array from its size; a
+/// chip's scale-out bandwidth from its host's adapters; fabric levels from the ports below.
+void derive_changed(Chip& chip, const Chip& before, const Toml& root, const ReportFault& report);
 
 }  // namespace assay::hardware

@@ -7,6 +7,7 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/hardware/cluster_names.h"
 
 namespace assay::hardware {
 namespace {
@@ -172,35 +173,132 @@ Result<void> build(Cluster& cluster, const std::optional<Extent>& extent, std::s
   return {};
 }
 
-/// `@file.toml`: a chip file, or a cluster file with chip, size?, slices? and [set] overrides.
-Result<Chip> chip_from_file(std::string path, const Catalogue& catalogue, std::string_view where,
-                            std::vector<Override> overrides, std::optional<std::string>& size,
-                            std::optional<std::int64_t>& slices) {
+/// A cluster as written, S*NAME:SIZE.
+struct Written {
+  std::string name;
+  std::optional<std::string> size;
+  std::optional<std::int64_t> multiple;
+};
+
+/// Takes `key` out of a file's root, so that the rest is a chip file.
+std::optional<Toml> taken(Toml& root, std::string_view key) {
+  for (auto it = root.members.begin(); it != root.members.end(); ++it)
+    if (it->first == key) {
+      Toml value = std::move(it->second);
+      root.members.erase(it);
+      return value;
+    }
+  return std::nullopt;
+}
+
+/// `@file.toml`: a chip file, which may have a base and a size, or a cluster file with chip, size?, slices? and [set]
+/// overrides.
+Result<Chip> chip_from_file(Written& written, const Catalogue& catalogue, std::string_view where,
+                            const std::vector<Override>& overrides) {
+  const std::string path = written.name.substr(1);
   ASSAY_TRY(text, read_file(path, where));
   ASSAY_TRY(root, parse_toml(text, path));
-  if (!root.find("chip")) return read_chip(text, path, overrides);
   std::string chip;
   std::vector<Override> own;
-  std::optional<std::string> own_size;
-  std::optional<std::int64_t> own_slices;
+  std::optional<std::string> size;
+  std::optional<std::int64_t> slices;
+  const bool names_chip = root.find("chip") != nullptr;
   RecordFile shared{.name = path, .keys_hint = {}, .sourced_tables = false};
-  RecordReader reader(shared, root);
-  reader.text("chip", chip);
-  reader.text("size", own_size);
-  reader.count("slices", own_slices);
-  reader.each_key("set", [&](const std::string& key, RecordReader& set) {
-    Override& change = own.emplace_back();
-    change.path = key;
-    set.text(key, change.value);
-  });
-  if (own_slices && *own_slices > max_chips)
-    reader.fault("slices", fmt::format("{} slices is too many", *own_slices), "the limit is 10 million");
-  reader.finish();
+  Toml cluster;
+  cluster.line = root.line;
+  for (const char* key : {"size", "slices"})
+    if (auto value = taken(root, key)) cluster.members.emplace_back(key, std::move(*value));
+  RecordReader sizes(shared, cluster), reader(shared, root);
+  sizes.text("size", size);
+  sizes.count("slices", slices);
+  if (slices && *slices > max_chips)
+    sizes.fault("slices", fmt::format("{} slices is too many", *slices), "the limit is 10 million");
+  if (names_chip) {
+    for (const char* key : {"size", "slices"}) reader.find(key);  // read above
+    reader.text("chip", chip);
+    reader.each_key("set", [&](const std::string& key, RecordReader& set) {
+      Override& change = own.emplace_back();
+      change.path = key;
+      set.text(key, change.value);
+    });
+    reader.finish();
+  }
   ASSAY_CHECK(shared.result());
-  if (!size) size = own_size;
-  if (!slices) slices = own_slices;
+  if (!written.size) written.size = size;
+  if (!written.multiple) written.multiple = slices;
+  if (!names_chip) return load_chip(std::move(root), path, true, catalogue, overrides);
   own.insert(own.end(), overrides.begin(), overrides.end());
   return catalogue.chip(chip, where, own);
+}
+
+/// The number of machines that "8xH100", ":8" and "8*" ask for.
+Result<std::int64_t> machine_count(const Written& written, std::int64_t copies, std::string_view where) {
+  std::int64_t machines = copies * written.multiple.value_or(1);
+  if (written.size) {
+    ASSAY_TRY(size, parse_count(*written.size, where));
+    machines = machines > max_chips || size > max_chips ? max_chips + 1 : machines * size;
+  }
+  if (machines > max_chips) return fail(std::string(where), "too many machines", "the limit is 10 million chips");
+  return machines;
+}
+
+/// What a name that is not a chip's id stands for: `written` becomes a chip's id and a size.
+struct Understood {
+  std::string note;  ///< up to the cluster's name in the grammar
+  bool slice = false;
+  std::vector<Override> changes;  ///< of the chip's file
+};
+
+Result<Understood> understand(Written& written, std::string_view text, const ClusterNames& names,
+                              const Catalogue& catalogue, std::string_view where) {
+  std::int64_t copies = 1;
+  auto found = names.find(written.name);
+  if (const std::size_t x = written.name.find_first_not_of("0123456789");
+      !found && x != std::string::npos && x > 0 && x < 8 && (written.name[x] == 'x' || written.name[x] == 'X')) {
+    found = names.find(trim(std::string_view(written.name).substr(x + 1)));
+    copies = *parse_count(written.name.substr(0, x), where);
+    if (found && found->chips == 0 && written.size)
+      return fail(std::string(where), fmt::format("{} states its size twice", in_quotes(text)),
+                  fmt::format("write {}:{}", found->chip, *written.size), Error::Kind::usage);
+    if (found && found->chips == 0) written.size = std::to_string(copies);
+  }
+  if (!found) {
+    const auto ids = catalogue.chip_ids();
+    const auto near_ids = nearest(written.name, ids);
+    const std::vector<std::string> all = names.all();
+    return fail(std::string(where), fmt::format("unknown chip {}", in_quotes(written.name)),
+                !near_ids.empty()                     ? suggestion(written.name, ids)
+                : !nearest(written.name, all).empty() ? suggestion(written.name, all)
+                                                      : "`assay chips` lists them",
+                Error::Kind::missing);
+  }
+  Understood out;
+  const std::string said(trim(text));
+  written.name = found->chip;
+  if (found->chips == 0) {
+    out.note = fmt::format("{} is read as", said);
+  } else if (found->slice) {
+    if (written.size)
+      return fail(std::string(where), fmt::format("{} states its size twice", in_quotes(said)),
+                  "the name of a slice has its size", Error::Kind::usage);
+    if (copies > 1) written.multiple = copies * written.multiple.value_or(1);
+    written.size = std::to_string(found->chips);
+    out.slice = true;
+    out.note = fmt::format("{} names {}: {} chips,", said, found->counts.empty() ? "chips" : found->counts,
+                           written.multiple.value_or(1) * found->chips);
+  } else {
+    ASSAY_TRY(machines, machine_count(written, copies, where));
+    written.multiple.reset();
+    written.size = std::to_string(machines * found->chips);
+    out.note = fmt::format("{} is {} of {} with {} chips{}:", said,
+                           machines == 1 ? std::string("a machine") : fmt::format("{} machines", machines),
+                           found->provider, found->chips, machines == 1 ? "" : " each");
+    if (found->network)
+      out.changes.push_back({"network.scale_out.bandwidth",
+                             exact_number(found->network->value() / static_cast<double>(found->chips)) + " B/s",
+                             found->source});
+  }
+  return out;
 }
 
 }  // namespace
@@ -212,32 +310,44 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
     return fail(std::string(where), "no cluster is named", "e.g. tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024");
   if (rest.size() > 4096) return fail(std::string(where), "the cluster's name is longer than 4096 bytes", "");
   Cluster cluster;
-  std::optional<std::int64_t> multiple;
+  Written written;
   if (const std::size_t star = rest.find('*'); star != std::string_view::npos && rest.front() != '@') {
     auto slices = parse_count(rest.substr(0, star), where);
     if (!slices || *slices > max_chips)
       return fail(std::string(where), fmt::format("{} is not a number of slices", in_quotes(rest.substr(0, star))),
                   "write 4*tpu-v5p:16x20x28");
-    multiple = *slices;
+    written.multiple = *slices;
     rest = trim(rest.substr(star + 1));
   }
-  std::optional<std::string> size;
   const std::size_t colon = rest.rfind(':');
-  if (colon != std::string_view::npos) size = std::string(trim(rest.substr(colon + 1)));
-  const std::string name(trim(rest.substr(0, colon)));
-  auto chip = name.starts_with("@") ? chip_from_file(name.substr(1), catalogue, where, overrides, size, multiple)
-                                    : catalogue.chip(name, where, overrides);
+  if (colon != std::string_view::npos) written.size = std::string(trim(rest.substr(colon + 1)));
+  written.name = std::string(trim(rest.substr(0, colon)));
+  std::optional<Understood> understood;
+  std::vector<Override> changes;
+  if (!written.name.starts_with("@") && written.name != "host" && !catalogue.has_chip(written.name)) {
+    ASSAY_TRY(names, catalogue.kept<ClusterNames>("cluster names", [&] { return ClusterNames::read(catalogue); }));
+    ASSAY_TRY(meaning, understand(written, text, *names, catalogue, where));
+    understood = meaning;
+    changes = meaning.changes;
+  }
+  changes.insert(changes.end(), overrides.begin(), overrides.end());
+  auto chip = written.name.starts_with("@") ? chip_from_file(written, catalogue, where, changes)
+                                            : catalogue.chip(written.name, where, changes);
   if (!chip) return tl::unexpected<Error>(chip.error());
   cluster.chip = std::move(*chip);
-  cluster.slices = multiple.value_or(1);
+  cluster.slices = written.multiple.value_or(1);
   std::optional<Extent> extent;
-  if (size) {
-    ASSAY_TRY(parsed, parse_extent(*size, where));
+  if (written.size) {
+    ASSAY_TRY(parsed, parse_extent(*written.size, where));
     extent = parsed;
   }
   ASSAY_CHECK(build(cluster, extent, where));
   if (cluster.chips() > max_chips)
     return fail(std::string(where), fmt::format("{} chips is too many", cluster.chips()), "the limit is 10 million");
+  if (understood && understood->slice) cluster.notes.clear();  // how its chips are arranged: the next one says so
+  if (understood)
+    cluster.notes.insert(cluster.notes.begin(),
+                         fmt::format("{} {} ({})", understood->note, cluster.text, cluster.chip.name));
   if (cluster.chip.family == "cpu" && cluster.chips() > 1)
     cluster.notes.push_back(
         fmt::format("{} ranks of one machine: collectives were measured between such ranks, but each rank counts the "

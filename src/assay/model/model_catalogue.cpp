@@ -8,11 +8,14 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/hardware/inheritance.h"
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_names.h"
 
 namespace assay::model {
 namespace {
+
+constexpr std::string_view folder_of_models = "models/";
 
 /// "8,030,261,248" is exact; "175 B", "1.3 B" and "340 M" are rounded to the last digit; "~22 B" is within a tenth.
 bool read_total(std::string_view text, PublishedTotal& total) {
@@ -38,12 +41,12 @@ bool read_total(std::string_view text, PublishedTotal& total) {
   return scale != 1 || point == std::string::npos;
 }
 
-void read_parameters(PublishedTotal& total, RecordReader& reader) {
+void read_parameters(PublishedTotal& total, RecordReader& reader, bool own) {
   reader.text("value", total.text);
   if (!total.text.empty() && !read_total(total.text, total))
     reader.fault("value", fmt::format("{} is not a number of parameters", in_quotes(total.text)),
                  "exact: \"8,030,261,248\"; rounded: \"175 B\"");
-  if (reader.source().empty()) reader.required("source");
+  if (reader.source().empty() && !own) reader.required("source");
   total.source = reader.origin();
   std::optional<std::string> scope;
   reader.text("scope", scope);
@@ -94,24 +97,29 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts) {
   return std::abs(ours + published.outside - published.value) <= published.half_unit;
 }
 
-Result<CatalogueModel> read_model(std::string_view document, std::string_view file) {
-  ASSAY_TRY(root, parse_toml(document, file));
+namespace {
+
+Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, bool own) {
   RecordFile shared{.name = std::string(file),
                     .keys_hint = "catalogue/models/llama-3-8b.toml is an example",
-                    .sourced_tables = false};
+                    .sourced_tables = false,
+                    .own = own};
   RecordReader reader(shared, root);
   CatalogueModel model;
   std::string id, name;
   std::optional<std::string> maker, note;
   std::optional<std::vector<std::string>> aliases;  // for ModelNames
-  reader.sources(
-      [&](const std::string& key, RecordReader& source) { model.sources.push_back(read_model_source(key, source)); });
+  if (!own || reader.find("source"))
+    reader.sources(
+        [&](const std::string& key, RecordReader& source) { model.sources.push_back(read_model_source(key, source)); });
   reader.text("id", id);
-  reader.text("name", name);
+  reader.find("base");
+  if (!own || reader.find("name")) reader.text("name", name);
   reader.text("maker", maker);
   reader.text("note", note);
   reader.texts("aliases", aliases);
-  reader.table("parameters", model.published, read_parameters);
+  if (!own || reader.find("parameters"))
+    reader.table("parameters", [&](RecordReader& inner) { read_parameters(model.published, inner, own); });
   reader.optional_table("outside", model.published, read_outside);
   const Toml* config = reader.required("config");  // the fields of the model's config.json, checked as such
   if (config && config->kind != Toml::Kind::table)
@@ -123,9 +131,25 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
   model.note = note.value_or("");
   model.imported = std::move(imported);
   model.imported.model.id = id;
-  model.imported.model.name = name;
+  model.imported.model.name = name.empty() ? id : name;
   if (!model.note.empty()) model.imported.notes.push_back(model.note);
   return model;
+}
+
+}  // namespace
+
+Result<CatalogueModel> read_model(std::string_view document, std::string_view file) {
+  ASSAY_TRY(root, parse_toml(document, file));
+  return read_model_tree(root, file, false);
+}
+
+Result<CatalogueModel> read_model(std::string_view document, std::string_view file, bool own,
+                                  const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(parsed, parse_toml(document, file));
+  // A total that was published is about the base's configuration.
+  ASSAY_TRY(root, hardware::with_bases(std::move(parsed), file, folder_of_models, catalogue,
+                                       {"id", "name", "maker", "note", "aliases", "parameters", "outside"}));
+  return read_model_tree(root, file, own);
 }
 
 std::vector<std::string> model_ids(const hardware::Catalogue& catalogue) {
@@ -139,7 +163,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
   const std::string path = fmt::format("models/{}.toml", id);
   for (const auto& [name, text] : catalogue.files(path))
     if (name == path) {
-      ASSAY_TRY(model, read_model(text, path));
+      ASSAY_TRY(model, read_model(text, path, catalogue.layer(path) > 0, catalogue));
       if (model.imported.model.id != id)
         return fail(path, fmt::format("the file says id = {}", in_quotes(model.imported.model.id)),
                     "the file name must be the id");
@@ -158,28 +182,39 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
 }
 
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
+  if (text.starts_with('@')) return false;
   std::error_code failed;
   // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if the file exists or if no model has that name.
   if (is_model_path(text))
     return std::filesystem::exists(std::string(text), failed) || !ModelNames(catalogue).find(text);
-  if (text.starts_with('@') || !std::filesystem::is_directory(std::string(text), failed)) return false;
+  if (!std::filesystem::is_directory(std::string(text), failed)) return false;
   const auto ids = model_ids(catalogue);
   return std::find(ids.begin(), ids.end(), text) == ids.end();
 }
 
-Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where) {
-  if (text.starts_with('@')) {
-    ASSAY_TRY(document, hardware::read_file(std::string(text.substr(1)), where));
-    ASSAY_TRY(model, read_model(document, text.substr(1)));
-    return std::move(model.imported);
-  }
+Result<CatalogueModel> named_model(std::string_view text, const hardware::Catalogue& catalogue,
+                                   std::string_view where) {
+  if (!text.starts_with('@')) return catalogue_model(text, catalogue, where);
+  ASSAY_TRY(document, hardware::read_file(std::string(text.substr(1)), where));
+  return read_model(document, text.substr(1), true, catalogue);
+}
+
+Result<void> check_as(std::string_view as) {
+  if (as.empty()) return {};
+  return fail("--as", "this model already says what it is", "--as reads a config.json of an unknown architecture",
+              Error::Kind::usage);
+}
+
+Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where,
+                                 std::string_view as) {
   if (names_path(text, catalogue)) {
-    ASSAY_TRY(checkpoint, read_checkpoint(std::string(text), where));
+    ASSAY_TRY(checkpoint, read_checkpoint(std::string(text), where, as));
     if (checkpoint.imported) return std::move(*checkpoint.imported);
     return fail(std::string(where), fmt::format("{} holds tensors but no configuration", in_quotes(text)),
                 "put its config.json in the same directory and give that directory");
   }
-  ASSAY_TRY(model, catalogue_model(text, catalogue, where));
+  ASSAY_CHECK(check_as(as));
+  ASSAY_TRY(model, named_model(text, catalogue, where));
   return std::move(model.imported);
 }
 

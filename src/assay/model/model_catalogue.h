@@ -40,6 +40,10 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
 
 /// Reads the text of a model file; reports all faults at once.
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
+/// The same with its base, which the catalogue has. A user's own file, one that is not built in, may leave out sources
+/// and published totals.
+Result<CatalogueModel> read_model(std::string_view document, std::string_view file, bool own,
+                                  const hardware::Catalogue& catalogue);
 
 std::vector<std::string> model_ids(const hardware::Catalogue& catalogue);
 /// By id or alias (a note then says so); an unknown name is an error that lists the nearest names.
@@ -50,8 +54,16 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
 /// exists.
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue);
 
+/// An id or alias of the catalogue, or @file.toml in its format.
+Result<CatalogueModel> named_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where);
+
+/// The error of --as with a model that has an architecture of its own; nothing without --as.
+Result<void> check_as(std::string_view as);
+
 /// Resolves `MODEL` on a command line: an id of the catalogue, a config.json, @file.toml in the catalogue's format,
-/// a directory with a config.json, or a GGUF file. `where` names the argument in errors.
-Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where);
+/// a directory with a config.json, or a GGUF file. `where` names the argument in errors. `as` is the
+/// model type to read a configuration as.
+Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where,
+                                 std::string_view as = {});
 
 }  // namespace assay::model

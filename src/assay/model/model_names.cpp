@@ -1,26 +1,10 @@
 #include "assay/model/model_names.h"
 
+#include "assay/base/text.h"
 #include "assay/base/toml.h"
 
 namespace assay::model {
 namespace {
-
-/// Lower case, without spaces, dashes and underscores except between digits: llama-2-7b is not llama-27b.
-std::string plain(std::string_view name) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::string out;
-  bool apart = false;
-  for (const char c : name) {
-    if (c == ' ' || c == '-' || c == '_') {
-      apart = true;
-      continue;
-    }
-    if (apart && !out.empty() && digit(out.back()) && digit(c)) out += '-';
-    apart = false;
-    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return out;
-}
 
 constexpr std::string_view folder = "models/", ending = ".toml";
 constexpr std::string_view hub = "https://huggingface.co/";
@@ -31,7 +15,7 @@ std::string model_id(std::string_view path) {
   return std::string(path.substr(folder.size(), path.size() - folder.size() - ending.size()));
 }
 
-void ModelNames::add(std::string_view name, const std::string& id) { ids_.emplace(plain(name), id); }
+void ModelNames::add(std::string_view name, const std::string& id) { ids_.emplace(plain_name(name), id); }
 
 ModelNames::ModelNames(const hardware::Catalogue& catalogue) {
   const auto files = catalogue.files(folder);
@@ -51,7 +35,7 @@ ModelNames::ModelNames(const hardware::Catalogue& catalogue) {
 }
 
 std::optional<std::string> ModelNames::find(std::string_view name) const {
-  std::string known = plain(name);
+  std::string known = plain_name(name);
   auto found = ids_.find(known);
   // Fine-tuned models have the same shape.
   for (const std::string_view end : {"instruct", "hf"})

@@ -24,7 +24,7 @@ class ModelNames {
  private:
   void add(std::string_view name, const std::string& id);
 
-  std::map<std::string, std::string> ids_;  ///< by name as plain() writes it
+  std::map<std::string, std::string> ids_;  ///< by name as plain_name() writes it
 };
 
 }  // namespace assay::model

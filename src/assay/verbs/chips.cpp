@@ -4,6 +4,7 @@
 #include "assay/base/text.h"
 #include "assay/draw/chart/roofline_chart.h"
 #include "assay/hardware/chip_figures.h"
+#include "assay/verbs/prices.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::chips {
@@ -215,6 +216,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_TRY(cluster, hardware::parse_cluster(request.arguments().front(), context.catalogue, "chips", overrides));
   const hardware::Chip& chip = cluster.chip;
   report::Response response;
+  response.notes = cluster.notes;
   Writer writer;
   hardware::visit_chip(chip, writer);
   response.results = writer.take();
@@ -243,7 +245,7 @@ VerbSpec verb() {
           "Without an id, one line per chip. With an id, every figure of that chip with its source, differing figures "
           "of other sources, and derived quantities.",
           {{"id", "a chip id, or @file.toml", false}},
-          {set_option},
+          {set_option, price_option, prices_option},
           {{"assay chips", "all chips"},
            {"assay chips tpu-v5p", "one chip with sources"},
            {"assay chips h100-sxm --format json", "the same for programs"},

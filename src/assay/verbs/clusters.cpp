@@ -3,6 +3,7 @@
 
 #include "assay/base/text.h"
 #include "assay/draw/topology/topology_scene.h"
+#include "assay/verbs/prices.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::clusters {
@@ -98,7 +99,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("power", n * (chip.power->system ? chip.power->system->value : chip.power->chip.value));
   if (const hardware::Price* price = hardware::newest_price(chip)) {
     out.emplace_back("price", n * price->value.value);
-    response.notes.push_back(fmt::format("price: {} list price of {}", price->provider, price->date));
+    add_prices({&chip}, "price", response);
   }
   response.notes.insert(response.notes.begin(), cluster.notes.begin(), cluster.notes.end());
   if (cluster.torus && cluster.torus->twisted)
@@ -122,7 +123,7 @@ VerbSpec verb() {
           "their generation; "
           "AxBxC_twisted asks for the twisted form. Bandwidths are one way.",
           {{"cluster", "e.g. tpu-v5p:16x20x28, 4*tpu-v5e:16x16, h100-sxm:1024", true}},
-          {set_option},
+          {set_option, price_option, prices_option},
           {{"assay clusters tpu-v5p:16x20x28", "a full pod"},
            {"assay clusters h100-sxm:1024", "GPU nodes on a fat tree"},
            {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"},

@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/report/derivation.h"
+#include "assay/verbs/prices.h"
 
 namespace assay::verbs {
 namespace {
@@ -27,6 +28,19 @@ std::vector<std::string> option_names(const VerbSpec& verb) {
   for (const OptionSpec& option : verb.options) names.push_back("--" + std::string(option.name));
   for (const OptionSpec& option : common_options()) names.push_back("--" + std::string(option.name));
   return names;
+}
+
+/// A value of a config file as the command line would have it.
+std::string scalar_text(const Toml& item) {
+  if (item.kind == Toml::Kind::integer) return std::to_string(item.integer);
+  if (item.kind == Toml::Kind::number) return exact_number(item.number);
+  return item.text;
+}
+
+/// Whether an option takes KEY=VALUE, so that a config file may give it as a table.
+bool is_map(const VerbSpec& verb, std::string_view name) {
+  const OptionSpec* option = find_option(verb, name);
+  return option && option->repeatable && option->value.find('=') != std::string_view::npos;
 }
 
 Result<const VerbSpec*> find_verb(std::string_view name) {
@@ -77,6 +91,17 @@ report::Members Request::echo() const {
       inputs.emplace_back(option.name, report::Items(all.begin(), all.end()));
   }
   return inputs;
+}
+
+Request Request::without(std::string_view option, std::size_t n) const {
+  Request out = *this;
+  out.picture_ = false;
+  for (auto it = out.options_.begin(); it != out.options_.end(); ++it)
+    if (it->first == option && n-- == 0) {
+      out.options_.erase(it);
+      break;
+    }
+  return out;
 }
 
 std::optional<bool> Request::flag(std::string_view option) const {
@@ -235,9 +260,17 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
   const auto apply = [&](const Toml& table, bool own) -> Result<void> {
     for (const auto& [key, value] : table.members) {
       const std::string where = fmt::format("{}:{}:{}: {}", file, value.line, value.column, key);
+      if (value.kind == Toml::Kind::table && is_map(*request.verb_, key)) {
+        if (request.has(key)) continue;  // the command line wins
+        for (const auto& [name, entry] : value.members)
+          ASSAY_CHECK(request.add(key, fmt::format("{}={}", name, scalar_text(entry)), where));
+        continue;
+      }
       if (value.kind == Toml::Kind::table) {
         if (own) return fail(where, "a table is not allowed here", "options of a command are key = value");
-        if (auto verb = find_verb(key); !verb)
+        const bool other_map =
+            std::any_of(verbs().begin(), verbs().end(), [&name = key](const VerbSpec& v) { return is_map(v, name); });
+        if (auto verb = find_verb(key); !verb && !other_map)
           return fail(where, verb.error().what, verb.error().hint, Error::Kind::usage);
         continue;
       }
@@ -253,9 +286,7 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
       for (const Toml& item : list ? value.items : std::vector<Toml>{value}) {
         if (item.kind == Toml::Kind::array || item.kind == Toml::Kind::table)
           return fail(where, "expected a list of texts or numbers", "e.g. set = [\"A=1\", \"B=2\"]");
-        std::string text = item.text;
-        if (item.kind == Toml::Kind::integer) text = std::to_string(item.integer);
-        if (item.kind == Toml::Kind::number) text = exact_number(item.number);
+        std::string text = scalar_text(item);
         if (item.kind == Toml::Kind::boolean && !item.boolean) {
           if (!option || !option->value.empty() || option->choices.empty()) continue;
           text = "no";
@@ -299,20 +330,45 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
   return words;
 }
 
-Result<report::Response> ask(const Request& request, const Context& context) {
+Result<report::Response> ask_within(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
   const auto fold = request.value("without-fold");
   const hardware::Catalogue& numbers =
       fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
-  auto response = request.verb().answer(request, {numbers, context.surroundings});
+  std::optional<hardware::Catalogue> priced;
+  if (request.has("price") || request.has("prices")) {
+    ASSAY_TRY(choice, read_prices(request, numbers));
+    priced = numbers;
+    priced->choose_prices(std::move(choice));
+  }
+  auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings});
   if (response) response->inputs = request.echo();
   if (!response || !request.explain()) return response;
   if (response->derived.empty())
     response->notes.emplace_back("this answer has no derivation to show");
   else
     ASSAY_CHECK(report::choose_derivation(*request.value("explain"), *response));
+  return response;
+}
+
+Result<report::Response> ask(const Request& request, const Context& context) {
+  ASSAY_TRY(response, ask_within(request, context));
+  const auto results = [](report::Response answer) {
+    report::Response only;
+    for (auto& [key, value] : answer.results)
+      if (key != "search") only.results.emplace_back(key, std::move(value));  // how long it took, not what it found
+    only.outcome = answer.outcome;
+    return report::render_json(only, false);
+  };
+  const auto set = request.values("set");
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const auto unset = ask_within(request.without("set", i), context);
+    if (unset && results(*unset) == results(response))
+      response.notes.push_back(
+          fmt::format("{} is not used by this answer: --set changes nothing", set[i].substr(0, set[i].find('='))));
+  }
   return response;
 }
 

@@ -21,11 +21,13 @@ struct OptionSpec {
   /// "table|tree|json", where only these are allowed. Of a flag "no": --FLAG=no turns off what would else be on.
   std::string_view choices = {};
   std::string_view detail = {};  ///< of a flag: what may follow as --FLAG=DETAIL
+  std::string_view offers = {};  ///< "gpipe|1f1b": what completion offers, where other values are allowed as well
 };
 
 struct ArgumentSpec {
   std::string_view name, help;
   bool required = true, repeatable = false;
+  std::string_view offers = {};  ///< as of an option
 };
 
 class Request;
@@ -76,6 +78,9 @@ class Request {
   bool picture() const { return picture_; }
   void want_picture() { picture_ = true; }
 
+  /// The same request without the n-th value of an option, and without a picture.
+  Request without(std::string_view option, std::size_t n) const;
+
   /// The inputs as the JSON echoes them.
   report::Members echo() const;
 
@@ -112,6 +117,9 @@ Result<std::vector<std::string>> split_words(std::string_view line);
 
 /// Answers a request.
 Result<report::Response> ask(const Request& request, const Context& context);
+/// The same for a verb that asks others many times: without a word on values of --set that the answer does not use,
+/// which takes further answers to find out.
+Result<report::Response> ask_within(const Request& request, const Context& context);
 
 /// Words that the command line answers itself, with what they do: completion, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();

@@ -223,7 +223,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       broken = parsed.error();
       return std::nullopt;
     }
-    const auto response = ask(*parsed, context);
+    const auto response = ask_within(*parsed, context);
     if (!response) {
       if (!refused) refused = response.error();
       return std::nullopt;
@@ -262,7 +262,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline =
         fmt::format("{} {} is the {} with {}", line.name(), human_count(found.value), kind_text(found.kind), until);
     const auto parsed = parse_request(line.at(found.value));
-    if (const auto last = ask(*parsed, context); last && !last->headline.empty())
+    if (const auto last = ask_within(*parsed, context); last && !last->headline.empty())
       response.notes.push_back("there: " + last->headline);
   } else if (found.kind == search::Threshold::Kind::always) {
     response.headline =

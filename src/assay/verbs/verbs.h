@@ -63,6 +63,9 @@ inline constexpr OptionSpec on_option{"on", "CLUSTER",
 inline constexpr OptionSpec set_option{"set", "KEY=VALUE",
                                        "replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s", true};
 
+inline constexpr OptionSpec as_option{
+    "as", "FAMILY", "read a configuration of an unknown architecture as one of this family, e.g. llama"};
+
 /// The --set options as overrides of the chip file.
 Result<std::vector<hardware::Override>> overrides_of(const Request& request);
 /// The cluster of --on, which must be given.

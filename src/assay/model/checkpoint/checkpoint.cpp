@@ -44,9 +44,9 @@ Result<std::string> read_whole(const fs::path& path, std::uint64_t most, std::st
   return read_start(path, most, where);
 }
 
-Result<ImportedModel> read_config(const fs::path& path, std::string_view where) {
+Result<ImportedModel> read_config(const fs::path& path, std::string_view where, std::string_view as) {
   ASSAY_TRY(text, read_whole(path, most_config, where, "a configuration is a few kilobytes"));
-  ASSAY_TRY(imported, import_config(text, path.filename().string()));
+  ASSAY_TRY(imported, import_config(text, path.filename().string(), as));
   // A config.json is named after its folder as given, never the working directory; other files by their own name.
   const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
   const bool named = !folder.empty() && folder != "." && folder != "..";
@@ -110,11 +110,11 @@ std::set<std::string> shards_by_name(const fs::path& directory) {
   return shards;
 }
 
-Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where) {
+Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where, std::string_view as) {
   Checkpoint out;
   std::error_code failed;
   if (fs::is_regular_file(directory / "config.json", failed)) {
-    ASSAY_TRY(imported, read_config(directory / "config.json", where));
+    ASSAY_TRY(imported, read_config(directory / "config.json", where, as));
     out.imported = std::move(imported);
   }
   const fs::path index = directory / "model.safetensors.index.json", single = directory / "model.safetensors";
@@ -203,12 +203,12 @@ bool is_model_path(std::string_view text) {
          text.ends_with(".safetensors") || text.ends_with(".gguf");
 }
 
-static Result<Checkpoint> read_path(const std::string& text, std::string_view where) {
+static Result<Checkpoint> read_path(const std::string& text, std::string_view where, std::string_view as) {
   fs::path path(text);
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
     if (!path.has_filename()) path = path.parent_path();  // "dir/" is "dir"
-    return read_directory(path, where);
+    return read_directory(path, where, as);
   }
   if (text.ends_with(".gguf")) return read_gguf(path, where);
   Checkpoint out;
@@ -216,18 +216,18 @@ static Result<Checkpoint> read_path(const std::string& text, std::string_view wh
     ASSAY_CHECK(add_safetensors(path, where, out));
     const fs::path beside = path.parent_path() / "config.json";
     if (fs::is_regular_file(beside, failed)) {
-      ASSAY_TRY(imported, read_config(beside, where));
+      ASSAY_TRY(imported, read_config(beside, where, as));
       out.imported = std::move(imported);
     }
     return out;
   }
-  ASSAY_TRY(imported, read_config(path, where));
+  ASSAY_TRY(imported, read_config(path, where, as));
   out.imported = std::move(imported);
   return out;
 }
 
-Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where) {
-  ASSAY_TRY(checkpoint, read_path(text, where));
+Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where, std::string_view as) {
+  ASSAY_TRY(checkpoint, read_path(text, where, as));
   take_formats(checkpoint);
   return std::move(checkpoint);
 }

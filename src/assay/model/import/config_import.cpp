@@ -46,6 +46,24 @@ std::vector<std::string> known_architectures() {
 /// Architectures that are known and cannot be described yet, and why.
 constexpr std::pair<std::string_view, std::string_view> beyond[] = {{"whisper", "its encoder reads audio"}};
 
+/// The model type of --as.
+Result<const Family*> family_as(std::string_view as) {
+  if (const Family* family = family_of(as)) return family;
+  const auto known = known_model_types();
+  return fail("--as", fmt::format("unknown model type {}", in_quotes(as)),
+              nearest(as, known).empty() ? "docs/models.md lists supported models; llama is the most common"
+                                         : suggestion(as, known),
+              Error::Kind::missing);
+}
+
+/// What to do about an architecture that is not known.
+std::string remedy(const Json& config, std::string_view name, const std::vector<std::string>& known) {
+  std::string text = nearest(name, known).empty() ? "docs/models.md lists supported models" : suggestion(name, known);
+  for (const char* key : {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"})
+    if (!config.find(key)) return text;
+  return text + "; its fields are those of Llama: --as llama reads it so";
+}
+
 /// By the first of `architectures` where that is known, else by model_type.
 Result<const Family*> choose_family(const Json& config, std::string_view file) {
   const Json* type = config.find("model_type");
@@ -67,9 +85,8 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
         return fail(fmt::format("{}: model_type", file), fmt::format("{} is not supported: {}", in_quotes(name), why),
                     "docs/models.md lists supported models");
     const auto known = known_model_types();
-    return fail(
-        fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
-        nearest(type->text, known).empty() ? "docs/models.md lists supported models" : suggestion(type->text, known));
+    return fail(fmt::format("{}: model_type", file), fmt::format("unknown model type {}", in_quotes(type->text)),
+                remedy(config, type->text, known));
   }
   if (const Family* family = family_by_architecture(architecture)) return family;
   if (architecture.empty() && config.find("ssm_cfg")) return family_of("mamba_ssm");
@@ -77,9 +94,8 @@ Result<const Family*> choose_family(const Json& config, std::string_view file) {
     return fail(fmt::format("{}: model_type", file), "is missing, and so is architectures",
                 "is this the config.json of a model?");
   const auto known = known_architectures();
-  return fail(
-      fmt::format("{}: architectures", file), fmt::format("unknown architecture {}", in_quotes(architecture)),
-      nearest(architecture, known).empty() ? "docs/models.md lists supported models" : suggestion(architecture, known));
+  return fail(fmt::format("{}: architectures", file), fmt::format("unknown architecture {}", in_quotes(architecture)),
+              remedy(config, architecture, known));
 }
 
 /// The name of the published weights' number format, if we support it.
@@ -153,10 +169,10 @@ std::vector<std::string> known_model_types() {
   return names;
 }
 
-Result<ImportedModel> import_config(const Json& document, std::string_view file) {
+Result<ImportedModel> import_config(const Json& document, std::string_view file, std::string_view as) {
   // A model that also speaks nests its language model in thinker_config.
   if (const Json* inner = document.find("thinker_config"); inner && inner->kind == Json::Kind::object)
-    return import_config(*inner, file);
+    return import_config(*inner, file, as);
   if (document.kind != Json::Kind::object)
     return fail(std::string(file), fmt::format("a configuration is an object, got {}", describe(document.kind)),
                 "is this the config.json of a model?");
@@ -183,12 +199,13 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
                                                            : " are left out"));
       break;
     }
-  auto family = choose_family(*config, file);
+  auto family = as.empty() ? choose_family(*config, file) : family_as(as);
   // The inner part may name no type of its own.
   if (!family && config != &document)
     if (auto outer = choose_family(document, file)) family = outer;
   if (!family) return tl::unexpected<Error>(family.error());
   imported.family = (*family)->model_type;
+  if (!as.empty()) imported.notes.push_back(fmt::format("the configuration is read as {} (--as)", as));
 
   // Often only the wrapper says whether the head is tied.
   Json completed;
@@ -207,7 +224,7 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   check_layer_types(in, imported.model.decoder.layers());
   imported.defaults = std::move(in.notes());
   in.notes().clear();
-  in.check_unread();
+  in.check_unread(!as.empty());
   imported.notes.insert(imported.notes.end(), in.notes().begin(), in.notes().end());
   ASSAY_CHECK(in.finish());
   ASSAY_CHECK(check_total(imported.model, file));
@@ -229,9 +246,9 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file)
   return imported;
 }
 
-Result<ImportedModel> import_config(std::string_view document, std::string_view file) {
+Result<ImportedModel> import_config(std::string_view document, std::string_view file, std::string_view as) {
   ASSAY_TRY(json, parse_json(document, file));
-  ASSAY_TRY(imported, import_config(json, file));
+  ASSAY_TRY(imported, import_config(json, file, as));
   note_repeated(json, "", imported.notes);
   return std::move(imported);
 }

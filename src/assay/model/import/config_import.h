@@ -21,10 +21,11 @@ struct ImportedModel {
   std::vector<std::string> notes;            ///< what was left out: a vision tower, prediction layers
 };
 
-/// From the parsed configuration; `file` names the place in errors. All faults are reported at once.
-Result<ImportedModel> import_config(const Json& config, std::string_view file);
+/// From the parsed configuration; `file` names the place in errors. All faults are reported at once. `as` is a model
+/// type to read it as, whatever it says itself; fields that this type does not have are then left out, with a note.
+Result<ImportedModel> import_config(const Json& config, std::string_view file, std::string_view as = {});
 /// From the text of a config.json.
-Result<ImportedModel> import_config(std::string_view document, std::string_view file);
+Result<ImportedModel> import_config(std::string_view document, std::string_view file, std::string_view as = {});
 
 /// The model types that are understood, sorted.
 std::vector<std::string> known_model_types();

@@ -372,7 +372,7 @@ void ConfigReader::fault(std::string_view key, std::string what, std::string hin
         {Error::Kind::input, fmt::format("{}: {}{}", file_, prefix_, key), std::move(what), std::move(hint), {}});
 }
 
-void ConfigReader::check_unread() {
+void ConfigReader::check_unread(bool lenient) {
   for (const PlainField& field : plain_fields)
     if (const Json* value = object_->find(field.key); value && value->kind != Json::Kind::null)
       if (const std::string odd = oddity(field, *value); !odd.empty())
@@ -384,6 +384,10 @@ void ConfigReader::check_unread() {
     if (!speaks_of_shape(key) || !can_be_size(value)) continue;
     if (was_read(key)) continue;
     const std::string quoted = in_quotes(key);
+    if (lenient) {
+      notes_.push_back(fmt::format("{} is left out, although it may change the shape of the model", quoted));
+      continue;
+    }
     faults_.push_back({Error::Kind::input,
                        fmt::format("{}: {}{}", file_, prefix_, quoted.substr(1, quoted.size() - 2)),
                        "this architecture has no such field, and it may change the shape of the model",

@@ -71,8 +71,8 @@ class ConfigReader {
 
   bool failed() const { return !faults_.empty(); }
   /// Unread keys that look as if they changed a shape are also faults. A key that changes none but has a value that the
-  /// library does not know leaves a note.
-  void check_unread();
+  /// library does not know leaves a note. `lenient`: so do the unread keys.
+  void check_unread(bool lenient = false);
   /// Takes over the faults and notes of an inner object's reader.
   void take(ConfigReader& inner);
   Result<void> finish();

@@ -126,7 +126,7 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   const auto request = parse_request(*words);
   if (!request) return failed(request.error().where + ": " + request.error().what);
   if (request->verb().name == "book") return failed("a check cannot run `assay book`");
-  const auto response = ask(*request, context);
+  const auto response = ask_within(*request, context);
   if (!response) return failed(response.error().where + ": " + response.error().what);
   const report::Value results{response->results};
   const std::optional<report::Value> value = report::find_path(results, check.path);

@@ -303,7 +303,8 @@ VerbSpec verb() {
       "KIND is all-gather, reduce-scatter, all-reduce, all-to-all, ragged-all-to-all, permute, broadcast, reduce or "
       "point-to-point. --bytes is the whole array: the gathered result, the array that is reduced, or everything that "
       "is exchanged. For permute and point-to-point it is what each device sends to its peer.",
-      {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true}},
+      {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true, false,
+        "all-gather|reduce-scatter|all-reduce|all-to-all|permute|broadcast|reduce"}},
       {on_option,
        {"bytes", "N", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
        {"axes", "X,Y=4",

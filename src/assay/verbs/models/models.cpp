@@ -361,18 +361,32 @@ Result<report::Response> list_models(const hardware::Catalogue& catalogue) {
   return response;
 }
 
+/// A published total and whether ours is the same.
+report::Members published_members(const model::PublishedTotal& total, const model::ParameterCounts& counts) {
+  report::Members published{{"parameters", total.text}};
+  if (total.half_unit > 0.0) published.emplace_back("stated_within", total.half_unit / total.value);
+  if (total.outside > 0.0) {
+    published.emplace_back("of_these_not_counted", static_cast<std::int64_t>(total.outside));
+    published.emplace_back("not_counted", total.outside_what);
+  }
+  published.emplace_back("source", total.source);
+  published.emplace_back("agrees", model::agrees(total, counts));
+  return published;
+}
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
-    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list"})
+    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list", "as"})
       if (request.has(option))
         return fail(fmt::format("--{}", option), "this applies to one model", "name it: assay models llama-3-8b",
                     Error::Kind::usage);
     return list_models(context.catalogue);
   }
   const std::string& argument = request.arguments().front();
+  const std::string as = request.value("as").value_or("");
   report::Response response;
   if (model::names_path(argument, context.catalogue)) {
-    ASSAY_TRY(checkpoint, model::read_checkpoint(argument, "models"));
+    ASSAY_TRY(checkpoint, model::read_checkpoint(argument, "models", as));
     response.notes = checkpoint.notes;
     if (checkpoint.imported) {
       const model::Transformer& model = checkpoint.imported->model;
@@ -389,15 +403,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline = fmt::format("{} tensors without a configuration", checkpoint.tensors.size());
     return response;
   }
-  model::CatalogueModel entry;
-  if (argument.starts_with('@')) {
-    ASSAY_TRY(document, hardware::read_file(argument.substr(1), "models"));
-    ASSAY_TRY(read, model::read_model(document, argument.substr(1)));
-    entry = std::move(read);
-  } else {
-    ASSAY_TRY(found, model::catalogue_model(argument, context.catalogue, "models"));
-    entry = std::move(found);
-  }
+  ASSAY_CHECK(model::check_as(as));
+  ASSAY_TRY(entry, model::named_model(argument, context.catalogue, "models"));
   const model::Transformer& model = entry.imported.model;
   ASSAY_TRY(query, read_query(request, entry.imported));
   response.results = {{"id", model.id}, {"name", model.name}};
@@ -406,15 +413,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   add_model(response, entry.imported, query, request.has("list"), request.explain());
   const model::ParameterCounts counts = model::parameter_counts(model);
   const model::PublishedTotal& total = entry.published;
-  report::Members published{{"parameters", total.text}};
-  if (total.half_unit > 0.0) published.emplace_back("stated_within", total.half_unit / total.value);
-  if (total.outside > 0.0) {
-    published.emplace_back("of_these_not_counted", static_cast<std::int64_t>(total.outside));
-    published.emplace_back("not_counted", total.outside_what);
-  }
-  published.emplace_back("source", total.source);
-  published.emplace_back("agrees", model::agrees(total, counts));
-  response.results.emplace_back("published", std::move(published));
+  if (!total.text.empty()) response.results.emplace_back("published", published_members(total, counts));
   report::Items sources;
   for (const hardware::SourceEntry& source : entry.sources)
     sources.emplace_back(report::Members{{"key", source.key},
@@ -442,7 +441,8 @@ VerbSpec verb() {
         "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
         "apply to linear layers"},
        {"attention", "COUNT", "keys that a query attends to: exact, half or full sequence", false, "exact|half|full"},
-       {"list", "", "list every weight with its dimensions"}},
+       {"list", "", "list every weight with its dimensions"},
+       as_option},
       {{"assay models", "all models"},
        {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
        {"assay models deepseek-v3 --explain", "how the counts are derived"},

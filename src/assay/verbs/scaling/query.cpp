@@ -124,7 +124,8 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
   }
   if (request.has("gated"))
     return fail("--gated", "the model already says whether its MLP is gated", "leave it out", Error::Kind::usage);
-  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "model"));
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "model",
+                                        request.value("as").value_or("")));
   ASSAY_CHECK(lower::check_lowers(imported.model, "model"));
   const model::Transformer& model = imported.model;
   const model::LayerStack& stack = model.decoder;
@@ -346,7 +347,8 @@ std::vector<OptionSpec> scaling_options() {
           {"vary", "batch=1M..16M", "sweep batch, tp or chips: doubling, or a list"},
           {"list", "", "also list the collectives of a layer in each scheme"},
           {"picture", "WHAT", "ratio (arithmetic over communication) or time", false, "ratio|time"},
-          set_option};
+          set_option,
+          as_option};
 }
 
 }  // namespace assay::verbs::scaling

@@ -1,4 +1,5 @@
 #include "assay/verbs/serve/picture.h"
+#include "assay/verbs/prices.h"
 
 #include <fmt/format.h>
 
@@ -115,9 +116,7 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
   };
   if (fronts.empty()) add(query, found, query.cluster.text);
   for (const Comparison::Front& front : fronts) add(front.query, front.found, front.name);
-  if (chart.series.empty())
-    return fail("--picture", fmt::format("the catalogue has no price for {}", query.cluster.chip.id),
-                "draw the front instead, or add a price to the chip's file");
+  if (chart.series.empty()) return fail("--picture", no_price_text(query.cluster.chip), "or draw the front instead");
   return chart;
 }
 

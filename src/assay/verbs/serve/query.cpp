@@ -128,7 +128,8 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
 }
 
 Result<void> read_model(const Request& request, const Context& context, ServeQuery& query) {
-  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL",
+                                        request.value("as").value_or("")));
   ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   const auto& kinds = imported.model.decoder.kinds;
   if (std::any_of(kinds.begin(), kinds.end(),
@@ -325,6 +326,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
                          ? cluster_of(request, context)
                          : hardware::parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
   query.cluster = cluster;
+  query.notes.insert(query.notes.end(), cluster.notes.begin(), cluster.notes.end());
   ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
   if (query.memory_share == 0.0) return fail("--memory-share", "it must be above 0", "e.g. 0.9");
   query.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();

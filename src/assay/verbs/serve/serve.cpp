@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/search/serving/under_load.h"
 #include "assay/verbs/experts.h"
+#include "assay/verbs/prices.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
 #include "assay/verbs/serve/sections.h"
@@ -186,12 +187,9 @@ Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& 
   ASSAY_TRY(batching, batching_section(query, found, point, rate));
   out.emplace_back("with_prefill", std::move(batching));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
-  const hardware::Price* price = hardware::newest_price(query.cluster.chip);
-  if (!price) return {};
+  if (!hardware::newest_price(query.cluster.chip)) return {};
   out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
   out.emplace_back("cost_per_million_tokens_with_prefill", *cost_of_million(query, rate.tokens_per_second));
-  response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
-                                       price->kind, price->date));
   return {};
 }
 
@@ -255,6 +253,9 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
                                              {"placements", found.placements},
                                              {"dropped", found.dropped},
                                              {"points", found.points}});
+  std::vector<const hardware::Chip*> chips{&query.cluster.chip};
+  for (const Comparison::Front& front : fronts) chips.push_back(&front.query.cluster.chip);
+  add_prices(chips, "cost", response);
   if (request.picture()) {
     ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
     response.picture = draw::draw(chart);

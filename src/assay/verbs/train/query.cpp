@@ -318,7 +318,8 @@ std::vector<OptionSpec> train_options() {
       {"zero", "0..3", "what replicas shard: 1 optimizer states, 2 also gradients, 3 also weights", false, "0|1|2|3"},
       {"micro-batch", "N", "sequences per microbatch and data-parallel group"},
       {"interleave", "N", "chunks of layers per stage"},
-      {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe"},
+      {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe", false, "", "",
+       "gpipe|1f1b|interleaved|zb|zb-h1|zb-h2|zb-v|dualpipe"},
       {"recompute", "POLICY",
        "none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or what "
        "is kept besides a layer's input: products, projections (those around attention), operators (attention and "
@@ -365,11 +366,13 @@ std::vector<OptionSpec> train_options() {
 
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster) {
   TrainQuery query;
-  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL"));
+  ASSAY_TRY(imported, model::load_model(request.arguments().front(), context.catalogue, "MODEL",
+                                        request.value("as").value_or("")));
   ASSAY_CHECK(lower::check_lowers(imported.model, "MODEL"));
   query.imported = imported;
   ASSAY_CHECK(read_adapters(request, query.imported.model, query.notes));
   query.cluster = cluster;
+  query.notes.insert(query.notes.end(), cluster.notes.begin(), cluster.notes.end());
   query.question.chips = static_cast<double>(cluster.chips());
   const std::int64_t longest = query.imported.model.max_context;
   if (const auto text = request.value("seq")) {

@@ -83,15 +83,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
   }
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
-  if (run.cost) {
-    const hardware::Price& price = *hardware::newest_price(chip);
-    out.emplace_back("cost", *run.cost);
-    response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price.value.value), price.provider,
-                                         price.kind, price.date));
-  } else {
-    out.emplace_back("cost", report::Value());
-    response.notes.push_back(fmt::format("no cost: the catalogue has no hourly list price for {}", chip.id));
-  }
+  out.emplace_back("cost", run.cost ? report::Value(*run.cost) : report::Value());
   if (chip.power) {
     const Watts power = training::power_per_chip(*chip.power, query.power);
     out.emplace_back("energy", power * run.time * query.question.chips);

@@ -1,4 +1,5 @@
 #include "assay/verbs/train/sizes.h"
+#include "assay/verbs/prices.h"
 
 #include <fmt/format.h>
 
@@ -48,8 +49,7 @@ double slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
 /// What is cheapest cannot be said without a price.
 Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
   if (sizes.objective != TrainObjective::cost || !size.run || size.run->cost) return {};
-  return fail("--objective", fmt::format("the catalogue has no price for {}", size.query.cluster.chip.id),
-              "leave it out of --on, or add a price to the chip's file");
+  return fail("--objective", no_price_text(size.query.cluster.chip), "or leave it out of --on");
 }
 
 Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
@@ -225,8 +225,7 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
     std::erase_if(fitting, [&](const SizedTraining* size) {
       if (size->run->cost) return false;
       if (request.has("pareto"))
-        response.notes.push_back(fmt::format("{} is not on the front: the catalogue has no price for {}",
-                                             size->query.cluster.text, size->query.cluster.chip.id));
+        response.notes.push_back(fmt::format("{} is not on the front: it has no price", size->query.cluster.text));
       return true;
     });
   for (const SizedTraining* size : fitting)

@@ -11,6 +11,7 @@
 #include "assay/roofline/operation.h"
 #include "assay/search/training/nearest_fit.h"
 #include "assay/training/step_derivation.h"
+#include "assay/verbs/prices.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/rules.h"
@@ -395,6 +396,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                                              {"feasible", found.count.feasible},
                                              {"seconds", Seconds(seconds)}});
   ASSAY_CHECK(add_requested(request, context, sizes.best(), simulated, response));
+  if (sizes.several || request.has("tokens")) {
+    std::vector<const hardware::Chip*> chips;
+    for (const SizedTraining& size : sizes.all) chips.push_back(&size.query.cluster.chip);
+    add_prices(chips, "cost", response);
+  }
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture())
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
@@ -416,7 +422,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   std::vector<OptionSpec> options{on_option};
   for (const OptionSpec& option : train_options()) options.push_back(option);
-  options.push_back(set_option);
+  for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return {"train",
           "predict a training step and find the best way to run it",
           "MODEL is a catalogue id, a config.json or a directory. Parallelism that the flags leave open is searched: "

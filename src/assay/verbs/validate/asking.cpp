@@ -33,7 +33,7 @@ assay::validate::Ask asking(const Context& context) {
   return [&context](const std::vector<std::string>& words,
                     const std::string& result) -> Result<assay::validate::Prediction> {
     ASSAY_TRY(request, parse_request(words));
-    ASSAY_TRY(response, ask(request, context));
+    ASSAY_TRY(response, ask_within(request, context));
     return prediction_of(response.results, result);
   };
 }
