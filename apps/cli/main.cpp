@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -11,10 +13,16 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <new>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/base/version.h"
 #include "assay/verbs/request.h"
@@ -36,11 +44,74 @@ int exit_code(const Error& error) {
   }
 }
 
-void interrupted(int) { std::_Exit(exit_interrupted); }
-
 bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
+
+/// Asks whatever runs for the best so far; a second one ends the program as usual.
+void ask_to_stop(int) { progress.stop.store(true, std::memory_order_relaxed); }
+
+/// Stands by while a request is answered. On a terminal it shows how far that is once it takes over a second; and after
+/// an interrupt it ends the program where no answer comes soon, as from what can only be given whole.
+class Watch {
+ public:
+  Watch() : shows_(::isatty(STDERR_FILENO) == 1) {
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+      // Without a thread to spare there is no progress to see, and the second interrupt ends the program.
+    }
+  }
+  ~Watch() { end(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// Erases the line: nothing is shown any more.
+  void end() {
+    {
+      const std::lock_guard lock(guard_);
+      done_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static constexpr auto first = std::chrono::seconds(1), again = std::chrono::milliseconds(200),
+                        patience = std::chrono::seconds(2);
+  using Clock = std::chrono::steady_clock;
+
+  void run() {
+    const Clock::time_point start = Clock::now();
+    std::optional<Clock::time_point> asked;
+    bool shown = false;
+    std::unique_lock lock(guard_);
+    while (!wake_.wait_for(lock, again, [this] { return done_; })) {
+      const Clock::time_point now = Clock::now();
+      if (!asked && progress.is_stopped()) asked = now;
+      if (asked && now - *asked >= patience) {
+        if (shown) write(stderr, erase);
+        write(stderr, "interrupted before there was an answer\n");
+        std::_Exit(exit_interrupted);
+      }
+      if (!shows_ || now - start < first) continue;
+      shown = true;
+      const char* counted = progress.counted.load();
+      const std::int64_t done = progress.done.load(), total = progress.total.load();
+      write(stderr, fmt::format("{}{:.0f} s{}  (Ctrl-C: the best so far)", erase,
+                                std::chrono::duration<double>(now - start).count(),
+                                counted ? fmt::format("  {} of {} {}", human_count(done), human_count(total), counted)
+                                        : std::string()));
+    }
+    if (shown) write(stderr, erase);
+  }
+
+  static constexpr std::string_view erase = "\r\x1b[2K";
+  bool shows_, done_ = false;
+  std::mutex guard_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
 
 /// A directory of the user's own files that overlays the catalogue if it exists; `assay measure` writes it.
 std::string user_catalogue() {
@@ -141,8 +212,10 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory)
     ASSAY_CHECK(catalogue.overlay(directory));
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
+  Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, here}));
   const std::string text = report::render(response, options);
+  watch.end();
   for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));
   if (output) {
     ASSAY_CHECK(save(*output, text, "--output"));
@@ -258,7 +331,10 @@ std::optional<int> built_in(std::vector<std::string> words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, interrupted);
+  struct sigaction on_interrupt = {};
+  on_interrupt.sa_handler = ask_to_stop;
+  on_interrupt.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  ::sigaction(SIGINT, &on_interrupt, nullptr);
   report::RenderOptions options;
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
@@ -270,7 +346,16 @@ int main(int argc, char** argv) {
     auto request = verbs::parse_request(words);
     if (!request) return print_error(request.error(), options);
     const auto code = answer(*request, options);
-    return code ? *code : print_error(code.error(), options);
+    const int exit = code ? *code : print_error(code.error(), options);
+    return progress.is_stopped() ? exit_interrupted : exit;
+  } catch (const std::bad_alloc&) {
+    return print_error({Error::Kind::input,
+                        "",
+                        "out of memory: this request needs more than the process can have",
+                        "fix some of what is searched, e.g. --tp, --pp, --micro-batch or --recompute, ask for fewer "
+                        "chips, or allow more memory (ulimit -v)",
+                        {}},
+                       options);
   } catch (const std::exception& bug) {
     return print_error({Error::Kind::internal,
                         "",

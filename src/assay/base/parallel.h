@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,8 +20,12 @@ void parallel_for(std::size_t count, std::size_t grain, F&& make) {
   };
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::future<void>> others;  // their destructors wait for the threads
-  for (std::size_t t = 1; t < std::min(cores, count / grain); ++t)
-    others.push_back(std::async(std::launch::async, work));
+  try {
+    for (std::size_t t = 1; t < std::min(cores, count / grain); ++t)
+      others.push_back(std::async(std::launch::async, work));
+  } catch (const std::system_error&) {
+    // The machine grants no more threads: those that run, and this one, do the work.
+  }
   work();
   for (std::future<void>& other : others) other.get();
 }

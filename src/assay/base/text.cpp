@@ -53,9 +53,10 @@ std::optional<Unit> simple_unit(std::string_view name) {
     if (!name.ends_with(unit.name)) continue;
     const std::string_view prefix = name.substr(0, name.size() - unit.name.size());
     if (prefix.empty()) return Unit{unit.dim, unit.scale};
+    const bool is_micro = prefix == "\u00b5" || prefix == "\u03bc";  // the sign, and the Greek letter
     if (unit.decimal)
       for (const Prefix& p : decimal_prefixes)
-        if (p.name == prefix) return Unit{unit.dim, unit.scale * p.scale};
+        if (p.name == prefix || (is_micro && p.name == "u")) return Unit{unit.dim, unit.scale * p.scale};
     if (unit.binary)
       for (const Prefix& p : binary_prefixes)
         if (p.name == prefix) return Unit{unit.dim, unit.scale * p.scale};
@@ -103,7 +104,8 @@ std::string with_prefix(double value, std::string_view unit, std::span<const Pre
       break;
     }
   }
-  return fmt::format("{} {}{}", human_number(value / chosen->scale), chosen->name, unit);
+  return fmt::format("{} {}{}", human_number(value / chosen->scale), chosen->name == "u" ? "\u00b5" : chosen->name,
+                     unit);
 }
 
 /// Whole dollars with separators from a thousand up, cents below, four digits below ten cents.

@@ -75,6 +75,12 @@ void check_chip(const Chip& chip, const Toml& root, const ReportFault& report) {
   faults.one_of("family", chip.family, {"tpu", "gpu", "accelerator", "cpu"});
   if (std::none_of(chip.peak.begin(), chip.peak.end(), [](const auto& p) { return p.has_value(); }))
     faults.add("peak", "a chip needs at least one peak rate", "e.g. bf16 = \"197 TFLOP/s\"");
+  constexpr FlopsPerSecond slowest(1e6);  // slower than any chip since 1980: a slip of the unit
+  for (const DtypeFacts& format : all_dtypes())
+    if (const auto& peak = chip.peak[static_cast<std::size_t>(format.dtype)]; peak && peak->value < slowest)
+      faults.add(fmt::format("peak.{}", format.name),
+                 fmt::format("a peak rate is at least {}, got {}", human(slowest), human(peak->value)),
+                 "check the unit, e.g. 989 TFLOP/s");
   if (chip.memory.empty() || chip.memory.front().name != "hbm" || !chip.memory.front().bandwidth)
     faults.add("memory", "a chip needs [memory.hbm] with capacity and bandwidth",
                "main memory is called hbm, whatever its technology");

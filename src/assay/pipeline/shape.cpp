@@ -40,14 +40,11 @@ bool chunks_fit(const PipelineShape& shape) {
   return is_two_chunk(shape.schedule) && shape.chunks == 2;
 }
 
-bool groups_divide(const PipelineShape& shape) {
-  const bool in_groups = shape.schedule == PipelineSchedule::interleaved && shape.chunks > 1;
-  return !in_groups || shape.microbatches % shape.stages == 0;
-}
+bool groups_divide(const PipelineShape& shape) { return shape.microbatches % microbatch_group(shape) == 0; }
 
 bool directions_fit(const PipelineShape& shape) {
   return shape.schedule != PipelineSchedule::dualpipe ||
-         (shape.stages % 2 == 0 && shape.microbatches % 2 == 0 && shape.microbatches >= 2 * shape.stages);
+         (shape.stages % 2 == 0 && groups_divide(shape) && shape.microbatches >= 2 * shape.stages);
 }
 
 }  // namespace
@@ -85,6 +82,11 @@ std::int64_t stage_of_part(const PipelineShape& shape, std::int64_t part, std::i
   return part % p;
 }
 
+std::int64_t microbatch_group(const PipelineShape& shape) {
+  if (shape.schedule == PipelineSchedule::dualpipe) return 2;  // half from each end
+  return shape.schedule == PipelineSchedule::interleaved && shape.chunks > 1 ? shape.stages : 1;
+}
+
 bool is_possible(const PipelineShape& shape) {
   return sizes_are_sane(shape) && chunks_fit(shape) && groups_divide(shape) && directions_fit(shape);
 }
@@ -103,7 +105,7 @@ Result<void> check_pipeline(const PipelineShape& shape) {
                       "leave --interleave out")
                : fail("--interleave", fmt::format("{} has one chunk per stage, got {}", name, shape.chunks),
                       "use --schedule interleaved");
-  if (!groups_divide(shape)) {
+  if (shape.schedule == PipelineSchedule::interleaved && !groups_divide(shape)) {
     const std::int64_t below = m / p * p, above = below + p;
     return fail(
         "--schedule",

@@ -42,6 +42,9 @@ std::int64_t model_parts(const PipelineShape& shape);
 /// first.
 std::int64_t stage_of_part(const PipelineShape& shape, std::int64_t part, std::int64_t direction = 0);
 
+/// The microbatches of a step are a multiple of this under the schedule.
+std::int64_t microbatch_group(const PipelineShape& shape);
+
 /// Whether the schedule exists for these sizes; the same rules as check_pipeline, for searches.
 bool is_possible(const PipelineShape& shape);
 /// An error with the broken rule and the nearest legal values.

@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "assay/network/placement.h"
 
 namespace assay::roofline {
 namespace {
 
-Seconds layer_upper(const PlacedSplit& split, Tokens batch) {
-  Seconds sum;
-  for (Pass pass : {Pass::forward, Pass::backward})
-    sum += layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, pass).upper;
-  return sum;
+/// Arithmetic over communication in the pass where it is less.
+double least_ratio(const PlacedSplit& split, Tokens batch) {
+  double least = std::numeric_limits<double>::infinity();
+  for (Pass pass : {Pass::forward, Pass::backward}) {
+    const LayerTimes<Plain> times = layer_times(Plain{}, split.rates, split.split, batch, WeightsAre::sharded, pass);
+    least = std::min(least, times.compute / times.communication);
+  }
+  return least;
 }
 
 }  // namespace
@@ -102,9 +106,13 @@ std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const Mlp
       all.push_back(*std::move(placed));
   }
   std::stable_sort(all.begin(), all.end(), [&](const PlacedSplit& a, const PlacedSplit& b) {
-    const Seconds lower_a = layer_lower(a, batch), lower_b = layer_lower(b, batch);
-    if (lower_a != lower_b) return lower_a < lower_b;
-    return layer_upper(a, batch) < layer_upper(b, batch);
+    // Splits that are compute-bound take equally long, but for the last bits of sums: the one farthest from the
+    // network's limit is the better.
+    const auto rounded = [&](const PlacedSplit& split) {
+      return static_cast<float>(layer_lower(split, batch).value());
+    };
+    const float lower_a = rounded(a), lower_b = rounded(b);
+    return lower_a != lower_b ? lower_a < lower_b : least_ratio(a, batch) > least_ratio(b, batch);
   });
   return all;
 }

@@ -122,21 +122,42 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   return found;
 }
 
-std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision) {
+namespace {
+
+/// Logarithms of the last factor at which nothing changed, and of one at which something did.
+struct Gap {
+  double near = 0, far = 0;
+};
+Gap halved(Gap gap, const FactorTest& holds, double precision) {
+  while (std::abs(gap.far - gap.near) > std::log1p(precision)) {
+    const double middle = (gap.near + gap.far) / 2.0;
+    (holds(std::exp(middle)) ? gap.far : gap.near) = middle;
+  }
+  return gap;
+}
+
+}  // namespace
+
+std::optional<double> nearest_change(const FactorTest& changed, const FactorTest& known, double reach,
+                                     double precision) {
+  const auto holds = [&](double log) { return known(std::exp(log)) || changed(std::exp(log)); };
   for (double step = 2.0; step <= reach; step *= 2.0) {
-    std::optional<double> found;
+    std::optional<double> found;  // a logarithm
     for (const double side : {1.0, -1.0}) {
-      double near = std::log(step / 2.0) * side, far = std::log(step) * side;
-      if (!changed(std::exp(far))) continue;
-      while (std::abs(far - near) > std::log1p(precision)) {
-        const double middle = (near + far) / 2.0;
-        (changed(std::exp(middle)) ? far : near) = middle;
-      }
-      if (!found || std::abs(far) < std::abs(std::log(*found))) found = std::exp(far);
+      const Gap whole{std::log(step / 2.0) * side, std::log(step) * side};
+      // Of the other side only what is nearer counts.
+      if (!holds(found ? side * *found : whole.far)) continue;
+      Gap gap = halved(whole, known, precision);
+      while (gap.near != whole.near && changed(std::exp(gap.near))) gap = halved(whole, known, precision);
+      if (!found || std::abs(gap.far) < std::abs(*found)) found = gap.far;
     }
-    if (found) return found;
+    if (found) return std::exp(*found);
   }
   return std::nullopt;
+}
+
+std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision) {
+  return nearest_change(changed, changed, reach, precision);
 }
 
 }  // namespace assay::search

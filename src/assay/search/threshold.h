@@ -42,6 +42,10 @@ using FactorTest = std::function<bool(double)>;
 /// `reach`, then the last step is halved until it is known within `precision`. The factor returned is one at which it
 /// holds; nothing where it holds at no power of two.
 std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision);
+/// The same where `changed` is costly: `known` is cheap, holds only where `changed` does, and learns from each call of
+/// `changed` that finds something. The steps are halved by what is known, and `changed` confirms where they end.
+std::optional<double> nearest_change(const FactorTest& changed, const FactorTest& known, double reach,
+                                     double precision);
 
 /// Doubles from the lower end until the condition changes, then halves the gap and samples values across it: where the
 /// condition changes more than once, the answer is the outermost value at which it was seen to hold. A value that is

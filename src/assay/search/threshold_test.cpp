@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 namespace assay::search {
 namespace {
 
@@ -93,6 +97,26 @@ TEST(NearestChange, FindsTheNearerOfTwoSides) {
   EXPECT_NEAR(nearest_change(both, 8.0, 1e-4).value_or(0.0), 0.4, 1e-4);
   const auto close = [](double f) { return f >= 1.2 || f <= 0.99; };
   EXPECT_NEAR(nearest_change(close, 8.0, 1e-4).value_or(0.0), 0.99, 2e-4);
+}
+
+// What is known of a costly test may be wrong about where it ends, but not the answer.
+TEST(NearestChange, ACostlyTestGivesTheSameAnswerInFewerCalls) {
+  for (const double at : {1.07, 1.4, 1.9, 2.6}) {
+    std::vector<double> rivals;  // each beats the present one from some factor up
+    int calls = 0;
+    const auto changed = [&](double f) {
+      ++calls;
+      if (f >= at) rivals.push_back(std::max(at, 0.9 * f));
+      return f >= at;
+    };
+    const auto known = [&](double f) {
+      return std::any_of(rivals.begin(), rivals.end(), [&](double from) { return f >= from; });
+    };
+    const auto found = nearest_change(changed, known, 8.0, 1e-3);
+    const int costly = std::exchange(calls, 0);
+    EXPECT_EQ(found, nearest_change([&](double f) { return ++calls, f >= at; }, 8.0, 1e-3)) << at;
+    EXPECT_LT(costly, calls) << at;
+  }
 }
 
 TEST(NearestChange, IsNothingBeyondItsReach) {

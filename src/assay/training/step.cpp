@@ -234,6 +234,9 @@ Result<PricedStep> price_step(const TrainingQuestion& question, std::int64_t seq
                               const Strategy& strategy) {
   const model::Transformer& model = *question.setup.model;
   const std::int64_t stages = strategy.parallelism.pipeline;
+  if (stages > 1)
+    ASSAY_CHECK(pipeline::check_pipeline(
+        {strategy.schedule, stages, static_cast<std::int64_t>(microbatches(question, strategy)), strategy.interleave}));
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
   const pipeline::StageSplit split = stage_split(model, strategy);

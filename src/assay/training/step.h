@@ -251,7 +251,8 @@ Result<MicrobatchCost> price_stages(const TrainingQuestion& question, std::int64
 std::vector<MemoryParts> stage_memory(const MicrobatchCost& microbatch, const pipeline::StageSplit& split,
                                       const Strategy& strategy);
 
-/// Prices one strategy from scratch; with several stages, from pipeline events.
+/// Prices one strategy from scratch; with several stages, from pipeline events. Fails where the batch makes a number of
+/// microbatches that the schedule cannot run.
 Result<TrainingCost> price_strategy(const TrainingQuestion& question, std::int64_t sequence,
                                     const hardware::Cluster& cluster, const Strategy& strategy);
 

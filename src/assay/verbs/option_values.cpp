@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "assay/base/text.h"
 
 namespace assay::verbs {
@@ -33,6 +36,39 @@ Result<void> read_share(const Request& request, std::string_view option, double&
                 "e.g. 0.5");
   out = *share;
   return {};
+}
+
+namespace {
+
+/// Of the whole numbers within 1 % of `about` the one that halves most often, the nearest of several; else the nearest.
+std::int64_t round_number(double about) {
+  constexpr double tolerance = 0.01;
+  const auto nearest = std::max<std::int64_t>(1, std::llround(about));
+  const auto apart = [&](std::int64_t n) { return std::abs(static_cast<double>(n) - about); };
+  for (std::int64_t unit = std::int64_t{1} << 40; unit > 1; unit /= 2) {
+    const std::int64_t below = static_cast<std::int64_t>(about) / unit * unit, above = below + unit;
+    const std::int64_t best = below > 0 && apart(below) <= apart(above) ? below : above;
+    if (apart(best) <= tolerance * about) return best;
+  }
+  return nearest;
+}
+
+}  // namespace
+
+Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::vector<std::string>& notes) {
+  std::string_view number = trim(text);
+  const bool in_sequences = number.ends_with("seq");
+  if (in_sequences) number.remove_suffix(3);
+  ASSAY_TRY(count, parse_count(number, "--batch"));
+  if (in_sequences) return static_cast<double>(count);
+  if (count < sequence)
+    return fail("--batch", fmt::format("{} tokens are less than one sequence of {}", human_count(count), sequence),
+                fmt::format("at least {} tokens (1seq), or a shorter --seq", human_count(sequence)));
+  if (count % sequence == 0) return static_cast<double>(count / sequence);
+  const std::int64_t used = round_number(static_cast<double>(count) / static_cast<double>(sequence));
+  notes.push_back(fmt::format("--batch {}: {} tokens are used, {} whole sequences of {}", text,
+                              human_count(used * sequence), human_count(used), human_count(sequence)));
+  return static_cast<double>(used);
 }
 
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {

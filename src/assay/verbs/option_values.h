@@ -19,6 +19,10 @@ Result<void> read_count(const Request& request, std::string_view option, std::op
 Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out);
 /// A number from 0 to 1; 1 itself only where `one_allowed`.
 Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed);
+/// The sequences of a --batch, which is a number of them ("1024seq") or of tokens ("4Mi"). Tokens that are not a whole
+/// number of sequences mean about as many: within 1 % the number of sequences that halves most often, else the nearest;
+/// a note says what is used.
+Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::vector<std::string>& notes);
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out);
 
 /// A word of an option and what it means.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
+#include "assay/draw/sentences.h"
 #include "assay/report/derivation.h"
 #include "assay/verbs/prices.h"
 
@@ -330,6 +332,24 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
   return words;
 }
 
+namespace {
+
+/// Whether some range of an answer has its estimate outside its bounds.
+bool has_estimate_outside(const report::Value& value) {
+  if (const report::Items* items = value.items())
+    return std::any_of(items->begin(), items->end(), has_estimate_outside);
+  if (!value.members()) return false;
+  const report::Value *lower = value.find("lower"), *estimate = value.find("estimate"), *upper = value.find("upper");
+  if (lower && estimate && upper) {
+    const auto from = report::numeric(*lower), at = report::numeric(*estimate), to = report::numeric(*upper);
+    return from && at && to && (*at < *from || *at > *to);
+  }
+  return std::any_of(value.members()->begin(), value.members()->end(),
+                     [](const auto& member) { return has_estimate_outside(member.second); });
+}
+
+}  // namespace
+
 Result<report::Response> ask_within(const Request& request, const Context& context) {
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
@@ -344,8 +364,15 @@ Result<report::Response> ask_within(const Request& request, const Context& conte
     priced->choose_prices(std::move(choice));
   }
   auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings});
-  if (response) response->inputs = request.echo();
-  if (!response || !request.explain()) return response;
+  if (!response) return response;
+  response->inputs = request.echo();
+  if (has_estimate_outside(report::Value(response->results)))
+    response->notes.emplace_back(
+        "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "
+        "them");
+  if (progress.is_stopped()) response->notes.emplace_back("interrupted: this is the best of what was searched so far");
+  if (request.picture() && !response->picture) response->picture = draw::sentences(response->headline, response->notes);
+  if (!request.explain()) return response;
   if (response->derived.empty())
     response->notes.emplace_back("this answer has no derivation to show");
   else

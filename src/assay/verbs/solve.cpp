@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/search/threshold.h"
 #include "assay/verbs/verbs.h"
@@ -30,6 +32,8 @@ struct Line {
       return words[word - 1];
     return text;
   }
+  /// Whether the unknown is all of --batch, in tokens.
+  bool is_bare_batch() const { return name() == "--batch" && (words[word] == "?" || words[word] == "--batch=?"); }
   std::string text(std::int64_t value) const {
     std::vector<std::string> all = at(value);
     for (std::string& one : all)
@@ -77,6 +81,7 @@ struct Condition {
   Op op = Op::equal;
   std::string text;                     ///< to compare with, where it is no number
   std::optional<AnyQuantity> quantity;  ///< else
+  bool asks_for_memory = false;         ///< by a key of its own, not by "fits"
 };
 
 Result<Condition> read_condition(const Request& request) {
@@ -85,9 +90,9 @@ Result<Condition> read_condition(const Request& request) {
     return fail("solve", "--until is missing",
                 "compute-bound, memory-bound, fits, or a key of the answer: 'time.lower<1ms'", Error::Kind::usage);
   if (*text == "fits")
-    return Condition{{"memory.fits", "fits", "memory.sharded.fits"}, Condition::Op::equal, "yes", {}};
+    return Condition{{"memory.fits", "fits", "memory.sharded.fits"}, Condition::Op::equal, "yes", {}, false};
   if (text->ends_with("-bound"))
-    return Condition{{"limiter"}, Condition::Op::equal, text->substr(0, text->size() - 6), {}};
+    return Condition{{"limiter"}, Condition::Op::equal, text->substr(0, text->size() - 6), {}, false};
   const std::size_t at = text->find_first_of("<>=");
   if (at == std::string::npos || at == 0)
     return fail("--until", fmt::format("{} is not a condition", in_quotes(*text)),
@@ -95,6 +100,7 @@ Result<Condition> read_condition(const Request& request) {
                 Error::Kind::usage);
   Condition condition;
   condition.keys = {std::string(trim(std::string_view(*text).substr(0, at)))};
+  condition.asks_for_memory = condition.keys.front().starts_with("memory.");
   const bool or_equal = at + 1 < text->size() && (*text)[at + 1] == '=';
   const char sign = (*text)[at];
   condition.op = sign == '='   ? Condition::Op::equal
@@ -135,14 +141,19 @@ std::string meant(const std::string& word, const report::Value& results) {
   return suggestion(word, keys);
 }
 
+struct Met {
+  bool holds = false;
+  std::optional<double> number;  ///< what was compared, where it is one
+};
+
 /// Whether the answer meets the condition.
-Result<bool> holds(const Condition& condition, const report::Response& response) {
+Result<Met> holds(const Condition& condition, const report::Response& response) {
   const report::Value results{response.results};
   std::optional<report::Value> value;
   for (const std::string& key : condition.keys)
     if (!value) value = report::find_path(results, key);
   if (!value) {
-    if (response.outcome == report::Outcome::infeasible) return false;
+    if (response.outcome == report::Outcome::infeasible) return Met{};
     return fail("--until", fmt::format("the answer has no {}", condition.keys.front()),
                 meant(condition.keys.front(), results), Error::Kind::usage);
   }
@@ -156,7 +167,7 @@ Result<bool> holds(const Condition& condition, const report::Response& response)
       return fail("--until",
                   fmt::format("{} is {}, which is not a number", condition.keys.front(), report::scalar_text(*value)),
                   "compare it with =", Error::Kind::usage);
-    return same;
+    return Met{same, {}};
   }
   const auto* quantity = std::get_if<report::QuantityValue>(&value->data());
   const Dim dim = quantity ? quantity->quantity.dim : Dim{};
@@ -166,20 +177,48 @@ Result<bool> holds(const Condition& condition, const report::Response& response)
         fmt::format("{} is in {}, not in {}", condition.keys.front(), dim == Dim{} ? "plain numbers" : base_unit(dim),
                     condition.quantity->dim == Dim{} ? "plain numbers" : base_unit(condition.quantity->dim)),
         "", Error::Kind::usage);
+  const double wanted = condition.quantity->value;
   switch (condition.op) {
     case Condition::Op::less:
-      return *number < condition.quantity->value;
+      return Met{*number < wanted, number};
     case Condition::Op::at_most:
-      return *number <= condition.quantity->value;
+      return Met{*number <= wanted, number};
     case Condition::Op::more:
-      return *number > condition.quantity->value;
+      return Met{*number > wanted, number};
     case Condition::Op::at_least:
-      return *number >= condition.quantity->value;
+      return Met{*number >= wanted, number};
     case Condition::Op::equal:
       break;
   }
-  return *number == condition.quantity->value;
+  return Met{*number == wanted, number};
 }
+
+/// Notices when a number that has moved stays where it is, however far the unknown is doubled: trying further is
+/// futile.
+class Plateau {
+ public:
+  void add(std::int64_t value, const Met& met) {
+    if (!met.number || (last_ && value <= *last_)) return;  // only the way up counts
+    last_ = value;
+    const bool stays = met.holds == held_ && std::abs(*met.number - level_) <= flat * std::abs(level_);
+    if (!stays && since_) has_moved_ = true;
+    if (!stays || !since_) {
+      since_ = value;
+      level_ = *met.number;
+      held_ = met.holds;
+    }
+  }
+  /// The value from which it stays, where the last one is far enough from it.
+  std::optional<std::int64_t> since() const { return has_moved_ && *last_ / *since_ >= far ? since_ : std::nullopt; }
+  double level() const { return level_; }
+
+ private:
+  static constexpr double flat = 1e-3;
+  static constexpr std::int64_t far = 16;
+  std::optional<std::int64_t> last_, since_;
+  double level_ = 0;
+  bool held_ = false, has_moved_ = false;
+};
 
 Result<std::int64_t> read_end(const Request& request, std::string_view option, std::int64_t otherwise) {
   const auto text = request.value(option);
@@ -216,8 +255,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_TRY(range, read_range(request));
   // A value that its command refuses is not allowed; if all are, the first refusal is the answer.
   std::optional<Error> refused, broken;
+  Plateau plateau;
   const auto test = [&](std::int64_t value) -> std::optional<bool> {
-    if (broken) return std::nullopt;
+    if (broken || progress.is_stopped() || plateau.since()) return std::nullopt;
     const auto parsed = parse_request(line.at(value));
     if (!parsed) {
       broken = parsed.error();
@@ -228,15 +268,25 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       if (!refused) refused = response.error();
       return std::nullopt;
     }
+    if (line.is_bare_batch())  // what the command rounds to whole sequences is not a value of its own
+      if (const auto used = report::find_path(report::Value(response->results), "batch");
+          used && report::numeric(*used) != static_cast<double>(value))
+        return std::nullopt;
     const auto met = holds(condition, *response);
     if (!met) {
       broken = met.error();
       return std::nullopt;
     }
-    return *met;
+    // A plan that its own command refuses is no answer, unless the question is why: how much memory it would need.
+    const bool refuses = response->outcome == report::Outcome::infeasible && !condition.asks_for_memory;
+    if (refuses) return false;
+    plateau.add(value, *met);
+    return met->holds;
   };
   const search::Threshold found = search::find_threshold(test, range);
   if (broken) return tl::unexpected<Error>(*broken);
+  if (found.kind == search::Threshold::Kind::nothing && progress.is_stopped())
+    return fail("", "interrupted before any value was tried");
   if (found.kind == search::Threshold::Kind::nothing)
     return refused ? tl::unexpected<Error>(*refused) : fail("solve", "no value can be tried", "");
   report::Response response;
@@ -271,6 +321,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline = fmt::format("{}: no value up to {} gives {}", line.name(), human_count(found.value), until);
     response.outcome = report::Outcome::infeasible;
   }
+  if (const auto since = plateau.since(); since && !solved)
+    response.notes.push_back(fmt::format("{} stays at {} from {} on: larger values were not tried",
+                                         condition.keys.front(), human_number(plateau.level()), human_count(*since)));
   if (found.alternates)
     response.notes.emplace_back(
         "the condition changes more than once: the table shows values beyond this one where it does not hold");

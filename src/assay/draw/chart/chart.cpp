@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 #include "assay/draw/chart/curve.h"
@@ -251,9 +252,30 @@ class ChartPainter {
         add_line_obstacles(part);
       }
     }
-    for (const PlotPoint& place : marker_places(i)) {
+    const std::vector<PlotPoint> places = marker_places(i);
+    if (series.style == SeriesStyle::markers && places.size() > most_markers) return add_density(i, places);
+    for (const PlotPoint& place : places) {
       scene_.add(Marker{place, marker_shape(number), marker_radius, marker_paint(number)}, chart_.series[i].name);
       if (series.style == SeriesStyle::markers) add_marker_obstacle(place, marker_radius);
+    }
+  }
+
+  // Very many markers hide each other: cells show how many there are, the more the darker.
+  void add_density(std::size_t i, const std::vector<PlotPoint>& places) {
+    constexpr double cell = 6.0, faintest = 0.2;
+    std::map<std::pair<int, int>, int> counts;
+    int most = 1;
+    for (const PlotPoint& place : places)
+      most = std::max(most, ++counts[{static_cast<int>(place.y / cell), static_cast<int>(place.x / cell)}]);
+    for (const auto& [at, count] : counts) {
+      const double share = most > 1 ? std::log(count) / std::log(most) : 1.0;
+      scene_.add(Rectangle{.x = cell * at.second,
+                           .y = cell * at.first,
+                           .width = cell,
+                           .height = cell,
+                           .paint = {.fill = series_colour(colour_number(chart_, i)),
+                                     .fill_opacity = faintest + (1.0 - faintest) * share}},
+                 chart_.series[i].name);
     }
   }
 

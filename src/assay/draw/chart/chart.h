@@ -19,7 +19,9 @@ struct ChartAxis {
   NumberStyle numbers = NumberStyle::compact;
 };
 
-/// How a series is drawn; with steps, each value holds until the next point.
+/// How a series is drawn; with steps, each value holds until the next point. Markers beyond `most_markers` are drawn as
+/// a density.
+inline constexpr std::size_t most_markers = 600;
 enum class SeriesStyle { line, dashed, step, markers, area, step_area };
 
 /// A named sequence of points, in the order they are joined.

@@ -10,6 +10,7 @@
 #include "assay/draw/chart/axis.h"
 #include "assay/draw/lettering.h"
 #include "assay/draw/sketch.h"
+#include "assay/draw/timeline/lane_shares.h"
 
 namespace assay::draw {
 namespace {
@@ -25,7 +26,7 @@ constexpr double thin = 1.0;  // a bar below one pixel cannot be told from its n
 /// A unit in which the whole duration is between 1 and 1000.
 std::pair<Seconds, std::string_view> time_unit(Seconds end) {
   if (end < 1_us) return {1_ns, "ns"};
-  if (end < 1_ms) return {1_us, "us"};
+  if (end < 1_ms) return {1_us, "\u00b5s"};
   if (end < 1_s) return {1_ms, "ms"};
   return {1_s, "s"};
 }
@@ -38,6 +39,8 @@ Paint class_paint(int colour_class) {
           .stroke_width = 1.3,
           .dash = static_cast<Dash>(((colour_class % 9) + 9) % 9)};
 }
+
+Paint column_paint(int colour_class) { return {.fill = series_colour(colour_class + 1), .fill_opacity = 0.6}; }
 
 /// Bars of one lane that are drawn as one shape.
 struct Run {
@@ -94,6 +97,29 @@ void draw_run(Sketch& sketch, const Run& run, double top, double height, const s
                tooltip);
 }
 
+/// Above so many shapes nobody tells bars apart, and the picture takes hundreds of kilobytes.
+constexpr std::size_t most_runs = 1200;
+
+/// Columns of a lane: in each the classes are stacked by their share of its time.
+void draw_columns(Sketch& sketch, const LaneShares& shares, const TimelineLane& lane,
+                  const std::vector<std::string>& classes, const Rectangle& box) {
+  std::string tooltip = lane.name + ":";
+  double column = 1.0;
+  for (std::size_t i = 0; i < shares.whole.size(); ++i) {
+    if (!shares.by_class[i].empty()) column = box.width / static_cast<double>(shares.by_class[i].size());
+    if (shares.whole[i] > 0.0)
+      tooltip +=
+          fmt::format(" {} {:.0f} %,", i < classes.size() ? classes[i] : std::string("other"), 100.0 * shares.whole[i]);
+  }
+  tooltip += " of the time";
+  for (const ShareArea& area : share_areas(shares)) {
+    Polygon shape{{}, column_paint(static_cast<int>(area.colour_class))};
+    for (const PlotPoint& corner : area.outline)
+      shape.points.push_back({box.x + column * corner.x, box.y + box.height * (1.0 - corner.y)});
+    sketch.add(std::move(shape), tooltip);
+  }
+}
+
 void draw_time_axis(Sketch& sketch, Seconds end, double bottom) {
   const auto [unit, name] = time_unit(end);
   const Paint grid{.stroke = ColourRole::grid};
@@ -136,7 +162,7 @@ void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bo
   }
 }
 
-Sketch key_of(const Timeline& timeline, double width) {
+Sketch key_of(const Timeline& timeline, double width, bool in_columns) {
   Sketch key;
   std::vector<bool> used(timeline.classes.size());
   for (const TimelineBar& bar : timeline.bars)
@@ -150,7 +176,8 @@ Sketch key_of(const Timeline& timeline, double width) {
       x = 0.0;
       y += 20.0;
     }
-    key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0, class_paint(static_cast<int>(i))});
+    key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0,
+                      in_columns ? column_paint(static_cast<int>(i)) : class_paint(static_cast<int>(i))});
     key.add(Label{.at = {x + 29.0, y + 0.35 * text_size},
                   .text = timeline.classes[i],
                   .size = text_size,
@@ -191,6 +218,15 @@ Scene draw_timeline(const Timeline& timeline) {
   for (const TimelineBar& bar : timeline.bars)
     if (bar.lane < bars.size()) bars[bar.lane].push_back(&bar);
 
+  std::size_t shapes = 0;
+  bool in_columns = false;
+  for (const std::int64_t lane : rows.index) {
+    shapes += runs_of(bars[static_cast<std::size_t>(lane)], plot_width / end.value()).size();
+    in_columns = in_columns || timeline.lanes[static_cast<std::size_t>(lane)].members > 1.0;
+  }
+  in_columns = in_columns || shapes > most_runs;
+  const std::size_t columns = rows.size() <= 16 ? 215 : 107;
+
   Sketch plot;
   draw_time_axis(plot, end, bottom);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -198,7 +234,11 @@ Scene draw_timeline(const Timeline& timeline) {
     const double top = rows.place[i] * pitch + 2.5;
     const std::string& name = timeline.lanes[lane].name;
     plot.line({0.0, top + bar_height + 2.5}, {plot_width, top + bar_height + 2.5}, {.stroke = ColourRole::grid});
-    for (const Run& run : runs_of(bars[lane], plot_width / end.value())) draw_run(plot, run, top, bar_height, name);
+    if (in_columns)
+      draw_columns(plot, lane_shares(bars[lane], end, columns, timeline.lanes[lane].members), timeline.lanes[lane],
+                   timeline.classes, {.x = 0.0, .y = top, .width = plot_width, .height = bar_height});
+    else
+      for (const Run& run : runs_of(bars[lane], plot_width / end.value())) draw_run(plot, run, top, bar_height, name);
     plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * text_size},
                    .text = shortened(name, text_size, widest_name),
                    .size = text_size,
@@ -229,10 +269,14 @@ Scene draw_timeline(const Timeline& timeline) {
   y += 16.0;
   page.append(plot, -plot.bounds().left, y - plot.bounds().top);
   y = page.bounds().bottom + 24.0;
-  if (const Sketch key = key_of(timeline, width); !key.empty()) {
+  if (const Sketch key = key_of(timeline, width, in_columns); !key.empty()) {
     page.append(key, 0.0, y - key.bounds().top);
     y = page.bounds().bottom + 12.0;
   }
+  if (in_columns)
+    add_lines(fmt::format("a column is {}: heights show which share of it each kind takes, white is idle",
+                          human(end / static_cast<double>(columns))),
+              text_size, ColourRole::muted, false);
   for (const std::string& note : timeline.notes) add_lines(note, text_size, ColourRole::muted, false);
 
   scene.width = std::max(page.bounds().right, width) + 2.0 * margin;

@@ -13,6 +13,7 @@ namespace assay::draw {
 /// A resource that does one thing at a time: a link, a device, a stage of a pipeline.
 struct TimelineLane {
   std::string name = {};
+  double members = 1;  ///< alike resources that it stands for, whose bars it has
 };
 
 /// One activity of a lane. Bars of a class look alike.
@@ -56,8 +57,9 @@ struct Timeline {
 Seconds timeline_end(const Timeline& timeline);
 
 /// The picture: one row per lane from the top, time from left to right in a fitting unit. Neighbouring bars thinner
-/// than a pixel share one shape, so the scene stays within a few thousand shapes; with very many lanes the middle ones
-/// are omitted, and the picture says how many. Bars with a lane that does not exist are ignored.
+/// than a pixel share one shape. Where bars are still too many, or lanes stand for several resources, columns show
+/// which share of the time each class takes. With very many lanes the middle ones are omitted, and the picture says how
+/// many. Bars with a lane that does not exist are ignored.
 Scene draw_timeline(const Timeline& timeline);
 
 /// The same bars in the Chrome trace event format for trace viewers: one thread per lane, times in microseconds.

@@ -9,7 +9,8 @@ namespace assay::search {
 
 class BestStrategies {
  public:
-  BestStrategies(std::size_t top, double slowest) : top_(top), too_slow_(slowest) {}
+  explicit BestStrategies(const SearchLimits& limits)
+      : top_(limits.top), too_slow_(limits.slowest), any_will_do_(limits.any_will_do) {}
 
   bool empty() const { return best_.empty(); }
   /// Seconds that are too many: the limit of the search, or, once there are enough strategies, the time of the slowest.
@@ -28,6 +29,7 @@ class BestStrategies {
       *same = candidate;
     if (best_.size() > top_) best_.erase(std::max_element(best_.begin(), best_.end(), faster));
     if (best_.size() == top_) too_slow_ = std::max_element(best_.begin(), best_.end(), faster)->cost.estimate;
+    if (any_will_do_) too_slow_ = -std::numeric_limits<double>::infinity();
   }
 
   /// Fastest first.
@@ -41,6 +43,7 @@ class BestStrategies {
 
   std::size_t top_;
   double too_slow_;
+  bool any_will_do_;
   std::vector<Candidate> best_;
 };
 

@@ -1,6 +1,7 @@
 #include "assay/search/training/profiles.h"
 
 #include "assay/base/parallel.h"
+#include "assay/base/progress.h"
 
 namespace assay::search {
 
@@ -27,7 +28,10 @@ TrainingProfiles::Entry& TrainingProfiles::entry_of(const training::Strategy& st
   key.zero = 0;
   key.recompute = lower::Recompute::none();
   const auto [known, is_new] = microbatches_.try_emplace(key);
-  if (is_new) listed_.push_back(&*known);
+  if (is_new) {
+    known->second.key = &known->first;
+    listed_.push_back(&*known);
+  }
   return *known;
 }
 
@@ -39,22 +43,35 @@ TrainingProfiles::Microbatch& TrainingProfiles::microbatch_of(const training::St
 
 void TrainingProfiles::make_listed() {
   constexpr std::size_t grain = 16;  // about as many are made while a thread starts
-  parallel_for(listed_.size(), grain, [&](std::size_t i) { make(*listed_[i]); });
+  parallel_for(listed_.size(), grain, [&](std::size_t i) {
+    if (!progress.is_stopped()) make(*listed_[i]);
+  });
   listed_.clear();
 }
 
 void TrainingProfiles::make(Entry& entry) const {
-  auto& [key, made] = entry;
-  if (made.profiles) return;
-  made.profiles.emplace(question_.setup, key, training::ProfilePart::work);
+  Microbatch& made = entry.second;
+  if (!made.policies.empty()) return;
   made.policies.resize(policies_.size());
-  priced(made, 0);  // every search looks at it
+  priced(made, 0);        // every search looks at it,
+  made.profiles.reset();  // and at the others of very few
 }
 
 TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
   std::unique_ptr<Priced>& under = made.policies[policy];
-  if (!under) under = std::make_unique<Priced>(Priced{made.profiles->with(policies_[policy]), {}});
+  if (under) return *under;
+  if (!made.profiles)
+    made.profiles = std::make_unique<training::PolicyProfiles>(question_.setup, *made.key, training::ProfilePart::work);
+  under = std::make_unique<Priced>(Priced{made.profiles->with(policies_[policy]), {}});
   return *under;
+}
+
+void TrainingProfiles::trim() {
+  for (auto& [key, made] : microbatches_) {
+    made.profiles.reset();
+    for (std::size_t policy = 1; policy < made.policies.size(); ++policy) made.policies[policy].reset();
+    if (!made.policies.empty()) made.policies.front()->least.clear();
+  }
 }
 
 const training::TrainingProfile& TrainingProfiles::sharing_of(const training::Strategy& strategy) {

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,8 +19,9 @@ class TrainingProfiles {
     std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
   };
   struct Microbatch {
-    std::optional<training::PolicyProfiles> profiles;  ///< once it is made
-    std::vector<std::unique_ptr<Priced>> policies;
+    const training::ProfileKey* key = nullptr;
+    std::unique_ptr<training::PolicyProfiles> profiles;  ///< large: only while policies that recompute are priced
+    std::vector<std::unique_ptr<Priced>> policies;       ///< once it is made
   };
 
   /// Refers to the question.
@@ -32,8 +32,11 @@ class TrainingProfiles {
   Microbatch& microbatch_of(const training::Strategy& strategy);
   /// The same, to be made by make_listed() with all others.
   Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }
+  /// Leaves some out when it is asked to stop (base/progress.h).
   void make_listed();
   Priced& priced(Microbatch& made, std::size_t policy) const;
+  /// Before the next search: forgets the links of the last one, and policies that only it looked at.
+  void trim();
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
   const training::TrainingProfile& sharing_of(const training::Strategy& strategy);
 

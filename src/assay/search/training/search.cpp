@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/search/training/best_strategies.h"
 #include "assay/search/training/bound.h"
@@ -26,9 +27,10 @@ class Searcher {
         space_(question, sequence, cluster, choices),
         layers_(*question.setup.model, space_),
         policies_(space_.policies()),
-        profiles_(question, sequence, policies_),
+        own_profiles_(question, sequence, policies_),
+        profiles_(limits.profiles ? *limits.profiles : own_profiles_),
         fit_(question, profiles_, layers_, limits.capacity),
-        best_(limits.top, limits.slowest),
+        best_(limits),
         prune_(limits.prune),
         bound_(question),
         linker_(cluster, question.collectives ? &*question.collectives : nullptr,
@@ -38,18 +40,23 @@ class Searcher {
   Result<TrainingSearch> run() {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
+    profiles_.trim();
     for (const lower::Parallelism& p : all) list_work(p);
     profiles_.make_listed();
+    if (progress.is_stopped()) return interrupted();
     if (prune_)
       for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
     std::sort(works_.begin(), works_.end(), sooner);
     settled_.resize(works_.size() + 1);
     // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
+    progress.start("ways to run", 2 * works_.size());
     for (const bool is_simple : {true, false})
       for (const Work& work : works_) {
         if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
+        if (!progress.advance()) break;
         price(work, is_simple);
       }
+    if (best_.empty() && progress.is_stopped()) return interrupted();
     if (best_.empty() && std::isinf(best_.too_slow())) {
       const ClosestInput input{question_, choices_, space_, policies_, profiles_, layers_, linker_, fit_};
       ClosestSearch(input).run(all, found_);
@@ -147,7 +154,7 @@ class Searcher {
       work.policy = 0;
       s.recompute = policies_[0];
       const WeightsTimes& least = way_of(s, work, i).least;
-      const std::size_t way = way_number(work, i);
+      const std::size_t way = work.way(i);
       const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
         return may_be_fast(weights, s, work, inner, work.possible & mesh.quickest);
       };
@@ -193,7 +200,7 @@ class Searcher {
     const Mesh& mesh = meshes_[work.mesh];
     const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
     const training::RoleSets sets = training::role_sets(traffic);
-    const std::size_t way = way_number(work, i);
+    const std::size_t way = work.way(i);
     if (!alike.is_known(way)) {
       alike.weights.resize(mesh.ways.size());
       for (PlacedMesh& placed : alike.placements) {
@@ -395,15 +402,12 @@ class Searcher {
   }
 
   const WeightsWay& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
-    WeightsWay& way = meshes_[of.mesh].ways[way_number(of, i)];
+    WeightsWay& way = meshes_[of.mesh].ways[of.way(i)];
     if (way.traffic) return way;
     way.traffic = &profiles_.sharing_of(s);
     way.least =
         bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, training::role_sets(*way.traffic)));
     return way;
-  }
-  static std::size_t way_number(const Work& work, std::size_t i) {
-    return i * residual_ways + static_cast<std::size_t>(work.residual);
   }
 
   const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner) {
@@ -462,7 +466,8 @@ class Searcher {
   TrainingSpace space_;
   LayersOfOrders layers_;
   std::vector<lower::Recompute> policies_;
-  TrainingProfiles profiles_;
+  TrainingProfiles own_profiles_;  ///< where there are none to share
+  TrainingProfiles& profiles_;
   TrainingFit fit_;
   BestStrategies best_;
   bool prune_;

@@ -59,9 +59,15 @@ struct TrainingWork {
   std::uint64_t possible = 0;  ///< orders of stages that exist for this number of microbatches
   std::uint32_t group = 0;     ///< its number
   TrainingProfiles::Microbatch* made = nullptr;
+
+  /// Of WorkMesh::ways, with that sharing of weights.
+  std::size_t way(std::size_t sharing) const { return sharing * residual_ways + static_cast<std::size_t>(residual); }
 };
 inline bool sooner(const TrainingWork& a, const TrainingWork& b) {
   return a.floor != b.floor ? a.floor < b.floor : a.group < b.group;
 }
+
+/// The answer of a search that was asked to stop (base/progress.h) before it found anything.
+inline tl::unexpected<Error> interrupted() { return fail("", "interrupted before any strategy that fits was found"); }
 
 }  // namespace assay::search

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "assay/base/progress.h"
 #include "assay/search/threshold.h"
 #include "assay/training/limits.h"
 
@@ -120,17 +122,57 @@ Result<training::TrainingCost> cost_at(const SensitivityQuestion& in, const Hard
   return training::price_strategy(there.question, in.sequence, there.cluster, in.best.strategy);
 }
 
-/// The fastest strategy that beats this one there; nothing where none does.
-Result<std::optional<Candidate>> faster_at(const SensitivityQuestion& in, const HardwareRate& rate, double factor) {
-  ASSAY_TRY(there, varied(in, rate, factor));
-  ASSAY_TRY(here, training::price_strategy(there.question, in.sequence, there.cluster, in.best.strategy));
-  constexpr double noticeable = 1.0 - 1e-9;
-  ASSAY_TRY(found,
-            search_training(there.question, in.sequence, there.cluster, in.choices,
-                            {there.cluster.chip.hbm().capacity.value.value(), 1, true, noticeable * here.estimate}));
-  if (found.best.empty()) return std::optional<Candidate>();
-  return std::optional<Candidate>(found.best.front());
-}
+/// Slightly more than `seconds`: a search that ends there still finds what takes as long.
+double just_over(double seconds) { return (1.0 + 1e-9) * seconds; }
+
+/// Strategies that beat the best one where a rate differs. Pricing one of them again is far cheaper than a search.
+class Rivals {
+ public:
+  Rivals(const SensitivityQuestion& in, const HardwareRate& rate) : in_(in), rate_(rate) {}
+
+  /// The fastest strategy that beats this one there; nothing where none does.
+  Result<std::optional<Candidate>> fastest_at(double factor) { return search_at(factor, false); }
+  /// Whether any strategy does.
+  Result<bool> is_beaten_at(double factor) {
+    ASSAY_TRY(rival, search_at(factor, true));
+    return rival.has_value();
+  }
+  /// Whether one that was found elsewhere does.
+  Result<bool> is_known_at(double factor) const {
+    if (known_.empty()) return false;
+    ASSAY_TRY(there, varied(in_, rate_, factor));
+    ASSAY_TRY(here, training::price_strategy(there.question, in_.sequence, there.cluster, in_.best.strategy));
+    for (const training::Strategy& rival : known_) {
+      ASSAY_TRY(cost, training::price_strategy(there.question, in_.sequence, there.cluster, rival));
+      if (cost.estimate < noticeable * here.estimate) return true;
+    }
+    return false;
+  }
+
+ private:
+  Result<std::optional<Candidate>> search_at(double factor, bool any_will_do) {
+    if (const auto asked = searched_.find(factor); asked != searched_.end()) return asked->second;
+    ASSAY_TRY(there, varied(in_, rate_, factor));
+    ASSAY_TRY(here, training::price_strategy(there.question, in_.sequence, there.cluster, in_.best.strategy));
+    SearchLimits limits{there.cluster.chip.hbm().capacity.value.value(), 1, true, noticeable * here.estimate};
+    limits.any_will_do = any_will_do;
+    if (!rate_.changes_kernels) limits.profiles = in_.profiles;
+    ASSAY_TRY(found, search_training(there.question, in_.sequence, there.cluster, in_.choices, limits));
+    std::optional<Candidate> rival;
+    if (!found.best.empty()) {
+      rival = found.best.front();
+      known_.push_back(rival->strategy);
+    }
+    if (!rival || !any_will_do) searched_.emplace(factor, rival);
+    return rival;
+  }
+
+  static constexpr double noticeable = 1.0 - 1e-9;
+  const SensitivityQuestion& in_;
+  const HardwareRate& rate_;
+  std::map<double, std::optional<Candidate>> searched_;
+  std::vector<training::Strategy> known_;
+};
 
 /// d ln(after / before) / d ln(ratio).
 double elasticity(double before, double after, double log_ratio) { return std::log(after / before) / log_ratio; }
@@ -144,7 +186,8 @@ Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const Hardwa
   ASSAY_TRY(below, cost_at(in, rate, std::exp(-small_step)));
   ASSAY_TRY(above, cost_at(in, rate, std::exp(small_step)));
   ASSAY_TRY(doubled, cost_at(in, rate, 2.0));
-  ASSAY_TRY(other, faster_at(in, rate, 2.0));
+  Rivals rivals(in, rate);
+  ASSAY_TRY(other, rivals.fastest_at(2.0));
   Sensitivity out;
   out.rate = rate.name;
   out.value = rate.value;
@@ -162,16 +205,20 @@ Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const Hardwa
   if (const auto turns =
           nearest_change([&](double f) { return limiter_at(f) != now; }, limiter_reach, limiter_precision))
     out.break_even = Sensitivity::BreakEven{scaled(rate.value, *turns), *turns, limiter_at(*turns)};
-  std::optional<Candidate> winner;
   const auto beaten = [&](double factor) {
-    const auto found = faster_at(in, rate, factor);
-    if (!found) failed = found.error();
-    if (found && *found) winner = **found;
-    return found && found->has_value();
+    const auto is_beaten = rivals.is_beaten_at(factor);
+    if (!is_beaten) failed = is_beaten.error();
+    return is_beaten && *is_beaten;
   };
-  if (const auto takes_over = nearest_change(beaten, search_reach, search_precision)) {
+  const auto known = [&](double factor) {
+    const auto is_known = rivals.is_known_at(factor);
+    if (!is_known) failed = is_known.error();
+    return is_known && *is_known;
+  };
+  if (const auto takes_over = nearest_change(beaten, known, search_reach, search_precision)) {
     out.takeover = Sensitivity::Takeover{scaled(rate.value, *takes_over), *takes_over, {}};
-    if (beaten(*takes_over)) out.takeover->strategy = winner->strategy;
+    ASSAY_TRY(winner, rivals.fastest_at(*takes_over));
+    if (winner) out.takeover->strategy = winner->strategy;
   }
   if (failed) return tl::unexpected<Error>(*failed);
   return out;
@@ -188,16 +235,23 @@ std::optional<Sensitivity> doubled_size(const SensitivityQuestion& in, double se
   out.elasticity = elasticity(in.best.cost.estimate, cost->estimate, log_ratio);
   out.lower_elasticity = elasticity(in.best.cost.lower, cost->lower, log_ratio);
   out.if_doubled = Seconds(cost->estimate);
-  const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, {capacity, 1});
-  if (found && !found->best.empty()) out.best_if_doubled = Seconds(found->best.front().cost.estimate);
   out.fits_if_doubled = cost->memory.total() <= capacity;
+  SearchLimits limits{capacity, 1};
+  if (*out.fits_if_doubled) limits.slowest = just_over(cost->estimate);
+  if (length == 1) limits.profiles = in.profiles;
+  const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, limits);
+  if (found && !found->best.empty()) out.best_if_doubled = Seconds(found->best.front().cost.estimate);
   return out;
 }
 
-/// The batch nearest to this one, a whole number of microbatches, at which the limiter is another.
+/// The batch nearest to this one that the schedule can run and at which the limiter is another.
 std::optional<Sensitivity::BreakEven> batch_break_even(const SensitivityQuestion& in) {
   const std::string_view now = training::limiter_of(in.best.cost);
-  const double unit = in.question.sequences / training::microbatches(in.question, in.best.strategy);
+  const training::Strategy& s = in.best.strategy;
+  const double m = training::microbatches(in.question, s),
+               group = static_cast<double>(pipeline::microbatch_group(
+                   {s.schedule, s.parallelism.pipeline, static_cast<std::int64_t>(m), s.interleave})),
+               unit = group * in.question.sequences / m;
   const auto batch_at = [&](double factor) {
     return std::max(1.0, std::round(factor * in.question.sequences / unit)) * unit;
   };
@@ -219,9 +273,11 @@ std::optional<Sensitivity::BreakEven> batch_break_even(const SensitivityQuestion
 Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestion& in) {
   std::vector<Sensitivity> out;
   for (const HardwareRate& rate : hardware_rates(in)) {
+    if (progress.is_stopped()) return out;
     ASSAY_TRY(one, rate_sensitivity(in, rate));
     out.push_back(std::move(one));
   }
+  if (progress.is_stopped()) return out;
   const auto length = static_cast<double>(in.sequence);
   if (auto batch = doubled_size(in, 2.0, 1)) {
     batch->rate = "batch";
@@ -240,11 +296,13 @@ Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestio
 }
 
 Result<MemorySensitivity> memory_sensitivity(const SensitivityQuestion& in) {
-  const auto search = [&](double bytes) {
-    return search_training(in.question, in.sequence, in.cluster, in.choices, {bytes, 1});
+  constexpr double no_limit = std::numeric_limits<double>::infinity();
+  const auto search = [&](double bytes, double slowest) {
+    return search_training(in.question, in.sequence, in.cluster, in.choices,
+                           {bytes, 1, true, slowest, false, in.profiles});
   };
-  ASSAY_TRY(least, search(0.0));
-  ASSAY_TRY(unlimited, search(std::numeric_limits<double>::infinity()));
+  ASSAY_TRY(least, search(0.0, no_limit));
+  ASSAY_TRY(unlimited, search(no_limit, just_over(in.best.cost.estimate)));
   MemorySensitivity out{in.cluster.chip.hbm().capacity.value, Bytes(in.best.cost.memory.total()), least.closest, {}};
   if (!unlimited.best.empty()) out.unlimited = unlimited.best.front();
   return out;

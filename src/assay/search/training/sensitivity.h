@@ -21,6 +21,7 @@ struct SensitivityQuestion {
   Dtype compute = Dtype::bf16;
   /// The question on a cluster whose chips have other rates.
   std::function<Result<training::TrainingQuestion>(const hardware::Cluster&)> on_cluster;
+  TrainingProfiles* profiles = nullptr;  ///< of the question: searches in which kernels take as long share them
 };
 
 /// The step with one rate changed. The strategy is fixed unless noted.
@@ -46,6 +47,7 @@ struct Sensitivity {
 };
 
 /// By hardware rate, then of the batch and of the sequence length, each from the whole model with that one changed.
+/// Those that were not looked at when it is asked to stop (base/progress.h) are left out.
 Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestion& in);
 
 /// Chip memory: how little this strategy and any strategy needs, and what unlimited memory would gain.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/progress.h"
 #include "assay/testing/training_search_case.h"
 #include "assay/training/limits.h"
 
@@ -26,12 +27,19 @@ struct SensitivityCase : SearchCase {
                ->best.front();
   }
   SensitivityQuestion ask() const {
-    return {question, sequence, cluster, choices, best, Dtype::bf16, [this](const hardware::Cluster& other) {
+    return {question,
+            sequence,
+            cluster,
+            choices,
+            best,
+            Dtype::bf16,
+            [this](const hardware::Cluster& other) {
               training::TrainingQuestion there = question;
               auto rates = estimate::kernel_rates(other.chip, Dtype::bf16, "test");
               if (rates) there.setup.rates = *rates;
               return Result<training::TrainingQuestion>(there);
-            }};
+            },
+            nullptr};
   }
 };
 
@@ -81,6 +89,39 @@ TEST(TrainingSensitivity, TheLimiterIsAnotherAtTheBreakEven) {
     EXPECT_DOUBLE_EQ(one.break_even->value.value, one.break_even->factor * one.value.value) << one.rate;
   }
   EXPECT_GT(seen, 0u);
+}
+
+TEST(TrainingSensitivity, AnInterruptedSearchSaysSoWhereItHasNothingYet) {
+  const SensitivityCase c("h100-sxm:8");
+  progress.stop = true;
+  const auto found =
+      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value.value(), 1});
+  const auto rows = training_sensitivities(c.ask());
+  progress.stop = false;
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().what.find("interrupted"), std::string::npos);
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(rows->empty());
+}
+
+// Of an interleaved schedule only batches count that it can run.
+TEST(TrainingSensitivity, ABatchIsAWholeNumberOfGroupsOfMicrobatches) {
+  SensitivityCase c("h100-sxm:2");
+  c.choices.pipeline = 2;
+  c.choices.tensor = 1;
+  c.choices.interleave = 2;
+  c.choices.schedule = pipeline::PipelineSchedule::interleaved;
+  const auto found =
+      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value.value(), 1});
+  ASSERT_TRUE(found && !found->best.empty());
+  c.best = found->best.front();
+  const auto rows = training_sensitivities(c.ask());
+  ASSERT_TRUE(rows);
+  EXPECT_TRUE(row(*rows, "batch").best_if_doubled);
+  training::Strategy s = c.best.strategy;
+  training::TrainingQuestion odd = c.question;
+  odd.sequences = 3.0 * static_cast<double>(s.micro_batch);
+  EXPECT_FALSE(training::price_strategy(odd, sequence, c.cluster, s));
 }
 
 TEST(MemorySensitivity, IsBetweenTheLeastMemoryAndTheFastestStrategy) {

@@ -12,6 +12,7 @@
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
+#include "assay/verbs/collective/sweep.h"
 #include "assay/verbs/collective/timeline.h"
 #include "assay/verbs/verbs.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 Result<Bytes> read_bytes(const Request& request) {
   const auto text = request.value("bytes");
+  if (!text && request.value("vary").value_or("").starts_with("bytes=")) return 1_GB;  // one size of many
   if (!text)
     return fail("collective", "--bytes is missing",
                 "the whole array over all devices, e.g. --bytes 34MB or --bytes 'bf16[2048,8192]'", Error::Kind::usage);
@@ -155,22 +157,23 @@ Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Co
   return std::optional(found);
 }
 
-/// Bounds and estimate, with its interval where the chip is calibrated.
-report::Members time_members(const Query& query, const network::CollectiveCost<Plain>& cost,
-                             const std::optional<Calibrated>& calibrated) {
+Seconds estimated_time(const Query& query, const network::CollectiveCost<Plain>& cost,
+                       const std::optional<Calibrated>& calibrated) {
   const hardware::Chip& chip = query.cluster.chip;
-  if (!calibrated)
-    return report::range(cost.lower, estimate::uncalibrated_collective_estimate(chip, cost, query.group.devices),
-                         cost.upper);
-  const hardware::Calibration& fits = calibrated->numbers.values;
+  if (!calibrated) return estimate::uncalibrated_collective_estimate(chip, cost, query.group.devices);
   const auto& out_of_node = chip.network.scale_out;
   const hardware::Fabric fabric =
       hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
-  const Seconds estimate =
-      calibrated->launch +
-      estimate::collective_estimate(*fits.collective, query.kind, query.array(), query.group, fabric, query.algorithm);
+  return calibrated->launch + estimate::collective_estimate(*calibrated->numbers.values.collective, query.kind,
+                                                            query.array(), query.group, fabric, query.algorithm);
+}
+
+/// Bounds and estimate, with its interval where the chip is calibrated.
+report::Members time_members(const network::CollectiveCost<Plain>& cost, Seconds estimate,
+                             const std::optional<Calibrated>& calibrated) {
   report::Members time = report::range(cost.lower, estimate, cost.upper);
-  if (const auto& spread = fits.spread; spread && spread->collective > 0.0)
+  if (!calibrated) return time;
+  if (const auto& spread = calibrated->numbers.values.spread; spread && spread->collective > 0.0)
     time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
                                                   {"high", estimate * (1.0 + spread->collective)},
                                                   {"coverage", hardware::spread_coverage},
@@ -236,6 +239,62 @@ draw::Scene picture_of(const Query& query, const network::CollectiveLabels& labe
       collective_timeline(query.kind, query.array(), query.group, torus_axis_names(query.cluster, query.axes), levels));
 }
 
+/// Bus over algorithm bandwidth, as nccl-tests defines it: what each device sends over the bytes of the whole array.
+double bus_factor(const Query& query) {
+  const double n = query.group.devices, others = (n - 1.0) / n;
+  if (query.kind == program::Collective::all_reduce) return 2.0 * others;
+  const program::CollectivePattern pattern = program::facts(query.kind).pattern;
+  return pattern == program::CollectivePattern::sharded || pattern == program::CollectivePattern::exchange ? others
+                                                                                                           : 1.0;
+}
+
+/// The bytes, or how unevenly they are spread, take several values.
+Result<void> add_sweep(const Request& request, const Query& query, const std::optional<Calibrated>& calibrated,
+                       report::Response& response) {
+  static constexpr SweepAxis axes[] = {
+      {"bytes",
+       [](std::string_view text, std::string_view where) -> Result<double> {
+         ASSAY_TRY(bytes, assay::roofline::parse_bytes(text, where));
+         if (!(bytes > Bytes(0))) return fail(std::string(where), "there is nothing to move", "give a positive size");
+         return bytes.value();
+       },
+       "1kB..1GB"},
+      {"imbalance",
+       [](std::string_view text, std::string_view where) -> Result<double> {
+         const auto number = parse_number(text);
+         if (!number || !(*number >= 1.0))
+           return fail(std::string(where), fmt::format("{} is not a number from 1 up", in_quotes(text)), "1 is even");
+         return *number;
+       },
+       "1..4"}};
+  ASSAY_TRY(sweep, read_sweep(request, axes));
+  if (!sweep) return {};
+  const bool over_size = sweep->name == "bytes";
+  if (!over_size && query.kind != program::Collective::ragged_all_to_all)
+    return fail("--vary", fmt::format("{} sends every device the same amount", program::name(query.kind)),
+                "imbalance applies to ragged-all-to-all only", Error::Kind::usage);
+  std::vector<SweepPoint> points;
+  for (const double value : sweep->values) {
+    Query at = query;
+    if (over_size)
+      at.bytes = Bytes(value);
+    else if (value <= query.group.devices)
+      at.group.imbalance = value;
+    else
+      return fail("--vary", fmt::format("an imbalance of {} over {} devices", value, query.group.devices),
+                  "at most the number of devices", Error::Kind::usage);
+    const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, at.kind, at.array(), at.group);
+    points.push_back({value, at.bytes / at.inner(), cost.lower, estimated_time(at, cost, calibrated), bus_factor(at)});
+  }
+  response.results.emplace_back("sweep", sweep_rows(sweep->name, points));
+  response.table_key = "sweep";
+  if (request.picture())
+    response.picture = sweep_picture(fmt::format("{} over {} devices of {}", program::name(query.kind),
+                                                 human_number(query.group.devices), query.cluster.text),
+                                     sweep->name, points);
+  return {};
+}
+
 /// What is asked, and how it is done.
 report::Members question_members(const Query& query) {
   const Bytes per_group = query.bytes / query.inner();
@@ -261,7 +320,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   report::Members& out = response.results;
   out = question_members(query);
-  out.emplace_back("time", time_members(query, cost, calibrated));
+  const Seconds estimate = estimated_time(query, cost, calibrated);
+  out.emplace_back("time", time_members(cost, estimate, calibrated));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);
   out.emplace_back("approximate_time", cost.approximate);
@@ -269,12 +329,14 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("bytes_per_link", network::busiest_link(query.kind, array, query.group));
   out.emplace_back("algorithm_bandwidth", per_group / cost.lower);
   out.emplace_back("approximate_bandwidth", per_group / cost.approximate);
+  out.emplace_back("bus_bandwidth", bus_factor(query) * (per_group / estimate));
   if (query.group.torus())
     add_torus_members(query, cost, out);
   else
     add_level_members(query, cost, labels, out);
   if (request.has("simulate")) ASSAY_CHECK(add_simulation(query, out));
-  if (request.picture()) response.picture = picture_of(query, labels);
+  ASSAY_CHECK(add_sweep(request, query, calibrated, response));
+  if (request.picture() && !response.picture) response.picture = picture_of(query, labels);
   if (request.explain()) {
     const Traced num{&response.ledger};
     const network::CollectiveCost<Traced> traced =
@@ -317,6 +379,7 @@ VerbSpec verb() {
        {"measured", "WAY",
         "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
         "nccl-tests-docs"},
+       {"vary", "bytes=1kB..1GB", "sweep bytes, or the imbalance of ragged-all-to-all: doubling, or a list"},
        {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},
       {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "assay/base/text.h"
 #include "assay/network/simulator/link_schedule.h"
@@ -10,8 +11,9 @@
 namespace assay::verbs::collective {
 namespace {
 
-constexpr double most_transfers = 4000;  // more than that cannot be told apart in a picture
-constexpr int hop_classes = 8;           // as many as there are colours
+constexpr double most_transfers = 4000;    // more than that cannot be told apart in a picture
+constexpr std::ptrdiff_t most_lanes = 16;  // with more links, those of one direction are drawn together
+constexpr int hop_classes = 8;             // as many as there are colours
 
 void name_hops(draw::Timeline& timeline) {
   for (int hop = 1; hop <= hop_classes; ++hop)
@@ -57,11 +59,25 @@ void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedul
   std::vector<bool> used(schedule.links.size());
   for (const network::ScheduledTransfer& transfer : schedule.transfers) used[transfer.link] = true;
   std::vector<std::size_t> lane(schedule.links.size());
+  const bool together = std::count(used.begin(), used.end(), true) > most_lanes;
+  std::map<std::pair<std::size_t, int>, std::size_t> lanes;  // by place and direction
   for (std::size_t i = 0; i < schedule.links.size(); ++i) {
     if (!used[i]) continue;
-    lane[i] = timeline.lanes.size();
-    timeline.lanes.push_back({link_name(schedule.links[i], torus, places[schedule.links[i].place])});
+    const network::ScheduledLink& link = schedule.links[i];
+    const auto [known, is_new] = lanes.try_emplace({link.place, link.direction}, timeline.lanes.size());
+    lane[i] = together ? known->second : timeline.lanes.size();
+    if (together && !is_new)
+      timeline.lanes[lane[i]].members += 1;
+    else
+      timeline.lanes.push_back({link_name(link, torus, places[link.place])});
   }
+  for (const auto& [where, at] : lanes)
+    if (together && timeline.lanes[at].members > 1.0)
+      timeline.lanes[at].name = fmt::format("{}{}, {} links", places[where.first],
+                                            torus               ? (where.second == 0 ? "+" : "-")
+                                            : where.second == 0 ? " up"
+                                                                : " down",
+                                            human_number(timeline.lanes[at].members));
   for (const network::ScheduledTransfer& transfer : schedule.transfers)
     timeline.bars.push_back(
         {lane[transfer.link], transfer.start, transfer.end, torus ? hop_label(kind, transfer) : human(transfer.bytes),

@@ -9,6 +9,7 @@
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/program/elementwise.h"
+#include "assay/verbs/models/attention_share.h"
 #include "assay/verbs/models/checkpoint.h"
 #include "assay/verbs/verbs.h"
 
@@ -21,7 +22,12 @@ struct Query {
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
   std::optional<model::Quantisation> quantised;  ///< weights stored in another format than the others
   model::MaskCount mask = model::MaskCount::exact;
+  std::optional<Sweep> lengths;
+  bool picture = false;
 };
+
+// Bytes of a cache are a product of lengths and batches; larger values are implausible.
+constexpr std::int64_t most = std::int64_t{1} << 30;
 
 Result<Query> read_query(const Request& request, const model::ImportedModel& imported) {
   Query query;
@@ -37,8 +43,6 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
     ASSAY_TRY(batch, parse_count(*text, "--batch"));
     query.batch = batch;
   }
-  // Bytes of a cache are a product of all of these; larger values are implausible.
-  constexpr std::int64_t most = std::int64_t{1} << 30;
   for (const auto& [option, value] : {std::pair("--seq", query.sequence), std::pair("--batch", query.batch)})
     if (value && *value > most)
       return fail(
@@ -60,6 +64,15 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
   query.mask = mask == "full"   ? model::MaskCount::full
                : mask == "half" ? model::MaskCount::half
                                 : model::MaskCount::exact;
+  static constexpr SweepAxis axes[] = {{"seq",
+                                        [](std::string_view text, std::string_view where) -> Result<double> {
+                                          ASSAY_TRY(count, parse_count(text, where));
+                                          return static_cast<double>(std::min(count, most));
+                                        },
+                                        "1k..128k"}};
+  ASSAY_TRY(lengths, read_sweep(request, axes));
+  query.lengths = std::move(lengths);
+  query.picture = request.picture();
   return query;
 }
 
@@ -328,6 +341,12 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
                                   human_count(counts.total), active, human(flops.forward),
                                   human(model::kv_bytes_per_token(Plain{}, model, query.kv)));
+  if (query.lengths) {
+    report::Items rows = length_rows(model, query.mask, query.kv, *query.lengths);
+    if (query.picture) response.picture = length_picture(model, rows);
+    out.emplace_back("sweep", std::move(rows));
+    response.table_key = "sweep";
+  }
   if (explain) {
     const Traced num{&response.ledger};
     response.derived = {model::parameter_total(num, model).id,
@@ -375,8 +394,11 @@ report::Members published_members(const model::PublishedTotal& total, const mode
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
+  if (request.picture() && !request.has("vary"))
+    return fail("--format svg", "the picture of a model shows attention's share over lengths of sequences",
+                "add --vary seq=1k..128k", Error::Kind::usage);
   if (request.arguments().empty()) {
-    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list", "as"})
+    for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list", "as", "vary"})
       if (request.has(option))
         return fail(fmt::format("--{}", option), "this applies to one model", "name it: assay models llama-3-8b",
                     Error::Kind::usage);
@@ -441,14 +463,16 @@ VerbSpec verb() {
         "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
         "apply to linear layers"},
        {"attention", "COUNT", "keys that a query attends to: exact, half or full sequence", false, "exact|half|full"},
+       {"vary", "seq=1k..128k", "sweep the length of sequences: attention's share of the work, and the cache"},
        {"list", "", "list every weight with its dimensions"},
        as_option},
       {{"assay models", "all models"},
        {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
        {"assay models deepseek-v3 --explain", "how the counts are derived"},
-       {"assay models gpt2 --list", "each weight with its dimensions"}},
+       {"assay models gpt2 --list", "each weight with its dimensions"},
+       {"assay models llama-3-70b --vary seq=1k..128k --output share.svg", "attention's share of the work"}},
       &answer,
-      false};
+      true};
 }
 
 }  // namespace assay::verbs::models

@@ -190,13 +190,6 @@ std::vector<draw::RoofLine> shown_roofs(const Query& query) {
   for (const hardware::MemoryRoof& other : query.shown_roofs)
     if (other.name != query.roof.level)
       roofs.push_back({other.name, roofs.front().peak, query.roof.chips * other.bandwidth.value});
-  for (Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::int8}) {
-    const auto& peak = query.cluster.chip.peak[static_cast<std::size_t>(dtype)];
-    const auto same = [&](const draw::RoofLine& roof) { return peak && roof.peak == query.roof.chips * peak->value; };
-    if (peak && std::none_of(roofs.begin(), roofs.end(), same))
-      roofs.push_back({fmt::format("{} {}", query.roof.level, name(dtype)), query.roof.chips * peak->value,
-                       roofs.front().bandwidth});
-  }
   return roofs;
 }
 

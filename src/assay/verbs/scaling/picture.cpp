@@ -11,6 +11,9 @@ namespace assay::verbs::scaling {
 namespace {
 
 constexpr int steps = 160;
+/// Arithmetic over communication below which tensor parallelism over all chips is nobody's choice: its line would only
+/// squeeze the others.
+constexpr double in_reach = 0.25;
 
 struct TokenRange {
   double from, to;  ///< tokens per chip
@@ -85,7 +88,8 @@ draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
     return times.compute / times.communication;
   };
   add("FSDP", [&](Tokens batch) { return ratio_of(forward(pure, {chips, 1, 1}, batch)); });
-  add("tensor parallel", [&](Tokens batch) { return ratio_of(forward(whole, {1, chips, 1}, batch)); });
+  if (const double ratio = ratio_of(forward(whole, {1, chips, 1}, Tokens(fsdp_at * chips))); ratio >= in_reach)
+    add("tensor parallel", [&](Tokens batch) { return ratio_of(forward(whole, {1, chips, 1}, batch)); });
   const auto splits = assay::roofline::placed_splits(query.slice, query.shape, query.peak, 1, Tokens(fsdp_at * chips));
   const auto best_split = [&](Tokens batch) {
     double best = 0.0;
@@ -95,6 +99,7 @@ draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
   };
   if (!splits.empty()) add("best split", best_split);
   // Splits of real axes are among the free ones; some use more links than the textbook's, or send a part less.
+  const int mixed_colour = static_cast<int>(chart.series.size()) + 1;
   if (mixed)
     add(
         "best split, not tied to axes",
@@ -103,7 +108,7 @@ draw::Chart ratio_chart(const ScalingQuery& query, const SchemeLinks& links,
   if (given)
     add(split_name(given->split), [&](Tokens batch) { return ratio_of(forward(given->rates, given->split, batch)); });
   chart.points.push_back({human_number(std::round(fsdp_at)), fsdp_at, 1.0, 1});
-  if (mixed) chart.points.push_back({human_number(std::round(least)), least, 1.0, 4});
+  if (mixed) chart.points.push_back({human_number(std::round(least)), least, 1.0, mixed_colour});
   mark_batch(query, chart, query.chips());
   chart.footnote = "above 1, communication can hide behind arithmetic; bandwidth only, no latency";
   return chart;
@@ -144,12 +149,14 @@ draw::Chart time_chart(const ScalingQuery& query, const SchemeLinks& links,
       },
       draw::SeriesStyle::line);
   const assay::roofline::LayerRates<Plain> whole = rates_of(query, links.weights, links.whole);
-  add(
-      fmt::format("TP {}", human_number(chips)),
-      [&](Tokens batch) {
-        return forward(whole, {1, chips, 1}, batch).communication;
-      },
-      draw::SeriesStyle::line);
+  if (const auto all = forward(whole, {1, chips, 1}, Tokens(fsdp_at * chips));
+      in_reach * all.communication <= all.compute)
+    add(
+        fmt::format("TP {}", human_number(chips)),
+        [&](Tokens batch) {
+          return forward(whole, {1, chips, 1}, batch).communication;
+        },
+        draw::SeriesStyle::line);
   // The splits in between that are best somewhere along the range.
   const auto splits =
       assay::roofline::placed_splits(query.slice, query.shape, query.peak, 1, Tokens(range.at(0) * chips));

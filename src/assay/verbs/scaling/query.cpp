@@ -26,11 +26,11 @@ Result<void> read_tokens(const Request& request, std::string_view option, std::o
 /// Tokens, or sequences of --seq tokens: "1024seq".
 Result<void> read_batch(const Request& request, ScalingQuery& query) {
   const auto text = request.value("batch");
-  if (!text || !text->ends_with("seq")) return read_tokens(request, "batch", query.batch);
+  if (!text || (query.sequence == 0 && !text->ends_with("seq"))) return read_tokens(request, "batch", query.batch);
   if (query.sequence == 0)
     return fail("--batch", "sequences need a length", "add --seq N, or give tokens", Error::Kind::usage);
-  ASSAY_TRY(count, parse_count(text->substr(0, text->size() - 3), "--batch"));
-  query.batch = Tokens(static_cast<double>(count) * static_cast<double>(query.sequence));
+  ASSAY_TRY(sequences, parse_batch(*text, query.sequence, query.notes));
+  query.batch = Tokens(sequences * static_cast<double>(query.sequence));
   return {};
 }
 
@@ -176,6 +176,9 @@ Result<void> read_kept(const Request& request, ScalingQuery& query) {
                   "elements saved per token and layer: D+2F, 4D, D", Error::Kind::usage);
     query.kept += count * (letter == 'D' ? query.shape.d_model : query.shape.d_ff);
   }
+  if (request.has("keep") && (!query.batch || query.layers == 0.0))
+    query.notes.push_back(fmt::format("--keep is not used: saved activations also need {}",
+                                      !query.batch ? "--batch" : "the number of layers, L in --sizes"));
   return {};
 }
 
@@ -285,6 +288,11 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
   ASSAY_TRY(peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
   query.peak = peak;
   query.shape.element_bytes = bytes_of(query.dtype);
+  if (query.shape.element_bytes < bytes_of(Dtype::bf16))
+    query.notes.push_back(
+        fmt::format("--dtype {0} counts activations in {0}, too; `assay serve --compute {0}` keeps "
+                    "them in bf16, so its limits of tensor parallelism are lower",
+                    name(query.dtype)));
   ASSAY_CHECK(read_format(request, "params", query.state.parameters));
   ASSAY_CHECK(read_format(request, "grads", query.state.gradients));
   ASSAY_CHECK(read_format(request, "master", query.state.master));

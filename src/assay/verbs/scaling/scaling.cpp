@@ -43,7 +43,7 @@ report::Members layer_section(const Query& query) {
 }
 
 assay::roofline::TrainingMemory memory_need(const Query& query) {
-  return assay::roofline::training_memory({*query.parameters, query.state, query.layers,
+  return assay::roofline::training_memory({query.parameters.value_or(0.0), query.state, query.layers,
                                            query.batch.value_or(Tokens(0)), query.kept, query.shape.element_bytes});
 }
 
@@ -54,18 +54,23 @@ report::Members memory_section(const Query& query) {
                       {"capacity", capacity},
                       {"capacity_of_all", query.chips() * capacity},
                       {"largest_replicated_model", static_cast<std::int64_t>(capacity / each)}};
-  if (!query.parameters) return out;
+  const auto add_kept = [&](Bytes saved) {
+    if (!(saved > Bytes(0))) return;
+    out.emplace_back("kept_per_layer", query.kept_text);
+    out.emplace_back("kept_activations", saved);
+  };
   const assay::roofline::TrainingMemory need = memory_need(query);
+  if (!query.parameters) {
+    add_kept(need.saved);
+    return out;
+  }
   const double model_ways = static_cast<double>(query.tensor.value_or(1) * query.pipeline.value_or(1));
   const double least = need.min_chips(capacity);
   const Bytes replicated = need.state / model_ways;
   out.emplace_back("parameter_bytes", *query.parameters * Bytes(query.state.parameters));
   out.emplace_back("optimizer_bytes", *query.parameters * (each - Bytes(query.state.parameters)));
   out.emplace_back("state", need.state);
-  if (need.saved > Bytes(0)) {
-    out.emplace_back("kept_per_layer", query.kept_text);
-    out.emplace_back("kept_activations", need.saved);
-  }
+  add_kept(need.saved);
   out.emplace_back("total", need.total());
   out.emplace_back("replicated", report::Members{{"bytes_per_chip", replicated}, {"fits", replicated <= capacity}});
   out.emplace_back("sharded", report::Members{{"bytes_per_chip", need.total() / query.chips()},
@@ -83,7 +88,7 @@ report::Members training_section(const Query& query) {
   report::Members out{{"parameters", whole(*query.parameters)}};
   if (active != *query.parameters) out.emplace_back("active_parameters", whole(active));
   out.emplace_back("flops_per_token", assay::roofline::training_flops(Plain{}, active, Tokens(1)));
-  out.emplace_back("token_time_on_one_chip", time(Tokens(1), 1.0, 1.0));
+  out.emplace_back("token_time_on_one_chip", time(Tokens(1), 1.0, query.mfu));
   out.emplace_back("mfu", query.mfu);
   out.emplace_back("flops_per_second", query.chips() * query.mfu * query.peak.value);
   if (query.batch) out.emplace_back("step_time", time(*query.batch, query.chips(), query.mfu));
@@ -92,7 +97,7 @@ report::Members training_section(const Query& query) {
   out.emplace_back("tokens", *query.tokens);
   out.emplace_back("flops", assay::roofline::training_flops(Plain{}, active, *query.tokens));
   out.emplace_back("time", run);
-  out.emplace_back("time_on_one_chip", time(*query.tokens, 1.0, 1.0));
+  out.emplace_back("time_on_one_chip", time(*query.tokens, 1.0, query.mfu));
   const double least = memory_need(query).min_chips(query.cluster.chip.hbm().capacity.value);
   out.emplace_back("time_on_min_chips", time(*query.tokens, least, query.mfu));
   return out;

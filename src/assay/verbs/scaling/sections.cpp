@@ -340,6 +340,9 @@ report::Items split_rows(const ScalingQuery& query, const std::vector<assay::roo
   const Tokens batch = slice_batch(query);
   for (const assay::roofline::PlacedSplit& split : splits) {
     const assay::roofline::LayerTimes<Plain> times = assay::roofline::forward_times(split, batch);
+    const assay::roofline::LayerTimes<Plain> backward =
+        assay::roofline::layer_times(Plain{}, split.rates, split.split, batch, assay::roofline::WeightsAre::sharded,
+                                     assay::roofline::Pass::backward);
     const auto least = split.min_batch();
     const bool computes = times.compute >= times.communication;
     rows.emplace_back(report::Members{{"fsdp", whole(split.split.fsdp)},
@@ -348,6 +351,8 @@ report::Items split_rows(const ScalingQuery& query, const std::vector<assay::roo
                                       {"weight_time", times.weights},
                                       {"activation_time", times.activations},
                                       {"ratio", finite(times.compute / times.communication)},
+                                      {"backward_ratio", finite(backward.compute / backward.communication)},
+                                      {"layer_time", assay::roofline::layer_lower(split, batch)},
                                       {"limiter", computes                            ? "compute"
                                                   : times.weights > times.activations ? "weights"
                                                                                       : "activations"},

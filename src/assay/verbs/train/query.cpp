@@ -18,27 +18,6 @@
 
 namespace assay::verbs::train {
 
-Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where) {
-  std::string_view number = trim(text);
-  const bool in_sequences = number.ends_with("seq");
-  if (in_sequences) number.remove_suffix(3);
-  ASSAY_TRY(count, parse_count(number, where));
-  const auto n = static_cast<double>(count);
-  if (in_sequences) return n;
-  const double sequences = n / static_cast<double>(sequence);
-  if (sequences != std::floor(sequences) || sequences < 1.0) {
-    const auto below = static_cast<std::int64_t>(sequences), above = below + 1;
-    const auto words = [&](std::int64_t whole) {
-      return fmt::format("{} tokens ({}seq)", human_count(whole * sequence), whole);
-    };
-    return fail(std::string(where),
-                fmt::format("{} tokens are not a whole number of sequences of {}", human_count(count), sequence),
-                below < 1 ? fmt::format("at least {}", words(above))
-                          : fmt::format("nearest are {} and {}", words(below), words(above)));
-  }
-  return sequences;
-}
-
 namespace {
 
 /// The order of the mesh axes on the cluster, outermost first; axes that are not named are outermost.
@@ -389,7 +368,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   if (!batch)
     return fail("train", "--batch is missing", "tokens per step or sequences, e.g. --batch 4Mi or --batch 1024seq",
                 Error::Kind::usage);
-  ASSAY_TRY(sequences, parse_batch(*batch, query.sequence, "--batch"));
+  ASSAY_TRY(sequences, parse_batch(*batch, query.sequence, query.notes));
   query.question.sequences = sequences;
   query.batch_tokens = sequences * static_cast<double>(query.sequence);
   if (const auto text = request.value("tokens")) {

@@ -30,9 +30,6 @@ struct TrainQuery {
 /// The question on one cluster.
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster);
 
-/// A number of tokens "4Mi" or of sequences "1024seq"; returns sequences.
-Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::string_view where);
-
 /// The options of a strategy and of number formats, for the verb table.
 std::vector<OptionSpec> train_options();
 

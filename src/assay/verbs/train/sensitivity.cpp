@@ -1,5 +1,7 @@
 #include "assay/verbs/train/sensitivity.h"
 
+#include "assay/base/progress.h"
+#include "assay/search/training/profiles.h"
 #include "assay/search/training/sensitivity.h"
 #include "assay/verbs/train/list.h"
 
@@ -13,7 +15,7 @@ search::SensitivityQuestion question_of(const Request& request, const Context& c
     there.question.setup.model = &query.imported.model;
     return there.question;
   };
-  return {query.question, query.sequence, query.cluster, query.choices, best, query.compute, on_cluster};
+  return {query.question, query.sequence, query.cluster, query.choices, best, query.compute, on_cluster, nullptr};
 }
 
 report::Members sensitivity_members(const search::Sensitivity& one) {
@@ -57,12 +59,17 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
 
 Result<void> add_sensitivity(const Request& request, const Context& context, const TrainQuery& query,
                              const search::Candidate& best, report::Members& out) {
-  const search::SensitivityQuestion question = question_of(request, context, query, best);
+  search::TrainingProfiles profiles(
+      query.question, query.sequence,
+      search::TrainingSpace(query.question, query.sequence, query.cluster, query.choices).policies());
+  search::SensitivityQuestion question = question_of(request, context, query, best);
+  question.profiles = &profiles;
   ASSAY_TRY(rates, search::training_sensitivities(question));
-  ASSAY_TRY(memory, search::memory_sensitivity(question));
   report::Items rows;
   for (const search::Sensitivity& one : rates) rows.emplace_back(sensitivity_members(one));
   out.emplace_back("sensitivity", std::move(rows));
+  if (progress.is_stopped()) return {};
+  ASSAY_TRY(memory, search::memory_sensitivity(question));
   out.emplace_back("memory_sensitivity", memory_sensitivity_members(memory));
   return {};
 }

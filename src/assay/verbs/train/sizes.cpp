@@ -30,6 +30,8 @@ Result<void> read_objective(const Request& request, TrainSizes& sizes) {
       return fail("--deadline", "how long a run takes depends on its tokens", "add --tokens, e.g. --tokens 15T",
                   Error::Kind::usage);
   }
+  if (request.has("mtbf") && !request.has("tokens"))
+    return fail("--mtbf", "failures count over a whole run", "add --tokens, e.g. --tokens 15T", Error::Kind::usage);
   if (sizes.objective == TrainObjective::chips && !sizes.deadline)
     return fail("--objective", "the fewest chips are chosen to meet a deadline",
                 "add --deadline and --tokens, e.g. --deadline 30day --tokens 15T", Error::Kind::usage);
@@ -140,6 +142,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   const auto on = request.value("on");
   ASSAY_TRY(range, parse_cluster_range(on.value_or(""), "--on"));
   sizes.several = on && range.clusters.size() > 1;
+  sizes.wants_front = request.has("pareto");
   ASSAY_CHECK(read_objective(request, sizes));
   if (!sizes.several) {
     ASSAY_TRY(cluster, cluster_of(request, context));
@@ -197,11 +200,25 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   return sizes;
 }
 
+SizesFront sizes_front(const TrainSizes& sizes) {
+  SizesFront out;
+  std::vector<const SizedTraining*> fitting;
+  for (const SizedTraining& size : sizes.all)
+    if (size.run) fitting.push_back(&size);
+  // Money and chips are not the same axis: what has no price is on the front only where nothing has one.
+  out.priced =
+      std::any_of(fitting.begin(), fitting.end(), [](const auto* size) { return size->run->cost.has_value(); });
+  for (const SizedTraining* size : fitting)
+    (out.priced && !size->run->cost ? out.unpriced : out.compared).push_back(size);
+  std::vector<search::FrontPoint> points;
+  for (const SizedTraining* size : out.compared) points.push_back({size->run->time.value(), out.price_of(*size)});
+  for (std::size_t i : search::pareto_front(points)) out.front.push_back(out.compared[i]);
+  return out;
+}
+
 void add_sizes(const Request& request, const TrainSizes& sizes, report::Response& response) {
   const bool of_run = request.has("tokens");
   report::Items rows;
-  std::vector<search::FrontPoint> points;
-  std::vector<const SizedTraining*> fitting;
   for (const SizedTraining& size : sizes.all) {
     if (!size.run) {
       report::Members row{{"cluster", size.query.cluster.text}, {"chips", size.query.cluster.chips()}};
@@ -216,27 +233,17 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
     row.insert(row.end() - 1, {"scaling_efficiency", scaling_efficiency(sizes, size)});
     if (sizes.deadline) row.insert(row.end() - 1, {"meets_deadline", size.meets});
     rows.emplace_back(std::move(row));
-    fitting.push_back(&size);
   }
-  // Money and chips are not the same axis: what has no price is on the front only where nothing has one.
-  const bool priced =
-      std::any_of(fitting.begin(), fitting.end(), [](const auto* size) { return size->run->cost.has_value(); });
-  if (priced)
-    std::erase_if(fitting, [&](const SizedTraining* size) {
-      if (size->run->cost) return false;
-      if (request.has("pareto"))
-        response.notes.push_back(fmt::format("{} is not on the front: it has no price", size->query.cluster.text));
-      return true;
-    });
-  for (const SizedTraining* size : fitting)
-    points.push_back({size->run->time.value(), priced ? size->run->cost->value() : size->query.question.chips});
   response.results.emplace_back("sizes", std::move(rows));
   response.table_key = "sizes";
   response.notes.insert(response.notes.end(), sizes.notes.begin(), sizes.notes.end());
   if (!of_run) response.notes.emplace_back("cost is for one step; --tokens gives the cost of a run");
   if (!request.has("pareto")) return;
+  const SizesFront found = sizes_front(sizes);
+  for (const SizedTraining* size : found.unpriced)
+    response.notes.push_back(fmt::format("{} is not on the front: it has no price", size->query.cluster.text));
   report::Items front;
-  for (std::size_t i : search::pareto_front(points)) front.emplace_back(size_members(*fitting[i], of_run));
+  for (const SizedTraining* size : found.front) front.emplace_back(size_members(*size, of_run));
   response.results.emplace_back("pareto", std::move(front));
   response.table_key = "pareto";
 }

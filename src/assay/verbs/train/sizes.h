@@ -31,7 +31,8 @@ struct TrainSizes {
   TrainObjective objective = TrainObjective::time;
   std::optional<Seconds> deadline;
   bool several = false;  ///< a range or a list was asked for
-  bool quick = false;    ///< the search goes up from the fewest chips and ends at the first that meets the deadline
+  bool wants_front = false;
+  bool quick = false;  ///< the search goes up from the fewest chips and ends at the first that meets the deadline
   std::vector<std::string> notes;
 
   SizedTraining& best() { return all[chosen]; }
@@ -40,13 +41,25 @@ struct TrainSizes {
 /// Searches every cluster of --on; an error where a single cluster is wrong, or none of several is possible.
 Result<TrainSizes> train_sizes(const Request& request, const Context& context);
 
+/// Time against cost, or against chips where nothing has a price.
+struct SizesFront {
+  std::vector<const SizedTraining*> compared, unpriced;
+  std::vector<const SizedTraining*> front;  ///< of those that are compared: none is both faster and cheaper
+  bool priced = false;
+
+  double price_of(const SizedTraining& size) const {
+    return priced ? size.run->cost->value() : size.query.question.chips;
+  }
+};
+SizesFront sizes_front(const TrainSizes& sizes);
+
 /// Adds the table of all sizes and, where asked for, the front.
 void add_sizes(const Request& request, const TrainSizes& sizes, report::Response& response);
 
 /// Puts the cluster that was picked, or why none would do, into the headline.
 void say_choice(const TrainSizes& sizes, report::Response& response);
 
-/// Time and cost against chips, with the ideal line of each chip.
+/// The front if it is asked for, else time and cost against chips with the ideal line of each chip.
 draw::Scene sizes_picture(const TrainSizes& sizes);
 
 }  // namespace assay::verbs::train

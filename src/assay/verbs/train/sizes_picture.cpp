@@ -48,9 +48,42 @@ TimeUnit unit_of(const std::vector<ChipCurve>& all) {
 
 double chips_of(const SizedTraining& size) { return size.query.question.chips; }
 
+draw::Scene front_picture(const TrainSizes& sizes) {
+  const TrainQuery& query = sizes.all[sizes.chosen].query;
+  const SizesFront found = sizes_front(sizes);
+  const std::vector<ChipCurve> all = curves(sizes);
+  const TimeUnit unit = unit_of(all);
+  draw::Chart chart;
+  chart.title = fmt::format("{}: {} against time", query.imported.model.id, found.priced ? "cost" : "chips");
+  chart.subtitle = query.tokens ? fmt::format("a run of {}", human(Tokens(*query.tokens))) : std::string("one step");
+  chart.x = {"time", std::string(unit.name), draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
+  chart.y = {found.priced ? "cost" : "chips", found.priced ? "USD" : "", draw::ScaleKind::log, std::nullopt,
+             draw::NumberStyle::compact};
+  int colour = 0;
+  for (const ChipCurve& curve : all) {
+    colour = colour % (draw::series_colour_count - 1) + 1;  // the last one is the front's
+    draw::ChartSeries series{curve.chip, {}, draw::SeriesStyle::markers, colour};
+    for (const SizedTraining* size : curve.sizes)
+      if (std::find(found.compared.begin(), found.compared.end(), size) != found.compared.end())
+        series.points.push_back({size->run->time / unit.unit, found.price_of(*size)});
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  draw::ChartSeries front{"front", {}, draw::SeriesStyle::line, draw::series_colour_count};
+  for (const SizedTraining* size : found.front) {
+    front.points.push_back({size->run->time / unit.unit, found.price_of(*size)});
+    chart.points.push_back({size->query.cluster.text, front.points.back().x, front.points.back().y, 0});
+  }
+  std::sort(front.points.begin(), front.points.end(),
+            [](const draw::PlotPoint& a, const draw::PlotPoint& b) { return a.x < b.x; });
+  chart.series.push_back(std::move(front));
+  chart.footnote = "on the front nothing is both faster and cheaper";
+  return draw::draw(chart);
+}
+
 }  // namespace
 
 draw::Scene sizes_picture(const TrainSizes& sizes) {
+  if (sizes.wants_front) return front_picture(sizes);
   const TrainQuery& query = sizes.all[sizes.chosen].query;
   const bool of_run = query.tokens.has_value();
   const std::vector<ChipCurve> all = curves(sizes);

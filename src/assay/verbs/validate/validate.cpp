@@ -40,7 +40,9 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
   for (const assay::validate::ValidationCase& one : cases) ++sizes[one.group];
   std::vector<std::pair<std::string, std::size_t>> order(sizes.begin(), sizes.end());
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  const std::size_t named = order.size() <= most_series ? order.size() : most_series - 1;
+  // Of very many points the picture shows where they lie, not which group each belongs to.
+  const bool as_density = cases.size() > draw::most_markers;
+  const std::size_t named = as_density ? 0 : order.size() <= most_series ? order.size() : most_series - 1;
   draw::Chart chart;
   chart.title = title;
   chart.x = {"measured", base_unit(cases.front().measured.dim), draw::ScaleKind::log, std::nullopt,
@@ -63,7 +65,9 @@ draw::Scene scatter(const std::string& title, const std::vector<assay::validate:
                           8});
   for (std::size_t i = 0; i < named; ++i)
     chart.series.push_back({order[i].first, {}, draw::SeriesStyle::markers, static_cast<int>(i) + 1});
-  if (named < order.size())
+  if (as_density)
+    chart.series.push_back({"measurements: the darker, the more", {}, draw::SeriesStyle::markers, 1});
+  else if (named < order.size())
     chart.series.push_back({fmt::format("{} other groups", order.size() - named), {}, draw::SeriesStyle::markers, 7});
   for (const assay::validate::ValidationCase& one : cases) {
     std::size_t place = 0;

@@ -1,0 +1,53 @@
+#include "assay/verbs/collective/sweep.h"
+
+#include <algorithm>
+
+#include "assay/draw/chart/chart.h"
+
+namespace assay::verbs::collective {
+
+report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>& points) {
+  report::Items rows;
+  for (const SweepPoint& at : points) {
+    report::Members row;
+    if (name != "bytes") row.emplace_back(name, at.value);
+    for (auto& member : report::Members{{"bytes", at.bytes},
+                                        {"time", at.estimate},
+                                        {"lower", at.lower},
+                                        {"algorithm_bandwidth", at.bytes / at.estimate},
+                                        {"bus_bandwidth", at.bus_over_algorithm * (at.bytes / at.estimate)}})
+      row.push_back(std::move(member));
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+draw::Scene sweep_picture(const std::string& title, const std::string& name, const std::vector<SweepPoint>& points) {
+  const bool over_size = name == "bytes";
+  draw::Chart chart;
+  chart.title = title;
+  chart.x = over_size ? draw::ChartAxis{"bytes of the whole array", "B", draw::ScaleKind::log, std::nullopt,
+                                        draw::NumberStyle::si}
+                      : draw::ChartAxis{"bytes of the busiest device over the mean", "", draw::ScaleKind::linear,
+                                        std::nullopt, draw::NumberStyle::compact};
+  chart.y = {over_size ? "bus bandwidth" : "time", over_size ? "B/s" : "s",
+             over_size ? draw::ScaleKind::log : draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
+  draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, 1};
+  draw::ChartSeries bound{"ideal hardware", {}, draw::SeriesStyle::dashed, 2};
+  double most = 0.0;
+  for (const SweepPoint& at : points) {
+    const auto y = [&](Seconds time) {
+      return over_size ? (at.bus_over_algorithm * (at.bytes / time)).value() : time.value();
+    };
+    estimate.points.push_back({at.value, y(at.estimate)});
+    bound.points.push_back({at.value, y(at.lower)});
+    most = std::max({most, y(at.estimate), y(at.lower)});
+  }
+  if (!over_size) chart.y.range = draw::AxisRange{0.0, 1.1 * most};
+  chart.series = {std::move(estimate), std::move(bound)};
+  if (over_size)
+    chart.footnote = "bus bandwidth as in nccl-tests: bytes over time, times the share of them that each link carries";
+  return draw::draw(chart);
+}
+
+}  // namespace assay::verbs::collective
