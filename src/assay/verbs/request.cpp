@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/report/derivation.h"
+#include "assay/verbs/launched.h"
 
 namespace assay::verbs {
 namespace {
@@ -110,13 +111,27 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
   return {};
 }
 
+Result<void> Request::fill(std::string_view option, std::string value, std::string_view place) {
+  return has(option) ? Result<void>() : add(option, std::move(value), place);
+}
+
+Result<void> Request::fill_argument(std::string value) {
+  arguments_.push_back(std::move(value));
+  return finish();
+}
+
+void Request::replace(std::string_view option, std::string value) {
+  for (auto& [name, old] : options_)
+    if (name == option) old = std::move(value);
+}
+
 Result<void> Request::finish() const {
   std::size_t needed = 0, most = 0;
   for (const ArgumentSpec& argument : verb_->arguments) {
     needed += argument.required;
     most = argument.repeatable ? max_words : most + 1;
   }
-  if (arguments_.size() < needed)
+  if (arguments_.size() < needed && !has(from_option.name))  // which may name the rest
     return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
                 verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
                 Error::Kind::usage);
@@ -299,7 +314,9 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
   return words;
 }
 
-Result<report::Response> ask(const Request& request, const Context& context) {
+Result<report::Response> ask(const Request& given, const Context& context) {
+  Request request = given;
+  ASSAY_TRY(launched, fill_from(request, context));
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
@@ -307,7 +324,8 @@ Result<report::Response> ask(const Request& request, const Context& context) {
   const hardware::Catalogue& numbers =
       fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
   auto response = request.verb().answer(request, {numbers, context.surroundings});
-  if (response) response->inputs = request.echo();
+  if (response) response->inputs = given.echo();
+  if (response && launched) add_from(*launched, *response);
   if (!response || !request.explain()) return response;
   if (response->derived.empty())
     response->notes.emplace_back("this answer has no derivation to show");

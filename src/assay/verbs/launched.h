@@ -1,0 +1,36 @@
+// --from: files and command lines of other programs as options of a request.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/launch/plan.h"
+#include "assay/report/response.h"
+#include "assay/verbs/request.h"
+
+namespace assay::verbs {
+
+inline constexpr OptionSpec from_option{"from", "FILE|COMMAND",
+                                        "read model, batch and strategy from a configuration file, a script or a "
+                                        "command line (in quotes) of a program that "
+                                        "--emit writes for; options of this command line take precedence"};
+inline constexpr OptionSpec launcher_option{
+    "launcher", "NAME", "with --emit: a batch script for slurm or k8s, not a plain one", false, "slurm|k8s"};
+
+/// What a request was filled from.
+struct Launched {
+  launch::Target target;
+  launch::Reading reading;
+  launch::Pairs filled;  ///< options of the request and their values
+  std::vector<std::string> notes;
+};
+
+/// Fills what the request leaves open from its --from; nothing where it has none.
+Result<std::optional<Launched>> fill_from(Request& request, const Context& context);
+/// Adds the options that were used, and those that were not.
+void add_from(const Launched& launched, report::Response& response);
+
+/// What holds between the fields of every plan of a verb.
+std::span<const launch::Relation> relations_of(std::string_view verb);
+
+}  // namespace assay::verbs
