@@ -43,9 +43,25 @@ bool is_within(std::string_view list, std::string_view whole) {
   return true;
 }
 
-constexpr std::string_view within_word = "within ";
+/// The value of a product; nothing where a field is not known.
+std::optional<double> value_of(const Product& product, const Settings& plan) {
+  double value = 1.0;
+  for (const Factor& factor : product) {
+    const auto number = factor.field.empty() ? std::optional(factor.number) : number_of(plan, factor.field);
+    if (!number || *number == 0.0) return std::nullopt;
+    value = factor.power > 0 ? value * *number : value / *number;
+  }
+  return value;
+}
 
-bool holds(std::string_view condition, std::string_view value) {
+constexpr std::string_view within_word = "within ", equal_word = "= ";
+
+bool holds(std::string_view condition, std::string_view value, const Settings& plan) {
+  if (condition.starts_with(equal_word)) {
+    const auto product = parse_product(condition.substr(equal_word.size()));
+    const auto wanted = product ? value_of(*product, plan) : std::nullopt;
+    return wanted && parse_number(value) == wanted;
+  }
   if (condition.starts_with('>')) {
     const auto limit = parse_number(condition.substr(1)), number = parse_number(value);
     return limit && number && *number > *limit;
@@ -58,7 +74,7 @@ bool holds(std::string_view condition, std::string_view value) {
 bool hold(const Pairs& when, const Settings& plan) {
   return std::all_of(when.begin(), when.end(), [&](const auto& condition) {
     const auto found = plan.find(condition.first);
-    return found != plan.end() && holds(condition.second, found->second);
+    return found != plan.end() && holds(condition.second, found->second, plan);
   });
 }
 
@@ -66,7 +82,7 @@ bool hold(const Pairs& when, const Settings& plan) {
 bool may_hold(const Pairs& when, const Settings& plan) {
   return std::all_of(when.begin(), when.end(), [&](const auto& condition) {
     const auto found = plan.find(condition.first);
-    return found == plan.end() || holds(condition.second, found->second);
+    return found == plan.end() || holds(condition.second, found->second, plan);
   });
 }
 
@@ -76,7 +92,7 @@ Pairs changes_for(const Case& one, const Settings& plan) {
   for (const auto& condition : one.when) {
     if (hold({condition}, plan)) continue;
     const auto& [field, value] = condition;
-    if (value.starts_with('>')) return {};
+    if (value.starts_with('>') || value.starts_with(equal_word)) return {};
     out.emplace_back(field, value.starts_with(within_word) ? value.substr(within_word.size()) : value);
   }
   return out;
@@ -87,17 +103,6 @@ std::string condition_text(const std::pair<std::string, std::string>& condition)
   if (value.starts_with(within_word)) return fmt::format("--{} {}", field, value.substr(within_word.size()));
   if (value.starts_with('>')) return fmt::format("--{} above {}", field, value.substr(1));
   return fmt::format("--{} {}", field, value);
-}
-
-/// The value of a product; nothing where a field is not known.
-std::optional<double> value_of(const Product& product, const Settings& plan) {
-  double value = 1.0;
-  for (const Factor& factor : product) {
-    const auto number = factor.field.empty() ? std::optional(factor.number) : number_of(plan, factor.field);
-    if (!number || *number == 0.0) return std::nullopt;
-    value = factor.power > 0 ? value * *number : value / *number;
-  }
-  return value;
 }
 
 /// What an option says of a plan; nothing where the plan leaves it open.
@@ -238,6 +243,7 @@ bool matches(const Choice& choice, const Case& one, const std::vector<std::strin
         std::find_if(one.options.begin(), one.options.end(), [&](const auto& o) { return o.first == name; });
     const std::string standard(choice.standard(name).value_or("false"));
     const std::string wanted = said == one.options.end() ? standard : said->second;
+    if (wanted == "*" && given.peek(name).value_or(standard) == standard) return false;
     if (wanted != "*" && lower_case(given.peek(name).value_or(standard)) != lower_case(wanted)) return false;
   }
   return true;
@@ -384,13 +390,18 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     else if (number && *number > 0.0)  // -1 and 0 leave it to the program
       solver.add(option.name, option.product, *number);
   };
-  for (const Option& option : target.options)
-    if (option.when.empty()) add(option);
-  ASSAY_CHECK(solver.solve());
-  // Options that depend on others, once these are known.
-  for (const Option& option : target.options)
-    if (!option.when.empty() && hold(option.when, out.plan)) add(option);
-  ASSAY_CHECK(solver.solve());
+  // Options that depend on others count once these are known.
+  std::vector<bool> added(target.options.size(), false);
+  const auto solve = [&]() -> Result<void> {
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      if (added[i] || target.options[i].write_only || !hold(target.options[i].when, out.plan)) continue;
+      added[i] = true;
+      add(target.options[i]);
+    }
+    return solver.solve();
+  };
+  ASSAY_CHECK(solve());
+  ASSAY_CHECK(solve());
   for (const Choice& choice : target.choices) {
     const std::vector<std::string> names = names_of(choice);
     const auto found = std::find_if(choice.cases.begin(), choice.cases.end(), [&](const Case& one) {
@@ -404,9 +415,14 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     if (found == choice.cases.end()) continue;
     for (const auto& [field, value] : found->when) {
       if (value.starts_with('>')) continue;
+      if (value.starts_with(equal_word)) {
+        if (const auto number = value_of(*parse_product(value.substr(equal_word.size())), out.plan))
+          out.plan.emplace(field, exact_number(*number));
+        continue;
+      }
       out.plan.emplace(field, value.starts_with(within_word) ? value.substr(within_word.size()) : value);
     }
-    ASSAY_CHECK(solver.solve());
+    ASSAY_CHECK(solve());
   }
   ASSAY_CHECK(name_unused(target, given, options, out));
   for (Unused& one : unclear) {

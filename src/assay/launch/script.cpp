@@ -48,25 +48,39 @@ std::string option_words(const Line& line) {
   return out;
 }
 
-/// The options in a list of the shell, or in a file that the script writes.
-std::string body_of(const Target& target, const std::vector<Line>& options) {
-  std::string out;
-  if (target.style == Style::arguments || target.style == Style::overrides) {
-    out += "arguments=(\n";
-    for (const Line& line : options)
-      out += fmt::format("  {}{}\n",
-                         target.style == Style::overrides && !line.name.starts_with('-')
-                             ? shell_quoted(line.name + "=" + line.value)
-                             : option_words(line),
-                         line.reason.empty() ? "" : "  # " + line.reason);
-    return out + ")";
-  }
-  if (target.style == Style::json)
-    for (const Line& line : options) out += fmt::format("# {}: {}\n", line.name, line.reason);
-  const std::string content = write_document(target.style, options);
+std::string file_text(const Target& target, Style style, const std::vector<Line>& lines) {
+  const std::string content = write_document(style, lines);
   std::string end = "END";
   while (content.find(end) != std::string::npos) end += "_";
-  return out + fmt::format("cat > {} <<'{}'\n{}{}", shell_quoted(target.file), end, content, end);
+  return fmt::format("cat > {} <<'{}'\n{}{}", shell_quoted(target.file), end, content, end);
+}
+
+/// The options in a list of the shell, or in a file that the script writes; dotted names among arguments are of a file.
+std::string body_of(const Target& target, const std::vector<Line>& options) {
+  std::string out;
+  if (target.style != Style::arguments && target.style != Style::overrides) {
+    if (target.style == Style::json)
+      for (const Line& line : options) out += fmt::format("# {}: {}\n", line.name, line.reason);
+    return out + file_text(target, target.style, options);
+  }
+  std::vector<Line> listed = options, filed;
+  if (target.style == Style::arguments && !target.file.empty()) {
+    const auto is_listed = [](const Line& line) { return line.name.starts_with('-'); };
+    std::copy_if(options.begin(), options.end(), std::back_inserter(filed),
+                 [&](const Line& l) { return !is_listed(l); });
+    std::erase_if(listed, [&](const Line& line) { return !is_listed(line); });
+  }
+  if (!filed.empty()) {
+    out += file_text(target, Style::yaml, filed) + "\n";
+    listed.push_back({target.file_option, target.file, "what has no argument", true});
+  }
+  out += "arguments=(\n";
+  for (const Line& line : listed) {
+    const bool is_override = target.style == Style::overrides && !line.name.starts_with('-');
+    out += fmt::format("  {}{}\n", is_override ? shell_quoted(line.name + "=" + line.value) : option_words(line),
+                       line.reason.empty() ? "" : "  # " + line.reason);
+  }
+  return out + ")";
 }
 
 std::string count_of(const Settings& plan, std::string_view field) {

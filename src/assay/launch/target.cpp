@@ -43,6 +43,7 @@ void read_option(Option& out, RecordReader& reader) {
   reader.flag("launcher", out.launcher);
   reader.flag("first", out.first);
   reader.flag("read_only", out.read_only);
+  reader.flag("write_only", out.write_only);
   read_pairs(reader, "when", out.when);
 }
 
@@ -169,6 +170,7 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
     reader.flag("explicit", out.explicit_);
     read_words(reader, "recognised", out.recognised);
     read_words(reader, "known", out.known);
+    if (reader.has("elsewhere")) read_words(reader, "elsewhere", out.elsewhere);
     read_pairs(reader, "assumed", out.assumed);
     reader.items("option", out.options, read_option);
     reader.items("choice", out.choices, read_choice);
@@ -179,21 +181,23 @@ Result<Target> read_target(std::string_view document, std::string_view file) {
   return out;
 }
 
-Result<std::vector<Target>> targets_of(const hardware::Catalogue& catalogue, std::string_view verb) {
-  std::vector<Target> out;
-  for (const auto& [path, text] : catalogue.files("launch/")) {
-    ASSAY_TRY(target, read_target(text, path));
-    if (target.verb == verb) out.push_back(std::move(target));
-  }
-  return out;
+Result<const std::vector<Target>*> targets_of(const hardware::Catalogue& catalogue, std::string_view verb) {
+  return catalogue.kept<std::vector<Target>>(fmt::format("launch {}", verb), [&]() -> Result<std::vector<Target>> {
+    std::vector<Target> out;
+    for (const auto& [path, text] : catalogue.files("launch/")) {
+      ASSAY_TRY(target, read_target(text, path));
+      if (target.verb == verb) out.push_back(std::move(target));
+    }
+    return out;
+  });
 }
 
 Result<Target> find_target(const hardware::Catalogue& catalogue, std::string_view verb, std::string_view id,
                            std::string_view where) {
   ASSAY_TRY(all, targets_of(catalogue, verb));
   std::vector<std::string> ids;
-  for (Target& target : all) {
-    if (target.id == id) return std::move(target);
+  for (const Target& target : *all) {
+    if (target.id == id) return target;
     ids.push_back(target.id);
   }
   return fail(std::string(where),

@@ -37,12 +37,13 @@ struct Option {
   std::vector<std::string> aliases;
   std::string field;  ///< whose text it is; empty: the number `product`
   Product product;
-  std::string standard;    ///< what the program takes where it is not given; empty: unknown
-  std::string reason;      ///< a sentence with {field}
-  bool launcher = false;   ///< of the program that starts the processes
-  bool first = false;      ///< an argument without a name, before all options
-  bool read_only = false;  ///< another way to say what a different option says
-  Pairs when;              ///< as of a Case: it has a meaning only then
+  std::string standard;     ///< what the program takes where it is not given; empty: unknown
+  std::string reason;       ///< a sentence with {field}
+  bool launcher = false;    ///< of the program that starts the processes
+  bool first = false;       ///< an argument without a name, before all options
+  bool read_only = false;   ///< another way to say what a different option says
+  bool write_only = false;  ///< a limit of the program that no prediction depends on
+  Pairs when;               ///< as of a Case: it has a meaning only then
 };
 
 /// What the program demands of a plan: a product that is whole.
@@ -59,7 +60,8 @@ struct Constant {
 
 /// One way to choose something: what it is called here, and the options that choose it.
 struct Case {
-  Pairs when;     ///< fields and their values: "full", ">1", "within pp,dp,tp" (in that order, some may be missing)
+  /// Fields and their values: "full", ">1", "within pp,dp,tp" (in that order, some may be missing), "= tp * dp".
+  Pairs when;
   Pairs options;  ///< names and values; "true" for a flag of a command line, "*" for what another option says
   std::string reason;
 };
@@ -93,8 +95,9 @@ struct Target {
   std::vector<Choice> choices;
   std::vector<Demand> demands;
   std::vector<Constant> constants;
-  Pairs assumed;                   ///< what a search takes where the request leaves it open
-  std::vector<std::string> known;  ///< all names of options
+  std::vector<std::string> elsewhere;  ///< fields that are set in the program itself, not by its options
+  Pairs assumed;                       ///< what a search takes where the request leaves it open
+  std::vector<std::string> known;      ///< all names of options
   std::vector<TargetSource> sources;
 
   bool knows(std::string_view option) const;
@@ -102,7 +105,7 @@ struct Target {
 
 Result<Target> read_target(std::string_view document, std::string_view file);
 /// The targets of the catalogue for a verb, in order of id.
-Result<std::vector<Target>> targets_of(const hardware::Catalogue& catalogue, std::string_view verb);
+Result<const std::vector<Target>*> targets_of(const hardware::Catalogue& catalogue, std::string_view verb);
 /// An unknown name is an error with the nearest ones.
 Result<Target> find_target(const hardware::Catalogue& catalogue, std::string_view verb, std::string_view id,
                            std::string_view where);

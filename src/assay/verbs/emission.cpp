@@ -48,6 +48,7 @@ Result<void> check_script(const launch::Target& target, const std::string& scrip
   ASSAY_TRY(found, launch::find_options_in({target}, script, "--emit"));
   ASSAY_TRY(reading, launch::read_lines(target, found.given, {}, relations_of(verb)));
   for (const std::string_view field : emission.promised) {
+    if (std::find(target.elsewhere.begin(), target.elsewhere.end(), field) != target.elsewhere.end()) continue;
     const auto wanted = emission.plan.find(field);
     const auto got = reading.plan.find(field);
     if (wanted == emission.plan.end() || (got != reading.plan.end() && same(field, wanted->second, got->second)))
@@ -81,6 +82,11 @@ Result<void> add_script(const Request& request, const Context& context, const Em
   parts.header = {fmt::format("{} {} on {}, as predicted by assay {}:", target.name, target.version,
                               emission.cluster.text, version),
                   emission.headline};
+  std::vector<std::string> elsewhere;
+  for (const std::string& field : target.elsewhere)
+    if (const auto found = emission.plan.find(field); found != emission.plan.end())
+      elsewhere.push_back(fmt::format("{} {}", field, found->second));
+  if (!elsewhere.empty()) parts.header.push_back(fmt::format("set in the program itself: {}", join(elsewhere, ", ")));
   ASSAY_TRY(plain, launch::write_script(target, lines, emission.plan, parts));
   ASSAY_CHECK(check_script(target, plain, emission, verb));
   std::string text = plain;

@@ -47,7 +47,8 @@ void drop_launcher(const launch::Target& target, std::vector<launch::Given>& giv
 
 Result<void> fill_model(Request& request, const Context& context, Launched& out) {
   if (request.arguments().size() >= request.verb().arguments.size()) return {};
-  const auto named = out.reading.plan.find("model");
+  auto named = out.reading.plan.find("model");
+  if (named == out.reading.plan.end()) named = out.reading.plan.find("model_path");
   if (named != out.reading.plan.end()) {
     out.filled.emplace_back("model", named->second);
     return request.fill_argument(named->second);
@@ -60,16 +61,6 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out)
     out.notes.push_back(fmt::format("its layers are those of {}; the first one is taken", join(alike, ", ")));
   out.filled.emplace_back("model", alike.front());
   return request.fill_argument(alike.front());
-}
-
-/// An option of the request that a field of a plan means; nothing for what follows from others.
-std::optional<std::pair<std::string, std::string>> option_of(const std::string& field, const std::string& value,
-                                                             const launch::Settings& plan) {
-  if (field == "sequences") return std::pair<std::string, std::string>("batch", value + "seq");
-  if (value == "none" && field != "recompute" && field != "offload" && field != "optimizer") return std::nullopt;
-  const auto stages = plan.find("pp");
-  if (field == "interleave" && stages != plan.end() && stages->second == "1") return std::nullopt;
-  return std::pair(field, value);
 }
 
 Result<void> fill_options(Request& request, const Request& given, Launched& out) {
@@ -94,6 +85,17 @@ Result<void> fill_options(Request& request, const Request& given, Launched& out)
 
 }  // namespace
 
+std::optional<std::pair<std::string, std::string>> option_of(const std::string& field, const std::string& value,
+                                                             const launch::Settings& plan) {
+  if (field == "sequences") return std::pair<std::string, std::string>("batch", value + "seq");
+  if (value == "published") return std::nullopt;
+  if (value == "none" && field != "recompute" && field != "offload" && field != "optimizer") return std::nullopt;
+  const auto stages = plan.find("pp"), experts = plan.find("ep");
+  if (field == "ep-over" && experts != plan.end() && experts->second == "1") return std::nullopt;
+  if (field == "interleave" && stages != plan.end() && stages->second == "1") return std::nullopt;
+  return std::pair(field, value);
+}
+
 std::span<const launch::Relation> relations_of(std::string_view verb) {
   if (verb == "train") return train_relations;
   return serve_relations;
@@ -104,7 +106,7 @@ Result<std::optional<Launched>> fill_from(Request& request, const Context& conte
   if (!from) return std::optional<Launched>();
   const Request given = request;
   ASSAY_TRY(targets, launch::targets_of(context.catalogue, request.verb().name));
-  ASSAY_TRY(found, launch::find_options(targets, *from, "--from"));
+  ASSAY_TRY(found, launch::find_options(*targets, *from, "--from"));
   const auto on = request.value("on");
   if (!on)
     return fail("--from", "it does not say on which chips it runs", "add --on, e.g. --on h100-sxm", Error::Kind::usage);

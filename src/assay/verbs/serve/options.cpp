@@ -1,5 +1,6 @@
 // The options of `assay serve`.
 #include "assay/verbs/experts.h"
+#include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/query.h"
 #include "assay/verbs/verbs.h"
 
@@ -114,6 +115,7 @@ std::vector<OptionSpec> serve_options() {
   for (const auto& group :
        {load_options(), precision_options(), sharding_options(), prompt_options(), answer_options()})
     options.insert(options.end(), group.begin(), group.end());
+  for (const OptionSpec& option : serve_launch_options()) options.push_back(option);
   options.push_back(set_option);
   return options;
 }

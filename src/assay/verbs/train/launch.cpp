@@ -78,9 +78,7 @@ double step_time(TrainSizes& sizes) { return sizes.best().shown()->cost.estimate
 
 std::vector<OptionSpec> train_launch_options() {
   return {
-      {"emit", "PROGRAM",
-       "print what runs the plan: megatron-core, megatron-bridge, torchtitan, maxtext or deepspeed, with a reason for "
-       "each line"},
+      emit_option,
       launcher_option,
       from_option,
       {"improve", "", "better plans next to this one, one change at a time"},
@@ -137,10 +135,13 @@ Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::v
       Request other = request;
       if (!may_change(request, changes)) continue;
       std::string text;
-      for (const auto& [option, value] : changes) {
-        ASSAY_CHECK(other.fill(option, value, "--emit"));
-        text += fmt::format(" --{} {}", option, value);
+      for (const auto& [field, value] : changes) {
+        const auto said = option_of(field, value, {});
+        if (!said) continue;
+        ASSAY_CHECK(other.fill(said->first, said->second, "--emit"));
+        text += fmt::format(" --{} {}", said->first, said->second);
       }
+      if (text.empty()) continue;
       auto found = train_sizes(other, context);
       if (!found || !found->best().fits()) continue;
       if (fastest && step_time(*found) >= step_time(*fastest)) continue;
