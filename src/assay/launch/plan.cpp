@@ -98,11 +98,19 @@ Pairs changes_for(const Case& one, const Settings& plan) {
   return out;
 }
 
+/// A field as people give it: an option, or a fact that no option changes.
+std::string field_text(std::string_view field) {
+  constexpr std::string_view facts[] = {"adapters", "layers", "model", "network", "nodes", "shape"};
+  const bool fact = std::find(std::begin(facts), std::end(facts), field) != std::end(facts);
+  return fmt::format("{}{}", fact ? "" : "--", field);
+}
+
 std::string condition_text(const std::pair<std::string, std::string>& condition) {
-  const auto& [field, value] = condition;
-  if (value.starts_with(within_word)) return fmt::format("--{} {}", field, value.substr(within_word.size()));
-  if (value.starts_with('>')) return fmt::format("--{} above {}", field, value.substr(1));
-  return fmt::format("--{} {}", field, value);
+  const auto& value = condition.second;
+  const std::string field = field_text(condition.first);
+  if (value.starts_with(within_word)) return fmt::format("{} {}", field, value.substr(within_word.size()));
+  if (value.starts_with('>')) return fmt::format("{} above {}", field, value.substr(1));
+  return fmt::format("{} {}", field, value);
 }
 
 /// What an option says of a plan; nothing where the plan leaves it open.
@@ -317,7 +325,7 @@ std::optional<Refusal> refusal_of(const Target& target, const Settings& plan) {
     std::vector<std::string> asked, change;
     for (const auto& condition : cases.front()->when) {
       const auto found = plan.find(condition.first);
-      if (found != plan.end()) asked.push_back(fmt::format("--{} {}", condition.first, found->second));
+      if (found != plan.end()) asked.push_back(fmt::format("{} {}", field_text(condition.first), found->second));
       if (!hold({condition}, plan)) change.push_back(condition_text(condition));
     }
     Refusal out{fmt::format("{} {} cannot run {}", target.name, target.version, join(asked, " ")),
@@ -384,6 +392,7 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
       return;
     }
     const bool open = !value || *value == "null";
+    if (open && option.launcher && out.plan.find("chips") != out.plan.end()) return;  // the cluster is known
     const auto number = parse_number(open ? option.standard : *value);
     if (!open && !number)
       unclear.push_back({option.name, *value, "its value is not a number that this file gives"});

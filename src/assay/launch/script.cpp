@@ -128,6 +128,8 @@ Result<std::string> write_script(const Target& target, const std::vector<Line>& 
   while (command.ends_with('\n')) command.pop_back();
   std::string header;
   for (const std::string& line : parts.header) header += fmt::format("# {}\n", line);
+  if (parts.launcher && target.image.empty() && parts.launcher->script.find("{image}") != std::string::npos)
+    header += fmt::format("# put in your own image: none of {} is published\n", target.name);
   const std::string body = body_of(target, options);
   std::string text;
   if (!parts.launcher) {
@@ -145,15 +147,16 @@ Result<std::string> write_script(const Target& target, const std::vector<Line>& 
   std::string before = header;
   if (before.ends_with('\n')) before.pop_back();
   if (reasons.ends_with('\n')) reasons.pop_back();
-  return with_values(parts.launcher->script, {{"header", before},
-                                              {"name", parts.name},
-                                              {"nodes", count_of(plan, "nodes")},
-                                              {"node_chips", count_of(plan, "node_chips")},
-                                              {"resource", resource == resources.end() ? "" : resource->second},
-                                              {"image", target.image},
-                                              {"body", body},
-                                              {"reasons", reasons},
-                                              {"command", command}});
+  return with_values(parts.launcher->script,
+                     {{"header", before},
+                      {"name", parts.name},
+                      {"nodes", count_of(plan, "nodes")},
+                      {"node_chips", count_of(plan, "node_chips")},
+                      {"resource", resource == resources.end() ? "" : resource->second},
+                      {"image", target.image.empty() ? "registry.example.com/" + target.id : target.image},
+                      {"body", body},
+                      {"reasons", reasons},
+                      {"command", command}});
 }
 
 }  // namespace assay::launch

@@ -82,6 +82,7 @@ Result<void> add_script(const Request& request, const Context& context, const Em
   parts.header = {fmt::format("{} {} on {}, as predicted by assay {}:", target.name, target.version,
                               emission.cluster.text, version),
                   emission.headline};
+  parts.header.insert(parts.header.end(), emission.notes.begin(), emission.notes.end());
   std::vector<std::string> elsewhere;
   for (const std::string& field : target.elsewhere)
     if (const auto found = emission.plan.find(field); found != emission.plan.end())

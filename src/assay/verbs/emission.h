@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/hardware/cluster.h"
 #include "assay/launch/target.h"
@@ -17,6 +18,7 @@ struct Emission {
   launch::Settings plan;
   std::span<const std::string_view> promised;  ///< fields that the script must say
   std::string headline;                        ///< what the plan is predicted to do
+  std::vector<std::string> notes = {};         ///< how the plan came about
 };
 
 /// Adds the script to the answer, as its text. An error where the script would not be read as the same plan.

@@ -102,8 +102,8 @@ std::span<const launch::Relation> relations_of(std::string_view verb) {
 }
 
 Result<std::optional<Launched>> fill_from(Request& request, const Context& context) {
+  if (!is_launched(request)) return std::optional<Launched>();
   const auto from = request.value(from_option.name);
-  if (!from) return std::optional<Launched>();
   const Request given = request;
   ASSAY_TRY(targets, launch::targets_of(context.catalogue, request.verb().name));
   ASSAY_TRY(found, launch::find_options(*targets, *from, "--from"));

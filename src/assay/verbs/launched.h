@@ -1,5 +1,6 @@
 // --from: files and command lines of other programs as options of a request.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@ inline constexpr OptionSpec emit_option{
     "for each line; an unknown name is answered with the known ones"};
 inline constexpr OptionSpec launcher_option{
     "launcher", "NAME", "with --emit: a batch script for slurm or k8s, not a plain one", false, "slurm|k8s"};
+
+/// Whether --from of a request is a file or a command line, which other verbs have no use for.
+inline bool is_launched(const Request& request) {
+  const auto& options = request.verb().options;
+  return request.has(from_option.name) && std::any_of(options.begin(), options.end(), [](const OptionSpec& option) {
+           return option.name == emit_option.name;
+         });
+}
 
 /// What a request was filled from.
 struct Launched {

@@ -131,7 +131,7 @@ Result<void> Request::finish() const {
     needed += argument.required;
     most = argument.repeatable ? max_words : most + 1;
   }
-  if (arguments_.size() < needed && !has(from_option.name))  // which may name the rest
+  if (arguments_.size() < needed && !is_launched(*this))  // which may name the rest
     return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
                 verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
                 Error::Kind::usage);

@@ -156,9 +156,10 @@ Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::v
   }
 }
 
-Result<void> add_launch(const Request& request, const Context& context, const TrainQuery& query,
-                        const training::Strategy& strategy, report::Response& response) {
-  Emission emission{query.cluster, plan_of(query, strategy), promised_fields, response.headline};
+Result<void> add_launch(const Request& request, const Context& context, const SizedTraining& size,
+                        const std::vector<std::string>& notes, report::Response& response) {
+  Emission emission{size.query.cluster, plan_of(size.query, size.shown()->strategy), promised_fields, response.headline,
+                    notes};
   emission.plan["model_path"] = hub_name(request.arguments().front(), context.catalogue);
   return add_script(request, context, emission, response);
 }

@@ -15,9 +15,10 @@ launch::Settings plan_of(const TrainQuery& query, const training::Strategy& stra
 /// search is repeated with the nearest that it can; the request gets these options, and notes say so.
 Result<TrainSizes> sizes_to_run(Request& request, const Context& context, std::vector<std::string>& notes);
 
-/// The script of --emit, as the answer. An error where what it says would not be read as the same plan.
-Result<void> add_launch(const Request& request, const Context& context, const TrainQuery& query,
-                        const training::Strategy& strategy, report::Response& response);
+/// The script of --emit, as the answer; `notes` are those of sizes_to_run(). An error where what it says would not be
+/// read as the same plan.
+Result<void> add_launch(const Request& request, const Context& context, const SizedTraining& size,
+                        const std::vector<std::string>& notes, report::Response& response);
 
 /// Rows of plans that differ in one choice and are faster, or fit where this one does not.
 Result<report::Items> improvement_rows(const TrainQuery& query, const search::Candidate& plan, bool fits);

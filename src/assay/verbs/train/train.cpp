@@ -417,7 +417,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.headline = too_large_text(query, best);
   }
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
-  if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, query, best.strategy, response));
+  if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
   return response;
 }
 
