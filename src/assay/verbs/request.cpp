@@ -10,6 +10,7 @@
 #include "assay/base/toml.h"
 #include "assay/draw/sentences.h"
 #include "assay/report/derivation.h"
+#include "assay/verbs/launched.h"
 #include "assay/verbs/prices.h"
 
 namespace assay::verbs {
@@ -137,13 +138,27 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
   return {};
 }
 
+Result<void> Request::fill(std::string_view option, std::string value, std::string_view place) {
+  return has(option) ? Result<void>() : add(option, std::move(value), place);
+}
+
+Result<void> Request::fill_argument(std::string value) {
+  arguments_.push_back(std::move(value));
+  return finish();
+}
+
+void Request::replace(std::string_view option, std::string value) {
+  for (auto& [name, old] : options_)
+    if (name == option) old = std::move(value);
+}
+
 Result<void> Request::finish() const {
   std::size_t needed = 0, most = 0;
   for (const ArgumentSpec& argument : verb_->arguments) {
     needed += argument.required;
     most = argument.repeatable ? max_words : most + 1;
   }
-  if (arguments_.size() < needed)
+  if (arguments_.size() < needed && !is_launched(*this))  // which may name the rest
     return fail(std::string(verb_->name), fmt::format("{} is missing", verb_->arguments[arguments_.size()].name),
                 verb_->examples.empty() ? "" : fmt::format("e.g. {}", verb_->examples.front().first),
                 Error::Kind::usage);
@@ -350,7 +365,9 @@ bool has_estimate_outside(const report::Value& value) {
 
 }  // namespace
 
-Result<report::Response> ask_within(const Request& request, const Context& context) {
+Result<report::Response> ask_within(const Request& given, const Context& context) {
+  Request request = given;
+  ASSAY_TRY(launched, fill_from(request, context));
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
@@ -365,7 +382,8 @@ Result<report::Response> ask_within(const Request& request, const Context& conte
   }
   auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings});
   if (!response) return response;
-  response->inputs = request.echo();
+  response->inputs = given.echo();
+  if (launched) add_from(*launched, *response);
   if (has_estimate_outside(report::Value(response->results)))
     response->notes.emplace_back(
         "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "

@@ -74,6 +74,13 @@ class Request {
   /// Whether a flag is on or, with =no, off; nothing if it is not given.
   std::optional<bool> flag(std::string_view option) const;
 
+  /// Gives an option, or the next argument, that the request leaves open; what it gives itself stays. `place` is where
+  /// the value comes from, for errors.
+  Result<void> fill(std::string_view option, std::string value, std::string_view place);
+  Result<void> fill_argument(std::string value);
+  /// Changes the value of an option that is given.
+  void replace(std::string_view option, std::string value);
+
   bool explain() const { return has("explain"); }
   bool picture() const { return picture_; }
   void want_picture() { picture_ = true; }

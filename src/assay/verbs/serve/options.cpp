@@ -1,6 +1,7 @@
 // The options of `assay serve`.
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/query.h"
 #include "assay/verbs/verbs.h"
 
@@ -115,6 +116,7 @@ std::vector<OptionSpec> serve_options() {
   for (const auto& group :
        {load_options(), precision_options(), sharding_options(), prompt_options(), answer_options()})
     options.insert(options.end(), group.begin(), group.end());
+  for (const OptionSpec& option : serve_launch_options()) options.push_back(option);
   for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return options;
 }

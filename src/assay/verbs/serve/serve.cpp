@@ -9,6 +9,7 @@
 #include "assay/search/serving/under_load.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
 #include "assay/verbs/serve/sections.h"
@@ -284,7 +285,8 @@ void say_outcome(const Request& request, const Context& context, const ServeQuer
   }
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& given, const Context& context) {
+  ASSAY_TRY(request, to_run(given, context));
   ASSAY_TRY(query, read_serve_query(request, context));
   bind(query);
   std::optional<search::ServingSearch> search;
@@ -325,6 +327,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
   say_outcome(request, context, query, found, point, response);
+  if (request.has("improve") && found.fits) {
+    ASSAY_TRY(rows, improvement_rows(query, point));
+    out.emplace_back("improvements", std::move(rows));
+    response.table_key = "improvements";
+  }
+  if (request.has("emit") && response.outcome == report::Outcome::ok)
+    ASSAY_CHECK(add_launch(request, context, query, point, response));
   return response;
 }
 

@@ -12,6 +12,7 @@
 #include "assay/search/training/nearest_fit.h"
 #include "assay/training/step_derivation.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/train/launch.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/rules.h"
@@ -318,6 +319,11 @@ Result<void> add_requested(const Request& request, const Context& context, const
     ASSAY_TRY(trace, timeline_json(query, best, *simulated));
     response.files.emplace_back(*file, trace);
   }
+  if (request.has("improve")) {
+    ASSAY_TRY(rows, improvement_rows(query, best, size.fits()));
+    out.emplace_back("improvements", std::move(rows));
+    response.table_key = "improvements";
+  }
   if (size.fits() && request.has("sensitivity")) {
     ASSAY_CHECK(add_sensitivity(request, context, query, best, out));
     response.table_key = "sensitivity";
@@ -362,9 +368,11 @@ std::string too_large_text(const TrainQuery& query, const search::Candidate& bes
                      shortfall, nearest_fit_text(query, best.strategy));
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
+Result<report::Response> answer(const Request& given, const Context& context) {
   const auto started = std::chrono::steady_clock::now();
-  ASSAY_TRY(sizes, train_sizes(request, context));
+  Request request = given;
+  std::vector<std::string> launch_notes;
+  ASSAY_TRY(sizes, request.has("emit") ? sizes_to_run(request, context, launch_notes) : train_sizes(request, context));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const TrainQuery& query = sizes.best().query;
   const search::TrainingSearch& found = sizes.best().found;
@@ -373,6 +381,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const training::TrainingCost& cost = best.cost;
   report::Response response;
   response.notes = query.imported.notes;
+  response.notes.insert(response.notes.end(), launch_notes.begin(), launch_notes.end());
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
   const Dtype measure = measure_of(query);
   ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
@@ -414,6 +423,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.headline = too_large_text(query, best);
   }
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
+  if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
   return response;
 }
 
@@ -422,6 +432,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 VerbSpec verb() {
   std::vector<OptionSpec> options{on_option};
   for (const OptionSpec& option : train_options()) options.push_back(option);
+  for (const OptionSpec& option : train_launch_options()) options.push_back(option);
   for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return {"train",
           "predict a training step and find the best way to run it",
