@@ -79,6 +79,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
     response.notes.push_back(fmt::format(
         "the run never finishes: a failure every {}, {} to restart, and {} between checkpoints",
         human(run.goodput->failures_every), human(run.goodput->restart), human(run.goodput->checkpoint_interval)));
+    response.important.push_back(response.notes.back());
     return {};
   }
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
@@ -88,6 +89,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
     out.emplace_back("cost", *run.cost);
     response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price.value.value), price.provider,
                                          price.kind, price.date));
+    response.important.push_back(response.notes.back());
   } else {
     out.emplace_back("cost", report::Value());
     response.notes.push_back(fmt::format("no cost: the catalogue has no hourly list price for {}", chip.id));
