@@ -58,20 +58,30 @@ ScaledUnit scaled_count(double size) {
   return {scaled.unit == "G" ? "B" : scaled.unit, scaled.scale};
 }
 
+/// Bytes that someone counted in kB, MB or GB (a datasheet, or whoever asks): few digits there, many in binary units.
+bool is_round_in_decimal(double bytes) {
+  const auto few_digits = [&](std::span<const Prefix> prefixes) {
+    const double thousandths = 1e3 * bytes / prefixed(bytes, prefixes, "", "").scale;
+    return thousandths == std::round(thousandths);
+  };
+  return few_digits(decimal_prefixes) && !few_digits(binary_prefixes);
+}
+
 ScaledUnit scaled_unit(AnyQuantity quantity) {
+  const std::span<const Prefix> decimal = decimal_prefixes, binary = binary_prefixes;
   const double size = std::isfinite(quantity.value) ? std::abs(quantity.value) : 0.0;
   const std::string unit = base_unit(quantity.dim);
   if (unit.empty()) return scaled_count(size);
   if (quantity.dim == Dim{.sec = 1} && size >= (2_day).value()) return {"days", (1_day).value()};
   if (quantity.dim == Dim{.sec = 1} && size >= (1_h).value()) return {"h", (1_h).value()};
   if (quantity.dim == Dim{.sec = 1}) return prefixed(std::min(size, 1.0), decimal_prefixes, "", unit);
-  if (quantity.dim == Dim{.byte = 1}) return prefixed(size, binary_prefixes, "", unit);
+  if (quantity.dim == Dim{.byte = 1}) return prefixed(size, is_round_in_decimal(size) ? decimal : binary, "", unit);
   if (quantity.dim == Dim{.flop = 1, .byte = -1}) return {unit, 1.0};
   if (quantity.dim == Dim{.sec = -1, .usd = 1}) {
     const ScaledUnit an_hour = prefixed(std::max(size * (1_h).value(), 1.0), decimal_prefixes, " ", "USD/h");
     return {an_hour.unit, an_hour.scale / (1_h).value()};
   }
-  if (quantity.dim.usd != 0 || quantity.dim.token != 0) {  // no milli-dollars, and a thousand is still read at a glance
+  if (unit.starts_with("USD") || unit.starts_with("tokens")) {  // a thousand of these is still read at a glance
     const double thousand = decimal_prefixes[5].scale;
     return prefixed(size < nearly * 10.0 * thousand ? 1.0 : size, decimal_prefixes, " ", unit);
   }
@@ -91,6 +101,14 @@ std::string short_quantity(AnyQuantity quantity) {
   if (base_unit(quantity.dim).empty() || !std::isfinite(quantity.value)) return short_number(quantity.value);
   const ScaledUnit scaled = scaled_unit(quantity);
   const double number = quantity.value / scaled.scale;
+  constexpr double with_cents = 1e3;
+  if (scaled.unit.starts_with("USD") && std::abs(number) < with_cents) return human(quantity);
+  return fmt::format("{} {}", fixed(number, decimals_of(number)), scaled.unit);
+}
+
+std::string short_binary(Bytes bytes) {
+  const ScaledUnit scaled = prefixed(bytes.value(), binary_prefixes, "", "B");
+  const double number = bytes.value() / scaled.scale;
   return fmt::format("{} {}", fixed(number, decimals_of(number)), scaled.unit);
 }
 

@@ -10,9 +10,12 @@ namespace assay::report {
 /// Three significant digits without exponent, separators from a thousand up: "6.95", "0.0621", "1,790".
 std::string short_number(double value);
 
-/// The same with the unit that suits the value: "6.95 s", "25.4 GiB", "24.3 M USD", "1.21 M tokens/s". Memory is in
-/// binary units throughout.
+/// The same with the unit that suits the value: "6.95 s", "25.4 GiB", "24.3 M USD", "1.21 M tokens/s". Bytes are in
+/// binary units, unless they are round in decimal ones.
 std::string short_quantity(AnyQuantity quantity);
+
+/// Bytes in binary units even if they are round in decimal ones.
+std::string short_binary(Bytes bytes);
 
 /// "53.5 %", "+0.04 %": one decimal from one percent up, two below.
 std::string percent(double share);

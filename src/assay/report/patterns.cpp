@@ -15,18 +15,18 @@ std::string_view only_path(std::string_view pattern) {
   return whole ? pattern.substr(1, pattern.size() - 2) : std::string_view{};
 }
 
-/// A unit for a column: that of the value in the middle, so that neither end needs many digits.
-std::optional<SharedUnit> unit_of_column(const Items& rows, std::string_view path) {
-  std::vector<AnyQuantity> values;
-  for (const Value& row : rows) {
-    const Reader reader(*row.members());
-    const auto value = reader.quantity(path);
-    if (reader.has(path) && (!value || (!values.empty() && value->dim != values.front().dim))) return std::nullopt;
-    if (value && value->value != 0.0) values.push_back(*value);
+/// A unit for several values: that of the one in the middle, so that neither end needs many digits. Nothing if they
+/// are not all of one kind.
+std::optional<SharedUnit> unit_for(const std::vector<const Value*>& values) {
+  std::vector<AnyQuantity> known;
+  for (const Value* value : values) {
+    const auto* quantity = std::get_if<QuantityValue>(&value->data());
+    if (!quantity || (!known.empty() && quantity->quantity.dim != known.front().dim)) return std::nullopt;
+    if (quantity->quantity.value != 0.0) known.push_back(quantity->quantity);
   }
-  if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
-  return shared_unit(values[values.size() / 2]);
+  if (known.empty() || known.front().dim.usd != 0) return std::nullopt;  // money has its own rules
+  std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+  return shared_unit(known[known.size() / 2]);
 }
 
 }  // namespace
@@ -59,24 +59,17 @@ std::vector<Phrase> each_of(const Reader& results, std::string_view path) {
   std::vector<Phrase> out;
   const Value* object = results.at(path);
   if (!object || !object->members()) return out;
-  AnyQuantity largest;
-  bool alike = true;
+  std::vector<const Value*> values;
   for (const auto& [key, value] : *object->members())
-    if (const auto* quantity = std::get_if<QuantityValue>(&value.data())) {
-      alike = alike && (largest.value == 0.0 || largest.dim == quantity->quantity.dim);
-      if (quantity->quantity.value > largest.value) largest = quantity->quantity;
-    }
-  const SharedUnit unit = shared_unit(largest);
+    if (!value.is_null()) values.push_back(&value);
+  const auto unit = unit_for(values);
   for (const auto& [key, value] : *object->members()) {
     std::string name = key;
     std::replace(name.begin(), name.end(), '_', ' ');
-    const auto* quantity = std::get_if<QuantityValue>(&value.data());
-    const bool shared = alike && quantity;
-    const std::string text = shared
-                                 ? fmt::format("{} {}", short_number(quantity->quantity.value / unit.scale), unit.unit)
-                                 : short_text(value);
+    const std::string text = unit ? short_number(*numeric(value) / unit->scale) : short_text(value);
     if (!text.empty() && !value.is_null()) out.push_back({fmt::format("{} {}", name, text)});
   }
+  if (unit && !out.empty()) out.back().text += " " + unit->unit;
   return out;
 }
 
@@ -87,19 +80,24 @@ ScreenTable table_of(const Reader& results, std::string_view path, std::string l
   ScreenTable table{std::move(label), {}, std::vector<std::vector<std::string>>(rows.size())};
   for (const auto& [head, pattern] : columns) {
     const std::string_view single = only_path(pattern);
-    const auto unit = single.empty() ? std::nullopt : unit_of_column(rows, single);
+    std::vector<const Value*> values;
+    for (const Value& row : rows)
+      if (const Reader reader(*row.members()); !single.empty() && reader.has(single))
+        values.push_back(reader.at(single));
+    const auto unit = unit_for(values);
     std::vector<std::string> cells;
     for (const Value& row : rows) {
       const Reader reader(*row.members());
       const auto quantity = unit ? reader.quantity(single) : std::nullopt;
-      cells.push_back(quantity ? fmt::format("{} {}", short_number(quantity->value / unit->scale), unit->unit)
-                               : filled(reader, pattern).value_or(""));
+      cells.push_back(quantity && quantity->value == 0.0 ? "0"
+                      : quantity ? fmt::format("{} {}", short_number(quantity->value / unit->scale), unit->unit)
+                                 : filled(reader, pattern).value_or(""));
     }
     if (std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); })) continue;
     table.head.emplace_back(head);
     for (std::size_t i = 0; i < cells.size(); ++i) table.rows[i].push_back(std::move(cells[i]));
   }
-  if (all.size() > rows.size()) table.rows.push_back({fmt::format("and {} more: --all", all.size() - rows.size())});
+  if (all.size() > rows.size()) table.more = fmt::format("and {} more: --all", all.size() - rows.size());
   return table;
 }
 
@@ -116,7 +114,9 @@ std::string range_words(const Reader& results, std::string_view path) {
   const auto estimate = results.quantity(at("estimate"));
   const SharedUnit unit = shared_unit(estimate ? *estimate : results.quantity(at("upper")).value_or(AnyQuantity()));
   const auto span = [&](std::string_view low, std::string_view high) {
-    return fmt::format("{} .. {}", unit.number(results.number(at(low))), unit.text(results.number(at(high))));
+    const std::string from = unit.number(results.number(at(low))), to = unit.number(results.number(at(high)));
+    const std::string end = unit.unit.empty() ? "" : "\u00a0" + unit.unit;  // no line ends before a unit
+    return from == to ? from + end : fmt::format("{}\u00a0..\u00a0{}{}", from, to, end);
   };
   const std::string ideal = fmt::format("ideal hardware: {}", span("lower", "upper"));
   if (!results.has(at("interval"))) return ideal;

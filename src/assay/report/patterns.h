@@ -21,7 +21,7 @@ std::optional<std::string> filled(const Reader& results, std::string_view patter
 std::vector<Phrase> phrases(const Reader& results, std::initializer_list<std::string_view> patterns,
                             Tone tone = Tone::plain);
 
-/// Every scalar of the object at a path, in one unit where they have one: "bf16 989, fp8 1,979 TFLOP/s".
+/// Every scalar of the object at a path, in one unit, which stands at the end: "bf16 989", "fp8 1,979 TFLOP/s".
 std::vector<Phrase> each_of(const Reader& results, std::string_view path);
 
 /// Rows of the list at a path, at most `most`. Columns are heads with patterns over a row; a column of plain paths to

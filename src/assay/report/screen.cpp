@@ -11,7 +11,7 @@
 namespace assay::report {
 namespace {
 
-constexpr std::size_t margin = 2, most_columns_of_bar = 48, most_lines_of_cell = 2;
+constexpr std::size_t margin = 2, most_columns_of_bar = 44, most_lines_of_cell = 2;
 
 /// What parts of a bar look like, told apart by shape; colour only adds to it.
 constexpr std::string_view shades[] = {"\u2588", "\u2593", "\u2592", "\u2591", "\u259a", "\u00b7"};
@@ -22,6 +22,24 @@ constexpr std::string_view eighths[] = {"", "\u258f", "\u258e", "\u258d", "\u258
 std::string_view colour_of(Tone tone) {
   constexpr std::string_view codes[] = {"", "1", "1;32", "1;33", "1;31", "2"};
   return codes[static_cast<std::size_t>(tone)];
+}
+
+/// Cells of a bar by size: at least one for each part, and the largest ones give way to that.
+std::vector<std::size_t> cells_of(const std::vector<BarPart>& parts, std::size_t all) {
+  double whole = 0.0;
+  for (const BarPart& part : parts) whole += part.size;
+  std::vector<std::size_t> cells;
+  std::size_t sum = 0;
+  for (const BarPart& part : parts) {
+    cells.push_back(static_cast<std::size_t>(std::max(1L, std::lround(part.size / whole * static_cast<double>(all)))));
+    sum += cells.back();
+  }
+  while (!cells.empty() && sum != all) {
+    std::size_t& largest = *std::max_element(cells.begin(), cells.end());
+    if (sum > all && largest == 1) break;
+    sum > all ? (--largest, --sum) : (++largest, ++sum);
+  }
+  return cells;
 }
 
 struct Painter {
@@ -46,7 +64,10 @@ struct Painter {
     std::string start(margin, ' ');
     if (label_width)
       start += coloured(label, colour_of(Tone::strong)) + std::string(label_width + 2 - columns(label), ' ');
-    out += start + text + "\n";
+    start += text + "\n";
+    constexpr std::string_view held = "\u00a0";  // kept words on one line
+    for (std::size_t at = 0; (at = start.find(held, at)) != std::string::npos;) start.replace(at, held.size(), " ");
+    out += start;
   }
 
   /// Phrases with `between` them, in lines that fit into `width`.
@@ -90,19 +111,12 @@ struct Painter {
   void draw(const PhraseLine& of) { block(of.label, lines_of(of.phrases, style.utf8 ? " \u00b7 " : "; ", room())); }
 
   void draw(const StackedBar& of) {
-    double whole = 0.0;
-    for (const BarPart& part : of.parts) whole += part.size;
-    const std::size_t all = bar_columns(columns(of.text));
+    const std::vector<std::size_t> cells = cells_of(of.parts, bar_columns(columns(of.text)));
     std::string bar;
-    double before = 0.0;
-    for (std::size_t i = 0; i < of.parts.size() && whole > 0.0; ++i) {
-      const auto column = [&](double at) {
-        return static_cast<std::size_t>(std::lround(at / whole * static_cast<double>(all)));
-      };
-      std::string cells;
-      for (std::size_t n = column(before); n < column(before + of.parts[i].size); ++n) cells += shade(i);
-      bar += coloured(cells, shade_colours[std::min(i, std::size(shade_colours) - 1)]);
-      before += of.parts[i].size;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      std::string part;
+      for (std::size_t n = 0; n < cells[i]; ++n) part += shade(i);
+      bar += coloured(part, shade_colours[std::min(i, std::size(shade_colours) - 1)]);
     }
     line(of.label, bar + "  " + coloured(shown(of.text), colour_of(Tone::strong)));
     block("", coloured_legend(of));
@@ -154,10 +168,22 @@ struct Painter {
   void draw(const Gap&) { out += "\n"; }
 };
 
-/// A number, perhaps with a sign and a unit, or nothing.
+/// A number, perhaps with a sign and a short unit, or nothing.
 bool is_number(std::string_view cell) {
   if (cell.starts_with('+') || cell.starts_with('-')) cell.remove_prefix(1);
-  return cell.empty() || (cell.front() >= '0' && cell.front() <= '9');
+  constexpr std::size_t most = 20;
+  return cell.empty() || (cell.front() >= '0' && cell.front() <= '9' && cell.size() <= most);
+}
+
+/// The longest word of a text: a column that is not narrower keeps words whole.
+std::size_t longest_word(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    longest = std::max(longest, columns(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return longest;
 }
 
 /// The text in at most `most` lines; dots say that something is missing.
@@ -170,11 +196,14 @@ std::vector<std::string> cut(std::string_view text, std::size_t width, std::size
 }
 
 void Painter::draw(const ScreenTable& of) {
-  std::vector<std::size_t> widths;
+  std::vector<std::size_t> widths, least;
   std::vector<bool> right;
   const auto widen = [&](const std::vector<std::string>& row) {
-    if (widths.size() < row.size()) widths.resize(row.size()), right.resize(row.size(), true);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(shown(row[i])));
+    if (widths.size() < row.size()) widths.resize(row.size()), least.resize(row.size()), right.resize(row.size(), true);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], columns(shown(row[i])));
+      least[i] = std::max(least[i], longest_word(shown(row[i])));
+    }
   };
   widen(of.head);
   for (const auto& row : of.rows) {
@@ -182,13 +211,19 @@ void Painter::draw(const ScreenTable& of) {
     for (std::size_t i = 0; i < row.size(); ++i) right[i] = right[i] && is_number(row[i]);
   }
   const auto total = [&] { return std::accumulate(widths.begin(), widths.end(), 2 * (widths.size() - 1)); };
-  while (!widths.empty() && total() > room()) {  // the widest column of words gives way
-    std::size_t widest = 0;
-    for (std::size_t i = 1; i < widths.size(); ++i)
-      if (std::pair(!right[i], widths[i]) > std::pair(!right[widest], widths[widest])) widest = i;
-    if (widths[widest] <= 8) break;
-    --widths[widest];
-  }
+  // The widest column of words gives way, first between words, then within them.
+  for (const bool whole_words : {true, false})
+    while (!widths.empty() && total() > room()) {
+      const auto may_shrink = [&](std::size_t i) {
+        constexpr std::size_t narrowest = 8;
+        return !right[i] && widths[i] > (whole_words ? std::max(least[i], narrowest) : narrowest);
+      };
+      std::size_t widest = widths.size();
+      for (std::size_t i = 0; i < widths.size(); ++i)
+        if (may_shrink(i) && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
+      if (widest == widths.size()) break;
+      --widths[widest];
+    }
   const auto row_text = [&](const std::vector<std::string>& row, Tone tone, std::string_view label) {
     std::vector<std::vector<std::string>> cells;
     std::size_t height = 1;
@@ -209,6 +244,7 @@ void Painter::draw(const ScreenTable& of) {
   if (!of.head.empty()) row_text(of.head, Tone::faint, of.label);
   for (const auto& row : of.rows)
     row_text(row, Tone::plain, of.head.empty() && &row == &of.rows.front() ? of.label : "");
+  if (!of.more.empty()) line("", coloured(of.more, colour_of(Tone::faint)));
 }
 
 }  // namespace

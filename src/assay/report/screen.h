@@ -51,6 +51,7 @@ struct ScreenTable {
   std::string label;
   std::vector<std::string> head;  ///< may be empty
   std::vector<std::vector<std::string>> rows;
+  std::string more{};  ///< what is left out, below the rows
 };
 
 /// A blank line.

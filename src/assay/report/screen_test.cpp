@@ -19,13 +19,15 @@ TEST(Layout, CountsCodePointsAndWrapsAtBlanks) {
 TEST(Figures, AreShortAndHaveNoExponents) {
   EXPECT_EQ(short_number(27060.0), "27,060");
   EXPECT_EQ(short_number(3.533e6), "3.53 M");
-  EXPECT_EQ(short_number(70.55e9), "70.6 B");
+  EXPECT_EQ(short_number(70.56e9), "70.6 B");
   EXPECT_EQ(short_number(0.00621), "0.00621");
   EXPECT_EQ(short_number(0.0), "0");
   EXPECT_EQ(short_quantity(Seconds(6.947)), "6.95 s");
   EXPECT_EQ(short_quantity(Seconds(0.9999)), "1 s");
   EXPECT_EQ(short_quantity(143.8_day), "144 days");
-  EXPECT_EQ(short_quantity(27.3_GB), "25.4 GiB");
+  EXPECT_EQ(short_quantity(Bytes(27303456789.0)), "25.4 GiB");
+  EXPECT_EQ(short_quantity(16_GB), "16 GB");
+  EXPECT_EQ(short_quantity(80_GiB), "80 GiB");
   EXPECT_EQ(short_quantity(Dollars(24310324.0)), "24.3 M USD");
   EXPECT_EQ(short_quantity(TokensPerSecond(1.207e6)), "1.21 M tokens/s");
   EXPECT_EQ(percent(0.5354), "53.5 %");
@@ -48,6 +50,12 @@ TEST(LargestParts, PutTheRestTogether) {
   EXPECT_EQ(parts[2].size, 3.0);
 }
 
+std::string repeated(std::string_view text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
 Screen example() {
   Screen screen;
   screen.headline = {{"fits", Tone::good}, {"8 s per step", Tone::strong}};
@@ -66,23 +74,17 @@ TEST(Screen, DrawsBarsWithBlocksOrWithSigns) {
             "  fits   8 s per step\n"
             "  80 % of such predictions lie within 7 .. 9 s\n\n"
             "  Plan    dp 64 \u00b7 tp 4\n"
-            "  Memory  "
-            "\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588"
-            "\u2588\u2588\u2588"
-            "\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2592\u2591"
-            "\u2591\u2591\u2591"
-            "\u2591\u2591\u2591\u2591\u2591\u2591\u2591\u2591  50 of 100\n"
-            "          weights 50.00\n"
-            "  Time    "
-            "\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588"
-            "\u2588\u2588\u2588"
-            "\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2593"
-            "\u2593\u2593\u2593"
-            "\u2593\u2593\u2593\u2593\u2593\u2593\u2593\u2593  8 s\n"
-            "          \u2588 products 6.00  \u2593 bubble 2.00\n"
-            "  Others  tp 8                        9 s  +12 %\n"
-            "          pp 2 and something longer  10 s  +25 %\n\n"
-            "  More: --all\n");
+            "  Memory  " +
+                repeated("\u2588", 22) + repeated("\u2592", 11) + repeated("\u2591", 11) +
+                "  50 of 100\n"
+                "          weights 50.00\n"
+                "  Time    " +
+                repeated("\u2588", 33) + repeated("\u2593", 11) +
+                "  8 s\n"
+                "          \u2588 products 6.00  \u2593 bubble 2.00\n"
+                "  Others  tp 8                        9 s  +12 %\n"
+                "          pp 2 and something longer  10 s  +25 %\n\n"
+                "  More: --all\n");
   const std::string plain = render(example(), {60, false, false, true});
   EXPECT_NE(plain.find("  Plan    dp 64; tp 4\n"), std::string::npos) << plain;
   EXPECT_NE(plain.find("  Time    ####"), std::string::npos) << plain;

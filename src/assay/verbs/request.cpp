@@ -308,11 +308,15 @@ Result<report::Response> ask(const Request& request, const Context& context) {
       fold ? context.catalogue.fitted_without(fmt::format("folds/{}/", *fold)) : context.catalogue;
   auto response = request.verb().answer(request, {numbers, context.surroundings});
   if (response) response->inputs = request.echo();
+  if (response && !response->screen && request.verb().screen)
+    response->screen = request.verb().screen(request, *response);
   if (!response || !request.explain()) return response;
-  if (response->derived.empty())
+  if (response->derived.empty()) {
     response->notes.emplace_back("this answer has no derivation to show");
-  else
+    if (response->screen) response->screen->notes.push_back(response->notes.back());
+  } else {
     ASSAY_CHECK(report::choose_derivation(*request.value("explain"), *response));
+  }
   return response;
 }
 

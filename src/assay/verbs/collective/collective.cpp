@@ -13,6 +13,7 @@
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
 #include "assay/verbs/collective/timeline.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::collective {
@@ -324,7 +325,9 @@ VerbSpec verb() {
        {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
         "with an inner sharded axis"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::collective};
 }
 
 }  // namespace assay::verbs::collective

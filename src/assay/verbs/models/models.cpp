@@ -10,6 +10,7 @@
 #include "assay/model/model_catalogue.h"
 #include "assay/program/elementwise.h"
 #include "assay/verbs/models/checkpoint.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::models {
@@ -322,7 +323,7 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
                                  : fmt::format("--seq {} exceeds the context of {} tokens that {} was trained for",
                                                *query.sequence, model.max_context, model.id));
   if (!query.sequence)
-    response.notes.emplace_back("FLOP count matrix products only; --seq N adds attention over N tokens");
+    response.notes.emplace_back("FLOP counts cover matrix products only; --seq N adds attention over N tokens");
   std::string active;
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
@@ -448,7 +449,9 @@ VerbSpec verb() {
        {"assay models deepseek-v3 --explain", "how the counts are derived"},
        {"assay models gpt2 --list", "each weight with its dimensions"}},
       &answer,
-      false};
+      false,
+      false,
+      &screens::models};
 }
 
 }  // namespace assay::verbs::models

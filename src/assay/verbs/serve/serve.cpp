@@ -10,6 +10,7 @@
 #include "assay/verbs/experts.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
+#include "assay/verbs/serve/screen.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/serve/software.h"
 #include "assay/verbs/verbs.h"
@@ -191,6 +192,7 @@ Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& 
   out.emplace_back("cost_per_million_tokens_with_prefill", *cost_of_million(query, rate.tokens_per_second));
   response.notes.push_back(fmt::format("cost at {} per chip ({}, {}, {})", human(price->value.value), price->provider,
                                        price->kind, price->date));
+  response.important.push_back(response.notes.back());
   return {};
 }
 
@@ -320,6 +322,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) explain(query, point, response);
   say_outcome(request, context, query, found, point, response);
+  response.screen = serve_screen(request, response, strategy_text(point.strategy));
   return response;
 }
 

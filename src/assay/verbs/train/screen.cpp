@@ -37,6 +37,7 @@ report::FillBar memory_bar(const Reader& results) {
   const double total = results.number("memory.total"), capacity = results.number("memory.capacity");
   report::FillBar bar{"Memory", total, results.number("memory_interval.high"), capacity, {}, {}, {}};
   bar.unit = report::shared_unit(*results.quantity("memory.capacity"));
+  const std::string capacity_text = report::short_quantity(*results.quantity("memory.capacity"));
   bar.unit.decimals = std::max(bar.unit.decimals, 1);
   const auto held = [&](const char* key) { return results.number(fmt::format("memory.{}", key)); };
   bar.parts = {{"weights", held("parameters")},
@@ -47,8 +48,7 @@ report::FillBar memory_bar(const Reader& results) {
                {"buffers", held("communication_buffers") + held("workspace")},
                {"allocator and driver", held("allocator_overhead") + held("driver_context")}};
   std::erase_if(bar.parts, [&](const BarPart& part) { return !bar.unit.shows(part.size); });
-  std::string text =
-      fmt::format("{} of {}", bar.unit.number(total), report::short_quantity(*results.quantity("memory.capacity")));
+  std::string text = fmt::format("{} of {}", bar.unit.number(total), capacity_text);
   if (bar.at_most > 0.0) text += fmt::format(", peak up to {}", bar.unit.number(bar.at_most));
   const bool full = total > capacity || bar.at_most > capacity;
   bar.text = {{std::move(text), total > capacity ? Tone::bad : full ? Tone::warning : Tone::plain}};
@@ -99,7 +99,7 @@ std::vector<Phrase> limits(const Reader& results) {
 }
 
 /// What the step would gain at most, by the part of it that would vanish.
-std::vector<Phrase> helps(const Reader& results) {
+std::vector<Phrase> helps(const Reader& results, const std::string& plan) {
   struct Remedy {
     double gain;
     std::string text;
@@ -118,10 +118,15 @@ std::vector<Phrase> helps(const Reader& results) {
   std::stable_sort(remedies.begin(), remedies.end(), [](const Remedy& a, const Remedy& b) { return a.gain > b.gain; });
   std::vector<Phrase> line;
   constexpr double worth_saying = 0.005;
+  if (const double gain = results.number("open_space.gain"); gain >= worth_saying)
+    line.push_back({fmt::format("--software any {} ({})", report::signed_percent(-gain),
+                                plan_difference(plan, results.text("open_space.strategy")))});
+  std::erase_if(remedies, [](const Remedy& remedy) { return remedy.gain < worth_saying; });
+  constexpr std::size_t most_remedies = 3;
+  if (remedies.size() > most_remedies) remedies.resize(most_remedies);
   for (const Remedy& remedy : remedies)
-    if (remedy.gain >= worth_saying && line.size() < 3)
-      line.push_back({fmt::format("{} {}", remedy.text, report::signed_percent(-remedy.gain))});
-  if (!line.empty()) line.back().text += " at most";
+    line.push_back({fmt::format("{} {}{}", remedy.text, report::signed_percent(-remedy.gain),
+                                &remedy == &remedies.back() ? " at most" : "")});
   if (results.number("batch") < results.number("thresholds.batch_where_gradients_limit"))
     line.push_back({fmt::format("batches above {} hide gradient reduction",
                                 results.text("thresholds.batch_where_gradients_limit"))});
@@ -153,7 +158,9 @@ report::Screen train_screen(const Request& request, const report::Response& resp
   } else
     screen.headline = {{response.headline, response.outcome == report::Outcome::ok ? Tone::strong : Tone::bad}};
   if (fits) screen.beneath.push_back(report::range_words(results, "step_time"));
-  add_line(screen, "Plan", plan_phrases(plan));
+  std::vector<Phrase> plan_line = plan_phrases(plan);
+  if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
+  add_line(screen, "Plan", std::move(plan_line));
   screen.blocks.emplace_back(memory_bar(results));
   if (fits) {
     const AnyQuantity step = *results.quantity("step_time.estimate");
@@ -161,7 +168,7 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     screen.blocks.emplace_back(report::StackedBar{"Time", report::largest_parts(time_parts(results), most_parts), unit,
                                                   unit.text(step.value)});
     add_line(screen, "Limit", limits(results));
-    if (!several) add_line(screen, "Helps", helps(results));
+    if (!several) add_line(screen, "Helps", helps(results, plan));
     add_line(screen, "Rate",
              phrases(results, {"{tokens_per_second}", "{tokens_per_second_per_chip} per chip",
                                "{flops_per_second_per_chip} per chip", "{hfu%} HFU"}));
@@ -180,7 +187,8 @@ report::Screen train_screen(const Request& request, const report::Response& resp
                                most_sizes));
   else
     add_table(screen, alternatives(results, plan));
-  screen.notes = response.important;
+  for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
+  screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back(several ? "More: --all, --explain, --pareto"
                                     : "More: --all, --explain, --sensitivity, --list");
   for (const char* asked : {"list", "sensitivity", "pareto"})
