@@ -157,7 +157,9 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     if (several) screen.headline.front() = {response.headline.substr(0, response.headline.find(", ")), Tone::good};
   } else
     screen.headline = {{response.headline, response.outcome == report::Outcome::ok ? Tone::strong : Tone::bad}};
-  if (fits) screen.beneath.push_back(report::range_words(results, "step_time"));
+  if (fits)
+    screen.beneath.push_back((results.has("step_time.interval") ? "" : "no steps of this kind were measured; ") +
+                             report::range_words(results, "step_time"));
   std::vector<Phrase> plan_line = plan_phrases(plan);
   if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
   add_line(screen, "Plan", std::move(plan_line));
