@@ -1,5 +1,6 @@
 // The command line: parse, ask, print. No arithmetic.
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -187,7 +188,29 @@ bool wants_colour(const verbs::Request& request, bool to_file) {
   const std::string when = request.value("color").value_or("auto");
   if (when != "auto") return when == "always";
   const char* no_colour = std::getenv("NO_COLOR");
-  return !to_file && (!no_colour || !*no_colour) && ::isatty(STDOUT_FILENO) == 1;
+  const char* terminal = std::getenv("TERM");
+  return !to_file && (!no_colour || !*no_colour) && (!terminal || std::string_view(terminal) != "dumb") &&
+         ::isatty(STDOUT_FILENO) == 1;
+}
+
+/// Columns of an answer: the terminal's, at most 100, and 100 where there is none.
+std::size_t chosen_width() {
+  constexpr std::size_t least = 40, most = 100;
+  std::size_t width = 0;
+  if (const char* given = std::getenv("COLUMNS")) width = static_cast<std::size_t>(std::strtoul(given, nullptr, 10));
+  if (winsize size{}; width == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  return width == 0 ? most : std::clamp(width, least, most);
+}
+
+/// Whether the locale's characters are UTF-8, by the first of the usual variables that says so.
+bool uses_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const char* locale = std::getenv(name); locale && *locale) {
+      const std::string text(locale);
+      return text.find("UTF-8") != std::string::npos || text.find("utf8") != std::string::npos ||
+             text.find("utf-8") != std::string::npos;
+    }
+  return false;
 }
 
 /// `for_errors` is how to print errors once the request's own options are known.
@@ -198,8 +221,13 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   }
   ASSAY_TRY(format, chosen_format(request));
   const auto output = output_file(request);
-  const report::RenderOptions options{format, wants_colour(request, output.has_value()), request.explain(),
-                                      request.has("quiet")};
+  const report::RenderOptions options{.format = format,
+                                      .colour = wants_colour(request, output.has_value()),
+                                      .explain = request.explain(),
+                                      .quiet = request.has("quiet"),
+                                      .all = request.has("all"),
+                                      .width = chosen_width(),
+                                      .utf8 = uses_utf8()};
   for_errors = options;
   if (!request.has("format"))
     for_errors.format = report::Format::table;  // the extension of --output is about that file only

@@ -6,6 +6,8 @@
 
 #include "assay/base/text.h"
 #include "assay/report/derivation.h"
+#include "assay/report/layout.h"
+#include "assay/report/reader.h"
 
 namespace assay::report {
 namespace {
@@ -20,16 +22,6 @@ std::string words(std::string_view key) {
   std::string text(key);
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
-}
-
-/// Columns on a terminal; our own text is ASCII, foreign names count one column per code point.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
-std::string pad(std::string_view text, std::size_t to) {
-  return std::string(text) + std::string(to - std::min(to, width(text)), ' ');
 }
 
 /// A list or object without entries has nothing to show.
@@ -139,14 +131,14 @@ Grid grid(const Items& items) {
 std::string text_table(const Items& items, const std::string& indent, bool colour) {
   const Grid table = grid(items);
   std::vector<std::size_t> widths;
-  for (const std::string& head : table.head) widths.push_back(width(words(head)));
+  for (const std::string& head : table.head) widths.push_back(columns(words(head)));
   for (const auto& row : table.rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
   const auto line = [&](const std::vector<std::string>& row, bool head) {
     std::string text = indent;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string shown = head ? words(row[i]) : row[i];
-      const std::string space(widths[i] - std::min(widths[i], width(shown)), ' ');
+      const std::string space(widths[i] - std::min(widths[i], columns(shown)), ' ');
       text += (i ? "  " : "") + (table.numeric[i] ? space + shown : i + 1 == row.size() ? shown : shown + space);
     }
     while (text.size() > indent.size() && text.back() == ' ') text.pop_back();
@@ -170,8 +162,8 @@ void text_members(const Members& members, const std::string& indent, bool colour
   std::size_t label = 0, value_width = 0;
   for (const auto& [key, value] : members)
     if (!(value.members() && !is_range(value)) && !is_table(value) && !is_empty(value)) {
-      label = std::max(label, width(words(key)));
-      if (!source_text(value).empty()) value_width = std::max(value_width, width(cell(value)));
+      label = std::max(label, columns(words(key)));
+      if (!source_text(value).empty()) value_width = std::max(value_width, columns(cell(value)));
     }
   for (const auto& [key, value] : members) {
     if (is_empty(value)) continue;
@@ -184,8 +176,8 @@ void text_members(const Members& members, const std::string& indent, bool colour
     } else {
       const std::string source = source_text(value);
       std::string shown =
-          source.empty() ? cell(value) : pad(cell(value), value_width) + "  " + paint(source, dim, colour);
-      out += fmt::format("{}{}  {}\n", indent, pad(words(key), label), shown);
+          source.empty() ? cell(value) : padded(cell(value), value_width) + "  " + paint(source, dim, colour);
+      out += fmt::format("{}{}  {}\n", indent, padded(words(key), label), shown);
     }
   }
 }
@@ -393,7 +385,14 @@ std::string render(const Response& response, const RenderOptions& options) {
     case Format::table:
       break;
   }
-  if (response.lines.empty()) return render_table(response, options);
+  if (response.lines.empty() && (options.all || !response.screen)) return render_table(response, options);
+  if (response.lines.empty()) {
+    std::string out = render(*response.screen, {options.width, options.colour, options.utf8, options.quiet});
+    const Value* table = Reader(response.results).at(response.screen->table);
+    if (table && is_table(*table)) out += "\n" + text_table(*table->items(), "  ", options.colour);
+    if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, options.colour);
+    return out;
+  }
   std::string out;
   for (const std::string& line : response.lines) out += line + "\n";
   return out;

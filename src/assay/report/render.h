@@ -14,6 +14,9 @@ struct RenderOptions {
   bool colour = false;
   bool explain = false;
   bool quiet = false;  ///< no headline and no notes
+  bool all = false;    ///< every result as a table instead of one screen
+  std::size_t width = 100;
+  bool utf8 = true;
 };
 
 /// The response in one of the text formats, ending in a newline.

@@ -8,6 +8,7 @@
 #include "assay/base/explain.h"
 #include "assay/draw/scene.h"
 #include "assay/report/document.h"
+#include "assay/report/screen.h"
 
 namespace assay::report {
 
@@ -19,7 +20,9 @@ struct Response {
   Members results;
   std::string headline;                ///< the answer in one sentence
   std::vector<std::string> notes;      ///< defaults taken and limits of the answer
+  std::vector<std::string> important;  ///< those of the notes that one screen shows
   std::string table_key;               ///< the list among the results that CSV prints; empty for the scalars
+  std::optional<Screen> screen;        ///< the same for one screen; without it a table of all results is shown
   Ledger ledger;                       ///< derivations, when asked for
   std::vector<int> derived;            ///< roots in the ledger
   int derived_levels = 0;              ///< of the derivations in texts; 0: all, as JSON has them

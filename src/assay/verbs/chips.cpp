@@ -5,6 +5,7 @@
 #include "assay/draw/chart/roofline_chart.h"
 #include "assay/hardware/chip_figures.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::chips {
@@ -251,7 +252,9 @@ VerbSpec verb() {
            {"assay chips h100-sxm --format json", "the same for programs"},
            {"assay chips h100-sxm --output h100.svg", "its rooflines, every memory level and dtype"}},
           &answer,
-          true};
+          true,
+          false,
+          &screens::chips};
 }
 
 }  // namespace assay::verbs::chips

@@ -4,6 +4,7 @@
 #include "assay/base/text.h"
 #include "assay/draw/topology/topology_scene.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::clusters {
@@ -129,7 +130,9 @@ VerbSpec verb() {
            {"assay clusters '4*tpu-v5e:16x16'", "slices over the data-centre network"},
            {"assay clusters tpu-v5e:8x16 --output slice.svg", "how its chips are joined, drawn"}},
           &answer,
-          true};
+          true,
+          false,
+          &screens::clusters};
 }
 
 }  // namespace assay::verbs::clusters

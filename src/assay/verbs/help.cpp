@@ -4,29 +4,26 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/report/layout.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs {
 namespace {
 
-constexpr std::size_t columns = 100;
+constexpr std::size_t help_width = 100, help_column = 26;
 
-std::string wrapped(std::string_view text, const std::string& indent) {
-  std::string out = indent;
-  std::size_t at = indent.size();
-  for (const std::string& word : split(text, ' ')) {
-    if (at + word.size() + 1 > columns && at > indent.size()) {
-      out += "\n" + indent;
-      at = indent.size();
-    }
-    if (at > indent.size()) {
-      out += " ";
-      ++at;
-    }
-    out += word;
-    at += word.size();
+/// A word and what it means, which continues below itself.
+std::string explained(std::string_view word, std::string_view meaning) {
+  std::string out;
+  for (const std::string& line : report::wrapped(meaning, help_width - help_column)) {
+    const bool first = out.empty();
+    const std::string start = first ? fmt::format("  {}", word) : "";
+    if (first && start.size() + 2 > help_column)
+      out += start + "\n" + std::string(help_column, ' ') + line + "\n";
+    else
+      out += report::padded(start, help_column) + line + "\n";
   }
-  return out + "\n";
+  return out;
 }
 
 std::string option_text(const OptionSpec& option) {
@@ -37,7 +34,7 @@ std::string option_text(const OptionSpec& option) {
 std::string option_list(std::span<const OptionSpec> options) {
   std::string out;
   for (const OptionSpec& option : options)
-    out += fmt::format("  {:<22}  {}{}\n", option_text(option), option.help, option.repeatable ? " (repeatable)" : "");
+    out += explained(option_text(option), fmt::format("{}{}", option.help, option.repeatable ? " (repeatable)" : ""));
   return out;
 }
 
@@ -68,12 +65,11 @@ std::string verb_help(const VerbSpec& verb) {
     const std::string text = fmt::format("{}{}", argument.name, argument.repeatable ? "..." : "");
     usage += argument.required ? " " + text : " [" + text + "]";
   }
-  std::string out =
-      fmt::format("assay {}: {}\n\n{} [OPTIONS]\n\n{}", verb.name, verb.summary, usage, wrapped(verb.description, ""));
+  std::string out = fmt::format("assay {}: {}\n\n{} [OPTIONS]\n\n{}\n", verb.name, verb.summary, usage,
+                                join(report::wrapped(verb.description, help_width), "\n"));
   if (!verb.arguments.empty()) {
     out += "\narguments:\n";
-    for (const ArgumentSpec& argument : verb.arguments)
-      out += fmt::format("  {:<22}  {}\n", argument.name, argument.help);
+    for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
   }
   out += "\noptions:\n" + option_list(verb.options) + option_list(common_options());
   if (!verb.examples.empty()) out += "\nexamples:\n";

@@ -6,6 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/network/placement.h"
 #include "assay/search/layer/chooser.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::layer {
@@ -166,8 +167,8 @@ std::string reason(const search::LayerChoice& best, const search::LayerChoice& o
                        human(best.times.communication));
   };
   if (more(other.times.lower.value(), best.times.lower.value())) {
-    const double percent = 100.0 * (other.times.lower / best.times.lower - 1.0);
-    const std::string slower = fmt::format("{}% slower, bound by {}", human_number(percent), search::limiter_of(other));
+    const double share = other.times.lower / best.times.lower - 1.0;
+    const std::string slower = fmt::format("{} slower, bound by {}", report::percent(share), search::limiter_of(other));
     return more(other.times.communication.value(), best.times.communication.value())
                ? moved((slower + "; moves more").c_str())
                : slower;
@@ -318,7 +319,9 @@ VerbSpec verb() {
            {"assay layer --one --sizes I=8192,J=8192,K=8192 --on tpu-v4:4x4x4",
             "the fastest product whose result is on every device"}},
           &answer,
-          false};
+          false,
+          false,
+          &screens::layer};
 }
 
 }  // namespace assay::verbs::layer

@@ -50,6 +50,7 @@ void note_mixture(const std::vector<const hardware::Chip*>& chips, report::Respo
       "prices of different providers are mixed: {}; {}", join(whose, ", "),
       common.empty() ? "no provider in the catalogue lists all of these chips, --price CHIP=USD gives your own"
                      : fmt::format("--prices '{}' has all of them", common)));
+  response.important.push_back(response.notes.back());
 }
 
 }  // namespace
@@ -93,6 +94,7 @@ void add_prices(const std::vector<const hardware::Chip*>& chips, std::string_vie
                                  : fmt::format("{} at {} per {} ({}, {}, {}; {})", what, human(price->value.value),
                                                chip->id, price->provider, price->kind, price->date,
                                                price->value.source.substr(0, price->value.source.find(' '))));
+    response.important.push_back(response.notes.back());
   }
   if (rows.empty()) return;
   if (each.size() > 1) note_mixture(each, response);

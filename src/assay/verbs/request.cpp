@@ -388,13 +388,20 @@ Result<report::Response> ask_within(const Request& given, const Context& context
     response->notes.emplace_back(
         "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "
         "them");
-  if (progress.is_stopped()) response->notes.emplace_back("interrupted: this is the best of what was searched so far");
+  if (progress.is_stopped()) {
+    response->notes.emplace_back("interrupted: this is the best of what was searched so far");
+    response->important.push_back(response->notes.back());
+    if (response->screen) response->screen->notes.push_back(response->notes.back());
+  }
+  if (!response->screen && request.verb().screen) response->screen = request.verb().screen(request, *response);
   if (request.picture() && !response->picture) response->picture = draw::sentences(response->headline, response->notes);
   if (!request.explain()) return response;
-  if (response->derived.empty())
+  if (response->derived.empty()) {
     response->notes.emplace_back("this answer has no derivation to show");
-  else
+    if (response->screen) response->screen->notes.push_back(response->notes.back());
+  } else {
     ASSAY_CHECK(report::choose_derivation(*request.value("explain"), *response));
+  }
   return response;
 }
 
@@ -410,9 +417,10 @@ Result<report::Response> ask(const Request& request, const Context& context) {
   const auto set = request.values("set");
   for (std::size_t i = 0; i < set.size(); ++i) {
     const auto unset = ask_within(request.without("set", i), context);
-    if (unset && results(*unset) == results(response))
-      response.notes.push_back(
-          fmt::format("{} is not used by this answer: --set changes nothing", set[i].substr(0, set[i].find('='))));
+    if (!unset || results(*unset) != results(response)) continue;
+    response.notes.push_back(
+        fmt::format("{} is not used by this answer: --set changes nothing", set[i].substr(0, set[i].find('='))));
+    if (response.screen) response.screen->notes.push_back(response.notes.back());
   }
   return response;
 }

@@ -55,6 +55,8 @@ struct VerbSpec {
   Result<report::Response> (*answer)(const Request&, const Context&);
   bool has_picture = false;
   bool passes_options = false;  ///< options it does not know are words of its arguments, which are a command
+  /// Its answer as one screen, where the answer does not bring one: nothing shows all results.
+  std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;
 };
 
 /// All verbs, in the order of help.

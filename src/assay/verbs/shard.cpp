@@ -10,6 +10,7 @@
 #include "assay/network/placement.h"
 #include "assay/plan/backward.h"
 #include "assay/plan/planner.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::shard {
@@ -367,7 +368,9 @@ VerbSpec verb() {
             "tpu-v5e:4x4",
             "a product, planned by time"}},
           &answer,
-          true};
+          true,
+          false,
+          &screens::shard};
 }
 
 }  // namespace assay::verbs::shard

@@ -5,6 +5,7 @@
 
 #include "assay/base/text.h"
 #include "assay/estimate/software/software.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::software {
@@ -133,7 +134,10 @@ VerbSpec verb() {
           {},
           {{"assay software", "all that the catalogue knows"},
            {"assay software composer@2023", "what one version does, and where that is from"}},
-          &answer};
+          &answer,
+          false,
+          false,
+          &screens::software};
 }
 
 }  // namespace assay::verbs::software

@@ -7,6 +7,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/search/threshold.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::solve {
@@ -309,16 +310,16 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("tried", std::move(rows));
   response.table_key = "tried";
   if (solved) {
-    response.headline =
-        fmt::format("{} {} is the {} with {}", line.name(), human_count(found.value), kind_text(found.kind), until);
+    response.headline = fmt::format("{} is the {} value of {} for which {} holds", human_count(found.value),
+                                    kind_text(found.kind), line.name(), until);
     const auto parsed = parse_request(line.at(found.value));
     if (const auto last = ask_within(*parsed, context); last && !last->headline.empty())
-      response.notes.push_back("there: " + last->headline);
+      response.notes.push_back("at this value: " + last->headline);
   } else if (found.kind == search::Threshold::Kind::always) {
     response.headline =
-        fmt::format("{}: {} at every value tried, from {} up", line.name(), until, human_count(found.value));
+        fmt::format("{} holds for every value of {} tried, from {} up", until, line.name(), human_count(found.value));
   } else {
-    response.headline = fmt::format("{}: no value up to {} gives {}", line.name(), human_count(found.value), until);
+    response.headline = fmt::format("no value of {} up to {} gives {}", line.name(), human_count(found.value), until);
     response.outcome = report::Outcome::infeasible;
   }
   if (const auto since = plateau.since(); since && !solved)
@@ -351,7 +352,8 @@ VerbSpec verb() {
             "how much can be reduced in a millisecond"}},
           &answer,
           false,
-          true};
+          true,
+          &screens::solve};
 }
 
 }  // namespace assay::verbs::solve

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/draw/chart/chart.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::systolic {
@@ -169,7 +170,9 @@ VerbSpec verb() {
            {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},
            {"assay systolic 300 200 100 --array 64x64 --output activity.svg", "busy multipliers over time"}},
           &answer,
-          true};
+          true,
+          false,
+          &screens::systolic};
 }
 
 }  // namespace assay::verbs::systolic

@@ -5,6 +5,7 @@
 
 #include "assay/base/text.h"
 #include "assay/roofline/roofline.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::transfer {
@@ -178,7 +179,9 @@ VerbSpec verb() {
            {"assay transfer --bytes 1GiB --from 'slice(0)' --to 'slice(1)' --on '2*tpu-v5p:4x4x4'",
             "over the data-centre network"}},
           &answer,
-          false};
+          false,
+          false,
+          &screens::transfer};
 }
 
 }  // namespace assay::verbs::transfer

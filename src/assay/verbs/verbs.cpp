@@ -18,9 +18,9 @@ std::span<const OptionSpec> common_options() {
   static const std::vector<OptionSpec> all = {
       {"format", "FORMAT", "table, tree, json, csv, md or svg", false, "table|tree|json|csv|md|svg"},
       {"output", "FILE", "write to FILE; its extension selects the format"},
-      {"explain", "",
-       "show the derivation of the result; of a long one three levels, =all shows every level, =PATH one part", false,
-       "", "PATH"},
+      {"all", "", "show every result as a table instead of one screen"},
+      {"explain", "", "show how the result is derived, three levels deep; =all shows every level, =PATH one part",
+       false, "", "PATH"},
       {"color", "WHEN", "auto, always or never", false, "auto|always|never"},
       {"quiet", "", "results only: no headline, no notes (also -q)"},
       {"config", "FILE", "read options from a TOML file; the command line takes precedence"},

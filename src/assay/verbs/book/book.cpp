@@ -9,6 +9,7 @@
 
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::book {
@@ -160,7 +161,9 @@ VerbSpec verb() {
            {"assay book tpus --format csv", "one chapter as a table"},
            {"assay book roofline.network.4", "one fact with its request"}},
           &answer,
-          false};
+          false,
+          false,
+          &screens::book};
 }
 
 }  // namespace assay::verbs::book

@@ -14,6 +14,7 @@
 #include "assay/roofline/operation.h"
 #include "assay/verbs/collective/sweep.h"
 #include "assay/verbs/collective/timeline.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::collective {
@@ -388,7 +389,9 @@ VerbSpec verb() {
        {"assay collective all-gather --bytes 512MiB --on h100-sxm:256 --sharded-by Y=16",
         "with an inner sharded axis"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::collective};
 }
 
 }  // namespace assay::verbs::collective

@@ -11,6 +11,7 @@
 #include "assay/program/elementwise.h"
 #include "assay/verbs/models/attention_share.h"
 #include "assay/verbs/models/checkpoint.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::models {
@@ -335,7 +336,7 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
                                  : fmt::format("--seq {} exceeds the context of {} tokens that {} was trained for",
                                                *query.sequence, model.max_context, model.id));
   if (!query.sequence)
-    response.notes.emplace_back("FLOP count matrix products only; --seq N adds attention over N tokens");
+    response.notes.emplace_back("FLOP counts cover matrix products only; --seq N adds attention over N tokens");
   std::string active;
   if (counts.active != counts.total) active = fmt::format(", {} active", human_count(counts.active));
   response.headline = fmt::format("{}: {} parameters{}, {} per token forward, {} of cache per token", model.name,
@@ -472,7 +473,9 @@ VerbSpec verb() {
        {"assay models gpt2 --list", "each weight with its dimensions"},
        {"assay models llama-3-70b --vary seq=1k..128k --output share.svg", "attention's share of the work"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::models};
 }
 
 }  // namespace assay::verbs::models

@@ -10,6 +10,7 @@
 #include "assay/draw/chart/roofline_chart.h"
 #include "assay/verbs/roofline/calibrated_estimate.h"
 #include "assay/verbs/roofline/query.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::roofline {
@@ -389,7 +390,9 @@ VerbSpec verb() {
        {"assay roofline \"bf16[4096,D] @ bf16[D,8192]\" --split 2 --on tpu-v5e", "two chips split the contraction"},
        {"assay roofline --flops 1e12 --bytes 4GB --on h100-sxm", "raw work"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::roofline};
 }
 
 }  // namespace assay::verbs::roofline

@@ -11,6 +11,7 @@
 #include "assay/verbs/scaling/picture.h"
 #include "assay/verbs/scaling/query.h"
 #include "assay/verbs/scaling/sections.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::scaling {
@@ -238,28 +239,28 @@ void explain(const Query& query, const SchemeLinks& links, const std::optional<a
 
 std::string headline(const Query& query, const SchemeLinks& links,
                      const std::vector<assay::roofline::PlacedSplit>& splits) {
-  if (query.slice_chips() <= 1) return fmt::format("{}: one chip, nothing to share", query.cluster.text);
+  if (query.slice_chips() <= 1) return fmt::format("{} is one chip: there is nothing to share", query.cluster.text);
   const assay::roofline::LayerRates<Plain> pure = rates_of(query, links.weights, links.activations);
   const assay::roofline::LayerRates<Plain> rule =
       rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
   std::string text = fmt::format(
-      "compute-bound from {} tokens per chip with FSDP, up to {} tensor-parallel ways",
+      "FSDP is compute-bound from {} tokens per chip, tensor parallelism up to {} ways",
       human_number(std::round(
           assay::roofline::min_tokens_data_parallel(Plain{}, pure, assay::roofline::WeightsAre::sharded).value())),
       human_number(std::floor(assay::roofline::max_tensor_ways(Plain{}, rule) * 10.0) / 10.0));
   if (const double group = links.activations.devices;
       !query.slice.torus && group < assay::roofline::max_tensor_ways(Plain{}, rule))
-    text += fmt::format(" over links that join only {}", human_number(group));
+    text += fmt::format(" (its links join {})", human_number(group));
   if (links.mixed) {
     const auto both =
         rates_of(query, links.mixed->weights, links.mixed->activations, assay::roofline::Counting::approximate);
-    text += fmt::format(", from {} tokens with both",
+    text += fmt::format(", both together from {} tokens per chip",
                         human_number(std::round(assay::roofline::min_tokens_mixed(Plain{}, both).value())));
   }
   if (query.batch && !splits.empty()) {
     const assay::roofline::PlacedSplit& best = splits.front();
     const auto least = best.min_batch();
-    text += fmt::format("; {} per chip are {} at best (FSDP {} x TP {})",
+    text += fmt::format("; {} tokens per chip are {} at best, with FSDP {} x TP {}",
                         human_number(std::round(query.batch->value() / query.chips())),
                         least && slice_batch(query) >= *least ? "compute-bound" : "network-bound",
                         human_number(best.split.fsdp), human_number(best.split.tensor));
@@ -420,7 +421,9 @@ VerbSpec verb() {
        {"assay scaling llama-3-70b --on tpu-v5p:16x16x16 --vary batch=512Ki..16Mi --output ratio.svg",
         "arithmetic over communication against the batch"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::scaling};
 }
 
 }  // namespace assay::verbs::scaling

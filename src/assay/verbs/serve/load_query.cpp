@@ -93,7 +93,7 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
         fmt::format("--page not given: each sequence reserves memory for the longest request, {} tokens",
                     prompts.largest() + outputs.largest()));
   if (page && !request.has("overflow"))
-    query.notes.emplace_back("--overflow not given: pages may run out 0.01 of the time");
+    query.notes.emplace_back("--overflow not given: pages may run out 1 % of the time");
   return {};
 }
 

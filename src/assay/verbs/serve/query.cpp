@@ -275,7 +275,7 @@ Result<void> read_draft(const Request& request, const Context& context, ServeQue
     query.draft = search::Draft{draft.model, false};
   }
   if (!request.has("acceptance"))
-    query.notes.emplace_back("--acceptance not given: 0.8 of drafted tokens are accepted");
+    query.notes.emplace_back("--acceptance not given: 80 % of drafted tokens are assumed to be accepted");
   ASSAY_CHECK(read_share(request, "acceptance", query.acceptance, true));
   std::optional<std::int64_t> length;
   ASSAY_CHECK(read_count(request, "draft-length", length));

@@ -12,6 +12,7 @@
 #include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
+#include "assay/verbs/serve/screen.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/serve/software.h"
 #include "assay/verbs/serve/steps.h"
@@ -334,6 +335,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   if (request.has("emit") && response.outcome == report::Outcome::ok)
     ASSAY_CHECK(add_launch(request, context, query, point, response));
+  response.screen = serve_screen(request, response, strategy_text(point.strategy));
   return response;
 }
 

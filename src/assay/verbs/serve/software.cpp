@@ -28,8 +28,8 @@ Result<estimate::EngineSoftware> read_serving_software(const Request& request, c
   query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(
-        fmt::format("no prefill or decode steps were measured on {} chips: the estimate takes kernels and collectives "
-                    "to be as fast in a step as by themselves",
+        fmt::format("no prefill or decode steps were measured on {} chips: the estimate assumes that kernels and "
+                    "collectives are as fast in a step as on their own",
                     query.cluster.chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler ({})",

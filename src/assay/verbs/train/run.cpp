@@ -79,6 +79,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
     response.notes.push_back(fmt::format(
         "the run never finishes: a failure every {}, {} to restart, and {} between checkpoints",
         human(run.goodput->failures_every), human(run.goodput->restart), human(run.goodput->checkpoint_interval)));
+    response.important.push_back(response.notes.back());
     return {};
   }
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));

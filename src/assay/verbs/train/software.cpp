@@ -98,10 +98,10 @@ Result<void> read_train_software(const Request& request, const Context& context,
   setup.effects.product *= slowdown;
   if (calibration) query.question.collectives = calibration->values.collective;
   if (!steps.has_steps(chip))
-    query.notes.push_back(
-        fmt::format("no training steps were measured on {} chips: the estimate takes kernels and collectives to be as "
-                    "fast in a step as by themselves",
-                    chip.architecture));
+    query.notes.push_back(fmt::format(
+        "no training steps were measured on {} chips: the estimate assumes that kernels and collectives are "
+        "as fast in a step as on their own",
+        chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(
       fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} ({})",

@@ -16,6 +16,7 @@
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/rules.h"
+#include "assay/verbs/train/screen.h"
 #include "assay/verbs/train/sensitivity.h"
 #include "assay/verbs/train/sizes.h"
 #include "assay/verbs/train/software.h"
@@ -126,12 +127,13 @@ std::string nearest_fit_text(const TrainQuery& query, const training::Strategy& 
   const search::NearestFit nearest = search::nearest_fit(query.question, query.sequence, query.cluster, strategy);
   if (!nearest.change)
     return fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
-                       human(nearest.states), nearest.chips);
+                       report::short_quantity(nearest.states), nearest.chips);
   const search::NearestFit::Change& change = *nearest.change;
-  std::string text = fmt::format("{} needs {}", change_text(strategy, change.strategy), human(change.on_chip));
+  std::string text =
+      fmt::format("{} needs {}", change_text(strategy, change.strategy), report::short_quantity(change.on_chip));
   if (change.host_shortfall > Bytes(0))
-    text += fmt::format(" and {} of host memory, {} more than the chip's share", human(change.on_host),
-                        human(change.host_shortfall));
+    text += fmt::format(" and {} of host memory, {} more than the chip's share", report::short_quantity(change.on_host),
+                        report::short_quantity(change.host_shortfall));
   else if (change.fits)
     text += ", which fits";
   return text;
@@ -359,11 +361,12 @@ std::string too_large_text(const TrainQuery& query, const search::Candidate& bes
   const double short_on_host = cost.host_memory - query.question.host.capacity;
   std::string shortfall;
   if (short_by > 0.0)
-    shortfall =
-        fmt::format("{} per chip, {} more than it has", human(Bytes(cost.memory.total())), human(Bytes(short_by)));
+    shortfall = fmt::format("{} per chip, {} more than it has", report::short_quantity(Bytes(cost.memory.total())),
+                            report::short_quantity(Bytes(short_by)));
   if (short_on_host > 0.0)
-    shortfall += fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
-                             human(Bytes(cost.host_memory)), human(Bytes(short_on_host)));
+    shortfall +=
+        fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
+                    report::short_quantity(Bytes(cost.host_memory)), report::short_quantity(Bytes(short_on_host)));
   return fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
                      shortfall, nearest_fit_text(query, best.strategy));
 }
@@ -424,6 +427,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   }
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
+  response.screen = train_screen(request, response, strategy_text(best.strategy));
   return response;
 }
 

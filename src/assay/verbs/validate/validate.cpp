@@ -14,6 +14,7 @@
 #include "assay/validate/fit/serving.h"
 #include "assay/validate/fit/steps.h"
 #include "assay/validate/validation.h"
+#include "assay/verbs/screens/screens.h"
 #include "assay/verbs/validate/asking.h"
 #include "assay/verbs/verbs.h"
 
@@ -348,7 +349,7 @@ Result<report::Response> answer_requests(const Collected& all) {
         "kernels, collectives, steps on an H200, public figures and published steps of the catalogue's models are",
         Error::Kind::input);
   response.headline = fmt::format("{}: {} requests", all.names, rows.size());
-  if (without > 0) response.notes.push_back(fmt::format("{} rows are not requests yet", without));
+  if (without > 0) response.notes.push_back(fmt::format("{} rows cannot be written as requests yet", without));
   response.results.emplace_back("requests", std::move(rows));
   response.table_key = "requests";
   return response;
@@ -434,7 +435,9 @@ VerbSpec verb() {
        {"assay validate training --group H100", "published training steps on one kind of chip"},
        {"assay validate training", "published training steps against the estimate of a step"}},
       &answer,
-      true};
+      true,
+      false,
+      &screens::validate};
 }
 
 }  // namespace assay::verbs::validate
