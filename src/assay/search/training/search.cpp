@@ -35,7 +35,7 @@ class Searcher {
                 training::routing_of(*question.setup.model, question.setup.dispatch)),
         places_(space_, linker_, choices.layout.has_value()) {}
 
-  Result<TrainingSearch> run() {
+  Result<TrainingSearch> run(bool wants_closest) {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
     for (const lower::Parallelism& p : all) list_work(p);
@@ -50,7 +50,7 @@ class Searcher {
         if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
         price(work, is_simple);
       }
-    if (best_.empty() && std::isinf(best_.too_slow())) {
+    if (wants_closest && best_.empty() && std::isinf(best_.too_slow())) {
       const ClosestInput input{question_, choices_, space_, policies_, profiles_, layers_, linker_, fit_};
       ClosestSearch(input).run(all, found_);
     }
@@ -489,7 +489,13 @@ class Searcher {
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
                                        const SearchLimits& limits) {
-  return Searcher(question, sequence, cluster, choices, limits).run();
+  if (limits.budget < limits.capacity) {
+    SearchLimits within = limits;
+    within.capacity = limits.budget;
+    Result<TrainingSearch> found = Searcher(question, sequence, cluster, choices, within).run(false);
+    if (!found || !found->best.empty() || !std::isinf(limits.slowest)) return found;
+  }
+  return Searcher(question, sequence, cluster, choices, limits).run(true);
 }
 
 }  // namespace assay::search

@@ -33,11 +33,14 @@ struct SearchLimits {
   std::size_t top = 1;  ///< so many strategies
   bool prune = true;    ///< does not price what a bound on its time or memory rules out; the answer is the same without
   double slowest = std::numeric_limits<double>::infinity();  ///< seconds of a step that are too many
+  /// Bytes of a chip to keep to. Where nothing does and no time is too long, `capacity` is the limit.
+  double budget = std::numeric_limits<double>::infinity();
 };
 
 /// Finds the fastest strategies, each with its best placement, that fit into the memory of a chip and its part of the
-/// host, and are faster than `slowest`. Nothing is recomputed or moved to the host that fits when it is kept on the
-/// chip: more of either does not count where less fits, because it cannot be faster; only work that saves copies can.
+/// host and keep to the budget if any does, and are faster than `slowest`. Nothing is recomputed or moved to the host
+/// that fits when it is kept on the chip: more of either does not count where less fits, because it cannot be faster;
+/// only work that saves copies can.
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
                                        const SearchLimits& limits);

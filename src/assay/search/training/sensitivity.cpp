@@ -125,9 +125,8 @@ Result<std::optional<Candidate>> faster_at(const SensitivityQuestion& in, const 
   ASSAY_TRY(there, varied(in, rate, factor));
   ASSAY_TRY(here, training::price_strategy(there.question, in.sequence, there.cluster, in.best.strategy));
   constexpr double noticeable = 1.0 - 1e-9;
-  ASSAY_TRY(found,
-            search_training(there.question, in.sequence, there.cluster, in.choices,
-                            {there.cluster.chip.hbm().capacity.value.value(), 1, true, noticeable * here.estimate}));
+  ASSAY_TRY(found, search_training(there.question, in.sequence, there.cluster, in.choices,
+                                   {in.budget, 1, true, noticeable * here.estimate}));
   if (found.best.empty()) return std::optional<Candidate>();
   return std::optional<Candidate>(found.best.front());
 }
@@ -183,14 +182,14 @@ std::optional<Sensitivity> doubled_size(const SensitivityQuestion& in, double se
   question.sequences *= sequences;
   const auto cost = training::price_strategy(question, in.sequence * length, in.cluster, in.best.strategy);
   if (!cost) return std::nullopt;
-  const double log_ratio = std::log(2.0), capacity = in.cluster.chip.hbm().capacity.value.value();
+  const double log_ratio = std::log(2.0);
   Sensitivity out;
   out.elasticity = elasticity(in.best.cost.estimate, cost->estimate, log_ratio);
   out.lower_elasticity = elasticity(in.best.cost.lower, cost->lower, log_ratio);
   out.if_doubled = Seconds(cost->estimate);
-  const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, {capacity, 1});
+  const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, {in.budget, 1});
   if (found && !found->best.empty()) out.best_if_doubled = Seconds(found->best.front().cost.estimate);
-  out.fits_if_doubled = cost->memory.total() <= capacity;
+  out.fits_if_doubled = cost->memory.total() <= in.budget;
   return out;
 }
 

@@ -26,7 +26,14 @@ struct SensitivityCase : SearchCase {
                ->best.front();
   }
   SensitivityQuestion ask() const {
-    return {question, sequence, cluster, choices, best, Dtype::bf16, [this](const hardware::Cluster& other) {
+    return {question,
+            sequence,
+            cluster,
+            choices,
+            best,
+            Dtype::bf16,
+            cluster.chip.hbm().capacity.value.value(),
+            [this](const hardware::Cluster& other) {
               training::TrainingQuestion there = question;
               auto rates = estimate::kernel_rates(other.chip, Dtype::bf16, "test");
               if (rates) there.setup.rates = *rates;

@@ -13,7 +13,9 @@ search::SensitivityQuestion question_of(const Request& request, const Context& c
     there.question.setup.model = &query.imported.model;
     return there.question;
   };
-  return {query.question, query.sequence, query.cluster, query.choices, best, query.compute, on_cluster};
+  // A plan without the margin competes with others without it.
+  const double budget = std::max(query.margin.budget, best.cost.memory.total());
+  return {query.question, query.sequence, query.cluster, query.choices, best, query.compute, budget, on_cluster};
 }
 
 report::Members sensitivity_members(const search::Sensitivity& one) {

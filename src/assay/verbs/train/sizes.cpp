@@ -9,6 +9,7 @@
 #include "assay/search/front.h"
 #include "assay/verbs/cluster_range.h"
 #include "assay/verbs/train/list.h"
+#include "assay/verbs/train/memory.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/verbs.h"
 
@@ -58,7 +59,7 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
   ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices,
-                                           {capacity, query.top + 1, true, slowest}));
+                                           {capacity, query.top + 1, true, slowest, query.margin.budget}));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {
@@ -85,22 +86,25 @@ double worth(const TrainSizes& sizes, const SizedTraining& size) {
   throw InternalError("unknown objective");
 }
 
-/// The best of those that meet the deadline; else the fastest that fits; else the last that was searched.
+/// The best of those that meet the deadline; else the fastest that fits; else the last that was searched. Of each,
+/// first those that keep the margin of memory.
 std::size_t choose(const TrainSizes& sizes) {
   std::size_t best = sizes.all.size();
-  for (const bool meeting : {true, false}) {
-    double least = never;
-    for (std::size_t i = 0; i < sizes.all.size(); ++i) {
-      const SizedTraining& size = sizes.all[i];
-      if (!size.run || (meeting && !size.meets)) continue;
-      const double value = meeting ? worth(sizes, size) : size.run->time.value();
-      if (value < least || best == sizes.all.size()) {
-        least = value;
-        best = i;
+  for (const bool meeting : {true, false})
+    for (const bool keeping : {true, false}) {
+      double least = never;
+      for (std::size_t i = 0; i < sizes.all.size(); ++i) {
+        const SizedTraining& size = sizes.all[i];
+        if (!size.run || (meeting && !size.meets)) continue;
+        if (keeping && memory_verdict(size.query, size.found.best.front().cost) != MemoryVerdict::fits) continue;
+        const double value = meeting ? worth(sizes, size) : size.run->time.value();
+        if (value < least || best == sizes.all.size()) {
+          least = value;
+          best = i;
+        }
       }
+      if (best != sizes.all.size()) return best;
     }
-    if (best != sizes.all.size()) return best;
-  }
   for (std::size_t i = sizes.all.size(); i-- > 0;)
     if (sizes.all[i].shown()) return i;
   return 0;

@@ -128,14 +128,4 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
   return out;
 }
 
-report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
-  if (!query.steps) return {};
-  const estimate::IntervalClass* found = estimate::interval_of(
-      query.steps->memory_intervals, estimate::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
-  if (!found) return {};
-  return interval_members(Bytes(0), Bytes(memory.total()), *found,
-                          estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),
-                          query.cluster.chip.architecture, "steps/training.toml");
-}
-
 }  // namespace assay::verbs::train

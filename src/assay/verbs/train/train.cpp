@@ -13,6 +13,7 @@
 #include "assay/training/step_derivation.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
+#include "assay/verbs/train/memory.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/train/sensitivity.h"
 #include "assay/verbs/train/sizes.h"
@@ -50,31 +51,6 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
   else if (query.cluster.chips() > 1)
     if (const auto placement = training::whole_placement(p, s.layout, query.cluster))
       out.emplace_back("placement", network::placement_text(*placement, mesh, query.cluster));
-  return out;
-}
-
-report::Members memory_members(const TrainQuery& query, const training::TrainingCost& cost, Bytes capacity, bool fits) {
-  const training::MemoryParts& m = cost.memory;
-  report::Members out{{"parameters", Bytes(m.weights)},
-                      {"gradients", Bytes(m.gradients)},
-                      {"optimizer", Bytes(m.master + m.moments)},
-                      {"of_which_master_weights", Bytes(m.master)},
-                      {"of_which_moments", Bytes(m.moments)},
-                      {"activations", Bytes(m.activations)},
-                      {"logits_and_loss", Bytes(m.head)},
-                      {"communication_buffers", Bytes(m.buffers)},
-                      {"workspace", Bytes(m.workspace)},
-                      {"allocated", Bytes(m.allocated())},
-                      {"allocator_overhead", Bytes(m.reserve)},
-                      {"driver_context", Bytes(m.context)},
-                      {"total", Bytes(m.total())},
-                      {"fullest_stage", m.stage},
-                      {"capacity", capacity},
-                      {"fits", fits}};
-  if (cost.host_memory > 0.0) {
-    out.emplace_back("on_the_host", Bytes(cost.host_memory));
-    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
-  }
   return out;
 }
 
@@ -246,21 +222,6 @@ void note_offload(const Request& request, const TrainQuery& query, const search:
       human(BytesPerSecond(query.question.host.rate))));
 }
 
-/// The interval of measured peaks; a note where its upper end does not fit.
-void add_memory_interval(const TrainQuery& query, const training::TrainingCost& cost, bool fits,
-                         report::Response& response) {
-  report::Members interval = memory_interval(query, cost.memory);
-  if (interval.empty()) return;
-  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
-  if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
-    response.notes.push_back(
-        fmt::format("it may not fit: for such an estimate, measured peaks went up to {}, and the chip has {}; a "
-                    "smaller --micro-batch, more --recompute or a higher --zero frees memory",
-                    human(Bytes(*most)), human(capacity)));
-  response.results.emplace_back("memory_interval", std::move(interval));
-}
-
 report::Items alternative_rows(const search::TrainingSearch& found) {
   report::Items rows;
   const training::TrainingCost& best = found.best.front().cost;
@@ -276,7 +237,7 @@ report::Items alternative_rows(const search::TrainingSearch& found) {
 }
 
 /// Adds memory by stage and over the step, breakdown, run and thresholds.
-Result<void> add_details(const Request& request, const TrainQuery& query, const search::Candidate& best, bool fits,
+Result<void> add_details(const Request& request, const TrainQuery& query, const search::Candidate& best,
                          const Result<SimulatedStep>& simulated, report::Response& response) {
   const training::TrainingCost& cost = best.cost;
   report::Members& out = response.results;
@@ -290,7 +251,8 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
                                   : "peak memory occurs in the backward pass of a layer, when no logits are held");
   note_tensor_overlap(request, query, best.strategy, response.notes);
   note_offload(request, query, best, response.notes);
-  add_memory_interval(query, cost, fits, response);
+  if (report::Members interval = memory_interval(query, cost.memory); !interval.empty())
+    out.emplace_back("memory_interval", std::move(interval));
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   ASSAY_TRY(kinds, kind_rows(query, best.strategy));
   out.emplace_back("breakdown_by_kind", std::move(kinds));
@@ -386,9 +348,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("limits", limit_rows(cost));
   const training::Utilisation reached = training::utilisation(query.question, query.sequence, cost, peak.value);
   add_rates(reached, out);
-  out.emplace_back("memory", memory_members(query, cost, query.cluster.chip.hbm().capacity.value, fits));
+  out.emplace_back("memory", memory_members(query, cost));
   const Result<SimulatedStep> simulated = simulated_step(query, best);
-  ASSAY_CHECK(add_details(request, query, best, fits, simulated, response));
+  ASSAY_CHECK(add_details(request, query, best, simulated, response));
   out.emplace_back("alternatives", fits ? alternative_rows(found) : report::Items());
   out.emplace_back("search", report::Members{{"considered", found.count.considered},
                                              {"evaluated", found.count.evaluated},
@@ -401,8 +363,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_search_notes(request, query, best.strategy, response.notes);
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                                    100.0 * reached.mfu, strategy_text(best.strategy));
+    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(Seconds(cost.estimate)),
+                                    100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy));
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
