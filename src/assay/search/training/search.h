@@ -44,5 +44,9 @@ struct SearchLimits {
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
                                        const SearchLimits& limits);
+/// The same for several searches of one question.
+struct TrainingCaches;
+Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
+                                       const SearchLimits& limits);
 
 }  // namespace assay::search

@@ -416,6 +416,7 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   note_absent_parts(query);
   ASSAY_CHECK(check_host(request, query));
   ASSAY_CHECK(check_choices(query));
+  ASSAY_CHECK(keep_to_software(query));
   return query;
 }
 

@@ -19,8 +19,9 @@ struct MemoryMargin {
 struct TrainQuery {
   model::ImportedModel imported;
   hardware::Cluster cluster;
-  training::TrainingQuestion question;  ///< its setup points at `imported`; see bind()
-  search::TrainingChoices choices;
+  training::TrainingQuestion question;   ///< its setup points at `imported`; see bind()
+  search::TrainingChoices choices;       ///< that keep to the software
+  search::TrainingChoices open_choices;  ///< the same of the open space
   MemoryMargin margin;
   std::int64_t sequence = 0;
   double batch_tokens = 0;

@@ -7,9 +7,11 @@
 
 #include "assay/base/text.h"
 #include "assay/search/front.h"
+#include "assay/search/training/caches.h"
 #include "assay/verbs/cluster_range.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/memory.h"
+#include "assay/verbs/train/open_space.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/verbs.h"
 
@@ -58,8 +60,9 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   query.bind();
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices,
-                                           {capacity, query.top + 1, true, slowest, query.margin.budget}));
+  const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  if (!sizes.several) size.caches = caches;
+  ASSAY_TRY(found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {
@@ -148,7 +151,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   if (!sizes.several) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     ASSAY_TRY(query, read_train_query(request, context, cluster));
-    sizes.all.push_back({query, {}, {}, true, {}});
+    sizes.all.push_back({query, {}, {}, true, {}, {}});
     ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
     ASSAY_CHECK(check_price(sizes, sizes.all.back()));
     return sizes;

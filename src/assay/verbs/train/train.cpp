@@ -14,6 +14,7 @@
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/memory.h"
+#include "assay/verbs/train/open_space.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/train/sensitivity.h"
 #include "assay/verbs/train/sizes.h"
@@ -25,6 +26,29 @@ namespace {
 
 Dtype measure_of(const TrainQuery& query) {
   return training::utilisation_format(query.cluster.chip, query.compute, query.question.setup.formats.activations);
+}
+
+/// "8 each", or "7, 14 x 8, 7".
+std::string layers_text(const model::Transformer& model, const training::Strategy& s) {
+  const pipeline::StageSplit split = training::stage_split(model, s);
+  std::vector<std::string> words;
+  std::int64_t before = -1, alike = 0;
+  const auto say = [&] {
+    if (alike > 0) words.push_back(alike > 1 ? fmt::format("{} x {}", alike, before) : fmt::format("{}", before));
+  };
+  for (const std::int16_t part : split.part_of) {
+    std::int64_t layers = 0;
+    for (const std::int16_t n : split.parts[static_cast<std::size_t>(part)].layers) layers += n;
+    if (layers != before) {
+      say();
+      before = layers;
+      alike = 0;
+    }
+    ++alike;
+  }
+  if (words.empty()) return fmt::format("{} each", before);
+  say();
+  return join(words, ", ");
 }
 
 report::Members strategy_members(const TrainQuery& query, const training::Strategy& s) {
@@ -44,6 +68,7 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
                       {"offload", training::name(s.offload)},
                       {"sequence_parallel", p.residual == lower::ResidualScheme::sequence && p.tensor > 1}};
   if (p.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(p));
+  if (p.pipeline > 1) out.emplace_back("layers_by_stage", layers_text(query.imported.model, s));
   const program::Mesh mesh = training::whole_mesh(p, s.layout);
   out.emplace_back("mesh", program::mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
@@ -97,7 +122,8 @@ std::string change_text(const training::Strategy& from, const training::Strategy
 
 /// The change of one thing that would fit, or lacks the least memory.
 std::string nearest_fit_text(const TrainQuery& query, const training::Strategy& strategy) {
-  const search::NearestFit nearest = search::nearest_fit(query.question, query.sequence, query.cluster, strategy);
+  const search::NearestFit nearest =
+      search::nearest_fit(query.question, query.sequence, query.cluster, strategy, query.choices.rules);
   if (!nearest.change)
     return fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
                        human(nearest.states), nearest.chips);
@@ -369,6 +395,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
   }
+  ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   return response;
 }
