@@ -90,7 +90,7 @@ class PassClock {
   }
   double copies_of(const Traffic& traffic) const {
     if (traffic.urgency == program::Urgency::critical || !lanes_.copies_weights ||
-        !(traffic.over & role_bit(Role::fsdp)))
+        !(traffic.over & role_bit(Role::fsdp)) || links_.ways(traffic.over) <= 1.0)
       return 0.0;
     return copied_passes * streamed(setup_.rates, Bytes(bytes_of(traffic))).value();
   }

@@ -48,8 +48,6 @@ RandomStep random_step(std::mt19937& draw) {
   out.strategy = testing::strategy_of(ways[0], ways[1], ways[2], ways[3],
                                       experts > 0 ? std::min<std::int64_t>(8, ways[0] * ways[1]) : 1);
   lower::Parallelism& p = out.strategy.parallelism;
-  // Experts that no further device shares are priced with copies, though nothing is gathered and no step is there.
-  if (experts > 0 && p.fsdp <= p.expert) effects.overlap.copies_weights = false;
   p.residual = static_cast<lower::ResidualScheme>(any(3));
   p.context_scheme = static_cast<lower::ContextScheme>(any(2));
   p.zero = p.data > 1 ? any(3) : 0;

@@ -26,12 +26,37 @@ std::optional<std::string> given(const Request& request, std::string_view option
   return flag ? std::optional<std::string>(*flag ? "yes" : "no") : std::nullopt;
 }
 
+using estimate::SoftwareList;
+
+/// The usual software on chips of a maker; empty where none is known. It is read once.
+Result<const SoftwareList*> usual_on(const Context& context, std::string_view maker) {
+  return context.catalogue.kept<SoftwareList>(
+      fmt::format("usual software on {}", maker),
+      [&]() -> Result<SoftwareList> { return estimate::usual_software(context.catalogue, maker); });
+}
+
+/// The software of this name; all of it where there is none, for the error.
+Result<const SoftwareList*> software_list(const Context& context, std::string_view name) {
+  const std::string id(name.substr(0, name.find('@')));
+  ASSAY_TRY(one, context.catalogue.kept<SoftwareList>("software " + id, [&]() -> Result<SoftwareList> {
+    return estimate::software_named(context.catalogue, id);
+  }));
+  if (!one->empty()) return one;
+  return context.catalogue.kept<SoftwareList>(
+      "software", [&]() -> Result<SoftwareList> { return estimate::software_of(context.catalogue); });
+}
+
 }  // namespace
 
 Result<AssumedSoftware> read_software_name(const Request& request, const Context& context, estimate::SoftwareVerb verb,
-                                           estimate::SoftwareCase at) {
+                                           estimate::SoftwareCase at, std::string_view maker) {
   AssumedSoftware assumed;
-  const std::string text = request.value("software").value_or("any");
+  std::string text = request.value("software").value_or("any");
+  if (!request.has("software") && !maker.empty()) {
+    ASSAY_TRY(usual, usual_on(context, maker));
+    assumed.is_usual = !usual->empty();
+    if (assumed.is_usual) text = usual->front().id;
+  }
   assumed.fusion = request.value("fusion").value_or("");
   if (is_fusion(text)) {
     if (!assumed.fusion.empty() && assumed.fusion != text)
@@ -41,10 +66,10 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
     return assumed;
   }
   if (text == "any") return assumed;
-  ASSAY_TRY(all, estimate::software_of(context.catalogue));
+  ASSAY_TRY(all, software_list(context, text));
   std::vector<std::string> words(std::begin(estimate::fusion_names), std::end(estimate::fusion_names));
   words.emplace_back("any");
-  ASSAY_TRY(chosen, estimate::find_software(all, text, "--software", words));
+  ASSAY_TRY(chosen, estimate::find_software(*all, text, "--software", words));
   if (!chosen.software->unmodelled.empty())
     return fail("--software", chosen.software->unmodelled, "any assumes the best that was measured");
   const bool trains = verb == estimate::SoftwareVerb::train;
@@ -65,6 +90,7 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
       property.value = *own;
       property.source = "this request";
     }
+  assumed.plan = estimate::properties(chosen, estimate::SoftwareVerb::plan, at);
   assumed.recompute = chosen.software->recompute;
   assumed.left_out = chosen.software->atypical;
   return assumed;

@@ -14,9 +14,11 @@ namespace assay::verbs {
 struct AssumedSoftware {
   std::string name = "any", version;                   ///< any: the best that was measured on such chips
   std::vector<estimate::SoftwareProperty> properties;  ///< of the named software
+  std::vector<estimate::SoftwareProperty> plan;        ///< what its training plans may be
   std::vector<estimate::SoftwareWord> recompute;       ///< its own words for policies
   std::string fusion;                                  ///< as the request gives it; empty: not at all
   std::string left_out;                                ///< what its estimate leaves out; empty: nothing known
+  bool is_usual = false;                               ///< the request names none: it is the usual one on such chips
 
   bool named() const { return !version.empty(); }
   /// "NAME@VERSION"; "any".
@@ -26,11 +28,12 @@ struct AssumedSoftware {
 inline constexpr OptionSpec software_option{
     "software", "NAME[@VERSION]",
     "software whose properties to assume (`assay software` lists them); other options of this "
-    "command come first. any (default): the best that was measured. fused, compiled, eager and xla mean --fusion"};
+    "command come first. any: the best that was measured. fused, compiled, eager and xla mean --fusion"};
 
-/// Reads --software and --fusion. A property may depend on the case, whose `fusion` is set here.
+/// Reads --software and --fusion. A property may depend on the case, whose `fusion` is set here. Without --software, it
+/// is the usual one on chips of this maker; any where none is known.
 Result<AssumedSoftware> read_software_name(const Request& request, const Context& context, estimate::SoftwareVerb verb,
-                                           estimate::SoftwareCase at);
+                                           estimate::SoftwareCase at, std::string_view maker = {});
 
 /// The value that the request gives to an option of software, unless that is read with the formats; "yes" or "no" for
 /// flags.

@@ -38,7 +38,7 @@ std::string range_text(const estimate::SoftwareProperty& property) {
 
 /// The properties of a version, or of all.
 report::Items property_rows(const estimate::Software& one, const std::vector<estimate::SoftwareProperty>& properties,
-                            std::optional<std::size_t> version) {
+                            std::optional<std::size_t> version, bool are_rules = false) {
   report::Items rows;
   const auto holds = [&](const estimate::SoftwareProperty& property) {
     return !version || ((property.since.empty() || *version >= one.version(property.since)) &&
@@ -50,11 +50,16 @@ report::Items property_rows(const estimate::Software& one, const std::vector<est
                             return later.option == property.option && later.when.empty() && holds(later);
                           });
     if (replaced || !holds(property)) continue;
-    rows.emplace_back(report::Members{{"option", "--" + property.option},
-                                      {"value", property.value},
-                                      {"where", range_text(property)},
-                                      {"note", property.note},
-                                      {"source", title_of(one, property.source)}});
+    report::Members row;
+    if (are_rules)
+      row = {{"rule", property.option}};
+    else
+      row = {{"option", "--" + property.option}};
+    row.emplace_back("value", property.value);
+    row.emplace_back("where", range_text(property));
+    row.emplace_back("note", property.note);
+    row.emplace_back("source", title_of(one, property.source));
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }
@@ -82,7 +87,9 @@ report::Response describe(const estimate::ChosenSoftware& chosen, bool of_versio
   out.emplace_back("name", one.name);
   if (!one.unmodelled.empty()) out.emplace_back("unmodelled", one.unmodelled);
   if (!one.atypical.empty()) out.emplace_back("left_out", one.atypical);
+  if (!one.usual_on.empty()) out.emplace_back("usual_training_software_on", join(one.usual_on, ", "));
   if (!one.train.empty()) out.emplace_back("train", property_rows(one, one.train, version));
+  if (!one.plan.empty()) out.emplace_back("training_plans", property_rows(one, one.plan, version, true));
   if (!one.serve.empty()) out.emplace_back("serve", property_rows(one, one.serve, version));
   report::Items words, names, versions, sources;
   for (const estimate::SoftwareWord& word : one.recompute)

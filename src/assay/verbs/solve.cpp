@@ -83,6 +83,7 @@ struct Condition {
   std::string text;                     ///< to compare with, where it is no number
   std::optional<AnyQuantity> quantity;  ///< else
   bool asks_for_memory = false;         ///< by a key of its own, not by "fits"
+  std::string or_text = {};             ///< means the same as `text`; empty: nothing does
 };
 
 Result<Condition> read_condition(const Request& request) {
@@ -91,7 +92,12 @@ Result<Condition> read_condition(const Request& request) {
     return fail("solve", "--until is missing",
                 "compute-bound, memory-bound, fits, or a key of the answer: 'time.lower<1ms'", Error::Kind::usage);
   if (*text == "fits")
-    return Condition{{"memory.fits", "fits", "memory.sharded.fits"}, Condition::Op::equal, "yes", {}, false};
+    return Condition{{"memory.verdict", "memory.fits", "fits", "memory.sharded.fits"},
+                     Condition::Op::equal,
+                     "yes",
+                     {},
+                     false,
+                     "fits"};
   if (text->ends_with("-bound"))
     return Condition{{"limiter"}, Condition::Op::equal, text->substr(0, text->size() - 6), {}, false};
   const std::size_t at = text->find_first_of("<>=");
@@ -163,7 +169,8 @@ Result<Met> holds(const Condition& condition, const report::Response& response) 
                 meant(condition.keys.front(), results), Error::Kind::usage);
   const auto number = report::numeric(*value);
   if (!condition.quantity || !number) {
-    const bool same = report::scalar_text(*value) == condition.text;
+    const std::string text = report::scalar_text(*value);
+    const bool same = text == condition.text || (!condition.or_text.empty() && text == condition.or_text);
     if (condition.op != Condition::Op::equal && !value->is_null())
       return fail("--until",
                   fmt::format("{} is {}, which is not a number", condition.keys.front(), report::scalar_text(*value)),

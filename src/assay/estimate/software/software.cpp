@@ -31,10 +31,15 @@ void check_value(RecordReader& reader, const std::string& option, const std::str
   if (auto set = set_software(scratch, option, value, ""); !set)
     reader.fault("value", set.error().what, set.error().hint);
 }
+void check_rule(RecordReader& reader, const std::string& rule, const std::string& value) {
+  if (auto words = plan_rule_words(rule, value, ""); !words)
+    reader.fault("value", words.error().what, words.error().hint);
+}
 
-template <class S>
-void read_property(SoftwareProperty& out, const Software& software, RecordReader& reader) {
-  reader.text("option", out.option);
+using CheckValue = void (*)(RecordReader&, const std::string&, const std::string&);
+void read_property(SoftwareProperty& out, const Software& software, RecordReader& reader, std::string_view name_key,
+                   CheckValue check) {
+  reader.text(name_key, out.option);
   reader.text("value", out.value);
   reader.text("source", out.source);
   if (reader.has("note")) reader.text("note", out.note);
@@ -49,7 +54,7 @@ void read_property(SoftwareProperty& out, const Software& software, RecordReader
     if (std::find(std::begin(case_keys), std::end(case_keys), key) == std::end(case_keys))
       reader.fault("when", fmt::format("a property cannot depend on {}", in_quotes(key)),
                    suggestion(key, std::vector<std::string>(std::begin(case_keys), std::end(case_keys))));
-  if (!out.option.empty()) check_value<S>(reader, out.option, out.value);
+  if (!out.option.empty()) check(reader, out.option, out.value);
 }
 
 /// `out` is the last of the software's versions.
@@ -163,10 +168,15 @@ Result<Software> read_software(std::string_view document, std::string_view file)
     reader.items("named", out.names, [&](auto& one, RecordReader& inner) { read_name(one, out, inner); });
     reader.items("recompute", out.recompute, [&](auto& one, RecordReader& inner) { read_word_meaning(one, inner); });
     reader.optional_table("defaults", [&](RecordReader& inner) { read_defaults(inner, out.defaults); });
-    reader.items("train", out.train,
-                 [&](auto& one, RecordReader& inner) { read_property<TrainingSoftware>(one, out, inner); });
-    reader.items("serve", out.serve,
-                 [&](auto& one, RecordReader& inner) { read_property<EngineSoftware>(one, out, inner); });
+    reader.items("train", out.train, [&](auto& one, RecordReader& inner) {
+      read_property(one, out, inner, "option", &check_value<TrainingSoftware>);
+    });
+    reader.items("serve", out.serve, [&](auto& one, RecordReader& inner) {
+      read_property(one, out, inner, "option", &check_value<EngineSoftware>);
+    });
+    reader.items("plan", out.plan,
+                 [&](auto& one, RecordReader& inner) { read_property(one, out, inner, "rule", &check_rule); });
+    if (reader.has("usual_on")) reader.texts("usual_on", out.usual_on);
     if (out.versions.empty()) reader.fault("version", "no versions", "[[version]] tables");
     if (out.train.empty() && out.serve.empty() && out.unmodelled.empty())
       reader.fault("id", "nothing is known about what it does",
@@ -175,13 +185,40 @@ Result<Software> read_software(std::string_view document, std::string_view file)
   return out;
 }
 
-Result<SoftwareList> software_of(const hardware::Catalogue& catalogue) {
+namespace {
+
+/// The files of the catalogue whose path and text `wanted` accepts.
+template <class F>
+Result<SoftwareList> software_where(const hardware::Catalogue& catalogue, F&& wanted) {
   SoftwareList all;
   for (const auto& [path, text] : catalogue.files("software/")) {
+    if (!wanted(path, text)) continue;
     ASSAY_TRY(read, read_software(text, path));
     all.push_back(std::move(read));
   }
   return all;
+}
+
+}  // namespace
+
+Result<SoftwareList> software_named(const hardware::Catalogue& catalogue, std::string_view id) {
+  const std::string file = fmt::format("software/{}.toml", id);
+  return software_where(catalogue, [&](const std::string& path, std::string_view) { return path == file; });
+}
+
+Result<SoftwareList> usual_software(const hardware::Catalogue& catalogue, std::string_view maker) {
+  // Few files name chips at all: the others are not worth parsing.
+  ASSAY_TRY(some, software_where(catalogue, [](const std::string&, std::string_view text) {
+              return text.find("usual_on") != std::string_view::npos;
+            }));
+  std::erase_if(some, [&](const Software& one) {
+    return std::find(one.usual_on.begin(), one.usual_on.end(), maker) == one.usual_on.end();
+  });
+  return some;
+}
+
+Result<SoftwareList> software_of(const hardware::Catalogue& catalogue) {
+  return software_where(catalogue, [](const std::string&, std::string_view) { return true; });
 }
 
 Result<ChosenSoftware> find_software(const SoftwareList& all, std::string_view text, std::string_view where,
@@ -245,9 +282,11 @@ std::vector<SoftwareProperty> properties(const ChosenSoftware& chosen, SoftwareV
       *same = property;
     if (property.option == "fusion" && at.fusion.empty()) now.fusion = property.value;
   };
-  for (const SoftwareProperty& property : verb == SoftwareVerb::train ? chosen.software->train : chosen.software->serve)
+  const std::vector<SoftwareProperty>* const by_verb[] = {&chosen.software->train, &chosen.software->serve,
+                                                          &chosen.software->plan};
+  for (const SoftwareProperty& property : *by_verb[static_cast<std::size_t>(verb)])
     if (holds(*chosen.software, property, chosen.version, now)) put(property);
-  if (chosen.name)
+  if (chosen.name && verb != SoftwareVerb::plan)
     for (const auto& [option, value] : chosen.name->with) {
       SoftwareProperty implied;
       implied.option = option;

@@ -76,6 +76,8 @@ struct Software {
   std::vector<SoftwareWord> recompute;
   SoftwareDefaults defaults;
   std::vector<SoftwareProperty> train, serve;  ///< empty: it does not
+  std::vector<SoftwareProperty> plan;          ///< what training plans may be, by rule; empty: not known
+  std::vector<std::string> usual_on;           ///< makers of chips whose training it is the usual software of
   std::string unmodelled;                      ///< why no estimate holds for it; empty: estimates do
   std::string atypical;                        ///< what estimates leave out; empty: nothing known
   std::vector<SoftwareSource> sources;
@@ -88,6 +90,9 @@ using SoftwareList = std::vector<Software>;
 Result<Software> read_software(std::string_view document, std::string_view file);
 /// The software of the catalogue in order of id.
 Result<SoftwareList> software_of(const hardware::Catalogue& catalogue);
+/// The same with only the files that a request needs: of this id, or of the usual software on chips of this maker.
+Result<SoftwareList> software_named(const hardware::Catalogue& catalogue, std::string_view id);
+Result<SoftwareList> usual_software(const hardware::Catalogue& catalogue, std::string_view maker);
 
 /// One version of a software.
 struct ChosenSoftware {
@@ -104,11 +109,11 @@ Result<ChosenSoftware> find_software(const SoftwareList& all, std::string_view t
 
 /// The software that a table names; nothing where no file knows the name. `version` is the column of it, `year` that of
 /// the measurement (0: not stated): without a version, the first release of that year.
-enum class SoftwareVerb : std::uint8_t { train, serve };
+enum class SoftwareVerb : std::uint8_t { train, serve, plan };
 std::optional<ChosenSoftware> named_software(const SoftwareList& all, SoftwareVerb verb, std::string_view text,
                                              std::string_view version, std::int64_t year);
 
-/// The properties that hold for a version and a case, one for each option.
+/// The properties that hold for a version and a case, one for each option or rule.
 std::vector<SoftwareProperty> properties(const ChosenSoftware& chosen, SoftwareVerb verb, const SoftwareCase& at);
 Result<void> apply_software(const ChosenSoftware& chosen, const SoftwareCase& at, TrainingSoftware& out);
 Result<void> apply_software(const ChosenSoftware& chosen, const SoftwareCase& at, EngineSoftware& out);

@@ -33,6 +33,25 @@ constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"kv", "bf16|fp8"},
                                              {"memory-share", ""}};
 
+constexpr SoftwareOption plan_rules[] = {
+    {"schedules", "none|gpipe|1f1b|interleaved|zb-h1|zb-h2|zb-v|dualpipe"},
+    {"layers", "even|ends|layout|any"},
+    {"tensor", "none|key-heads|copies|any"},
+    {"vocabulary", "even|padded"},
+    {"residual", "replicated|sequence|model"},
+    {"residual-with-experts", "replicated|sequence|model"},
+    {"fsdp", flag_words},
+    {"fsdp-with-stages", flag_words},
+    {"hybrid", flag_words},
+    {"zero", "0|1|2|3"},
+    {"zero-with-stages", "0|1|2|3"},
+    {"zero-with-fsdp", "0|1|2|3"},
+    {"context", "none|ring|all-to-all"},
+    {"experts", "none|data|tensor|context|whole-tensor|whole-context"},
+    {"recompute", "none|element-wise|selective|feed-forward|operators|products|projections|full"},
+    {"offload", "none|optimizer|activations|both"},
+    {"order", ""}};
+
 /// The place of a word in the list of its option.
 Result<std::size_t> word_index(std::span<const SoftwareOption> options, std::string_view option, std::string_view value,
                                std::string_view where) {
@@ -61,6 +80,21 @@ hardware::AttentionKernel kernel_named(std::string_view word) {
 
 std::span<const SoftwareOption> training_software_options() { return training_options; }
 std::span<const SoftwareOption> engine_software_options() { return engine_options; }
+std::span<const SoftwareOption> plan_rule_options() { return plan_rules; }
+
+Result<std::vector<std::string>> plan_rule_words(std::string_view rule, std::string_view value,
+                                                 std::string_view where) {
+  std::vector<std::string> words;
+  for (const std::string& word : split(value, ' ')) {
+    if (word.empty()) continue;
+    ASSAY_CHECK(word_index(plan_rules, rule, word, where));
+    words.push_back(word);
+  }
+  if (words.empty())
+    return fail(std::string(where), "a rule allows something", "a list of words, separated by blanks",
+                Error::Kind::usage);
+  return words;
+}
 
 Result<void> set_software(TrainingSoftware& software, std::string_view option, std::string_view value,
                           std::string_view where) {

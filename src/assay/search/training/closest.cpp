@@ -49,7 +49,8 @@ void ClosestSearch::run(const std::vector<lower::Parallelism>& meshes, TrainingS
 
 void ClosestSearch::price(training::Strategy s, std::size_t policy, const training::StageLinks& links,
                           TrainingSearch& found) {
-  const training::TrainingProfile &profile = in_.profiles.priced(in_.profiles.microbatch_of(s), policy).profile,
+  const training::TrainingProfile &profile =
+                                      in_.profiles.priced(in_.profiles.microbatch_of(s), in_.numbers[policy]).profile,
                                   &traffic = in_.profiles.sharing_of(s);
   training::fill_passes({in_.question, s, profile, &traffic, links}, steady_);
   const std::vector<StageOrder> orders = in_.space.orders(s.parallelism);

@@ -11,6 +11,7 @@ struct ClosestInput {
   const TrainingChoices& choices;
   const TrainingSpace& space;
   const std::vector<lower::Recompute>& policies;
+  const std::vector<std::size_t>& numbers;  ///< of the policies, in the profiles
   TrainingProfiles& profiles;
   LayersOfOrders& layers;
   training::StageLinker& linker;

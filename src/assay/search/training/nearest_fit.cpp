@@ -9,7 +9,8 @@
 namespace assay::search {
 namespace {
 
-std::vector<training::Strategy> single_changes(const training::Strategy& strategy, bool has_host) {
+std::vector<training::Strategy> single_changes(const training::Strategy& strategy, bool has_host,
+                                               const PlanRules& rules) {
   std::vector<training::Strategy> changes;
   const auto change = [&](auto&& edit) {
     training::Strategy s = strategy;
@@ -17,11 +18,12 @@ std::vector<training::Strategy> single_changes(const training::Strategy& strateg
     if (!(s == strategy)) changes.push_back(s);
   };
   change([](training::Strategy& s) { s.recompute = lower::Recompute::full(); });
-  if (strategy.parallelism.data > 1) change([](training::Strategy& s) { s.parallelism.zero = 3; });
+  if (strategy.parallelism.data > 1 && PlanRules::has(rules.zeros_of(strategy.parallelism), 3))
+    change([](training::Strategy& s) { s.parallelism.zero = 3; });
   if (has_host)
     for (const training::Offload offload :
          {training::Offload::both, training::Offload::optimizer, training::Offload::activations})
-      change([&](training::Strategy& s) { s.offload = offload; });
+      if (PlanRules::has(rules.offloads, offload)) change([&](training::Strategy& s) { s.offload = offload; });
   change([](training::Strategy& s) { s.micro_batch = 1; });
   return changes;
 }
@@ -36,13 +38,13 @@ Bytes state_bytes(const training::TrainingSetup& setup) {
 }  // namespace
 
 NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
-                       const hardware::Cluster& cluster, const training::Strategy& strategy) {
+                       const hardware::Cluster& cluster, const training::Strategy& strategy, const PlanRules& rules) {
   NearestFit out;
   const double capacity = cluster.chip.hbm().capacity.value.value();
   out.states = state_bytes(question.setup);
   out.chips = std::ceil(out.states.value() / capacity);
   double least = std::numeric_limits<double>::infinity();
-  for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > 0.0)) {
+  for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > 0.0, rules)) {
     const auto cost = training::price_strategy(question, sequence, cluster, changed);
     if (!cost) continue;
     const double on_chip = cost->memory.total(), on_host = cost->host_memory - question.host.capacity;

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "assay/training/step.h"
+#include "assay/search/training/plan_rules.h"
 
 namespace assay::search {
 
@@ -21,8 +21,10 @@ struct NearestFit {
   double chips{};  ///< that have room for them
 };
 
-/// Tries full recomputation, ZeRO 3, offloading and a microbatch of one sequence, one at a time.
+/// Tries full recomputation, ZeRO 3, offloading and a microbatch of one sequence, one at a time, as far as the software
+/// can express them.
 NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
-                       const hardware::Cluster& cluster, const training::Strategy& strategy);
+                       const hardware::Cluster& cluster, const training::Strategy& strategy,
+                       const PlanRules& rules = {});
 
 }  // namespace assay::search

@@ -10,7 +10,7 @@ std::vector<AlikePlaces> TrainingPlaces::all(const lower::Parallelism& p) {
   for (const network::AxisLayout& layout : space_.layouts(p)) {
     const Result<training::AxisNumbers> axes = linker_.axis_numbers(p, layout);
     if (!axes) continue;
-    const std::size_t inner = inner_of(p, layout, *axes);
+    const std::size_t inner = inner_.number_of(p, layout, *axes);
     auto known = std::find_if(places.begin(), places.end(), [&](const AlikePlaces& at) { return at.inner == inner; });
     if (known == places.end()) known = places.insert(known, {inner, {}, {}});
     known->placements.push_back({layout, nullptr});
@@ -27,7 +27,7 @@ std::size_t TrainingPlaces::count(const lower::Parallelism& p) {
   return known->second;
 }
 
-std::size_t TrainingPlaces::least_inner(const lower::Parallelism& p) {
+std::size_t InnerLinks::least(const lower::Parallelism& p) {
   const auto [known, is_new] =
       least_inners_.try_emplace({p.tensor, p.context, p.expert, p.expert_over.tensor + 2 * p.expert_over.context});
   if (is_new) {
@@ -37,8 +37,8 @@ std::size_t TrainingPlaces::least_inner(const lower::Parallelism& p) {
   return known->second;
 }
 
-std::size_t TrainingPlaces::inner_of(const lower::Parallelism& p, const network::AxisLayout& layout,
-                                     const training::AxisNumbers& axes) {
+std::size_t InnerLinks::number_of(const lower::Parallelism& p, const network::AxisLayout& layout,
+                                  const training::AxisNumbers& axes) {
   const auto number = [&](training::Role role) { return axes[1 + static_cast<std::size_t>(role)]; };
   const auto [by_axes, is_new_axes] =
       by_axes_.try_emplace({number(training::Role::expert), number(training::Role::context),

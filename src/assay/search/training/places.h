@@ -29,17 +29,49 @@ struct AlikePlaces {
       each.push_back(std::move(times));
     }
   };
-  std::size_t inner = 0;  ///< of TrainingPlaces::inner()
+  std::size_t inner = 0;  ///< of InnerLinks
   std::vector<PlacedMesh> placements;
   std::vector<Weights> weights;  ///< by sharing and residual scheme, as asked for
   bool is_known(std::size_t way) const { return !weights.empty() && weights[way].least.is_known(); }
 };
 
-/// Refers to the space and the linker.
+/// Links of tensor, context and expert axes, by number: placements that take the same time for collectives that do not
+/// carry weights share one. Refers to the linker.
+class InnerLinks {
+ public:
+  explicit InnerLinks(training::StageLinker& linker) : linker_(linker) {}
+
+  const training::StageLinks& operator[](std::size_t number) const { return inner_[number]; }
+  std::size_t number_of(const lower::Parallelism& p, const network::AxisLayout& layout,
+                        const training::AxisNumbers& axes);
+  /// The number of a lower bound on such collectives over all placements of the mesh.
+  std::size_t least(const lower::Parallelism& p);
+  training::StageLinker& linker() { return linker_; }
+
+ private:
+  static constexpr training::RoleSet inner_roles = training::role_bit(training::Role::expert) |
+                                                   training::role_bit(training::Role::context) |
+                                                   training::role_bit(training::Role::tensor);
+  static constexpr std::size_t inner_count = 7;  ///< sets of these roles that are not empty
+  static constexpr training::RoleSets inner_sets() {
+    training::RoleSets sets = 0;
+    for (training::RoleSet set = inner_roles; set != 0; set = static_cast<training::RoleSet>((set - 1) & inner_roles))
+      sets |= training::RoleSets{1} << set;
+    return sets;
+  }
+
+  training::StageLinker& linker_;
+  std::deque<training::StageLinks> inner_;
+  std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
+  std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like
+  std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
+};
+
+/// Refers to the space and the links.
 class TrainingPlaces {
  public:
-  TrainingPlaces(const TrainingSpace& space, training::StageLinker& linker, bool is_given)
-      : space_(space), linker_(linker), is_given_(is_given) {}
+  TrainingPlaces(const TrainingSpace& space, InnerLinks& inner, bool is_given)
+      : space_(space), inner_(inner), linker_(inner.linker()), is_given_(is_given) {}
 
   std::vector<AlikePlaces> all(const lower::Parallelism& p);
   /// Number of distinct placements: it depends only on the sizes, not on which axes have them.
@@ -54,37 +86,16 @@ class TrainingPlaces {
     linker_.fill(p, *placed.laid, links_);
     return links_;
   }
-  /// Links of tensor, context and expert axes, by number.
   const training::StageLinks& inner(std::size_t number) const { return inner_[number]; }
-  /// The number of a lower bound on such collectives over all placements of the mesh.
-  std::size_t least_inner(const lower::Parallelism& p);
+  std::size_t least_inner(const lower::Parallelism& p) { return inner_.least(p); }
 
  private:
-  /// Of collectives that do not carry weights.
-  static constexpr training::RoleSet inner_roles = training::role_bit(training::Role::expert) |
-                                                   training::role_bit(training::Role::context) |
-                                                   training::role_bit(training::Role::tensor);
-  static constexpr std::size_t inner_count = 7;  ///< sets of these roles that are not empty
-  static constexpr training::RoleSets inner_sets() {
-    training::RoleSets sets = 0;
-    for (training::RoleSet set = inner_roles; set != 0; set = static_cast<training::RoleSet>((set - 1) & inner_roles))
-      sets |= training::RoleSets{1} << set;
-    return sets;
-  }
-
-  /// The number that links share if they take the same time for such collectives.
-  std::size_t inner_of(const lower::Parallelism& p, const network::AxisLayout& layout,
-                       const training::AxisNumbers& axes);
-
   const TrainingSpace& space_;
+  InnerLinks& inner_;
   training::StageLinker& linker_;
-  bool is_given_;               ///< the user named the layout
+  bool is_given_;               ///< the user or the software named the layouts
   training::StageLinks links_;  ///< of the placement at work
   std::deque<training::PlacedLinks> laid_;
-  std::deque<training::StageLinks> inner_;
-  std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
-  std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like
-  std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
   std::map<std::array<std::int64_t, 1 + training::roles>, std::size_t> counts_;
 };
 

@@ -1,5 +1,7 @@
 #include "assay/search/training/profiles.h"
 
+#include <algorithm>
+
 #include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 
@@ -18,9 +20,18 @@ std::size_t TrainingProfiles::KeyHash::operator()(const training::ProfileKey& ke
   return static_cast<std::size_t>(h);
 }
 
-TrainingProfiles::TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
-                                   std::vector<lower::Recompute> policies)
-    : question_(question), sequence_(sequence), policies_(std::move(policies)) {}
+TrainingProfiles::TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence)
+    : question_(question), sequence_(sequence) {}
+
+std::vector<std::size_t> TrainingProfiles::numbers_of(const std::vector<lower::Recompute>& policies) {
+  std::vector<std::size_t> numbers;
+  for (const lower::Recompute policy : policies) {
+    const auto known = std::find(policies_.begin(), policies_.end(), policy);
+    numbers.push_back(static_cast<std::size_t>(known - policies_.begin()));
+    if (known == policies_.end()) policies_.push_back(policy);
+  }
+  return numbers;
+}
 
 TrainingProfiles::Entry& TrainingProfiles::entry_of(const training::Strategy& strategy) {
   training::ProfileKey key = training::profile_key(strategy, sequence_);
@@ -52,12 +63,12 @@ void TrainingProfiles::make_listed() {
 void TrainingProfiles::make(Entry& entry) const {
   Microbatch& made = entry.second;
   if (!made.policies.empty()) return;
-  made.policies.resize(policies_.size());
   priced(made, 0);        // every search looks at it,
   made.profiles.reset();  // and at the others of very few
 }
 
 TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
+  if (made.policies.size() <= policy) made.policies.resize(policies_.size());
   std::unique_ptr<Priced>& under = made.policies[policy];
   if (under) return *under;
   if (!made.profiles)

@@ -25,8 +25,10 @@ class TrainingProfiles {
   };
 
   /// Refers to the question.
-  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence,
-                   std::vector<lower::Recompute> policies);
+  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence);
+
+  /// Numbers by which priced() knows policies. At least one is asked for before any profile is made.
+  std::vector<std::size_t> numbers_of(const std::vector<lower::Recompute>& policies);
 
   /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
   Microbatch& microbatch_of(const training::Strategy& strategy);
@@ -50,7 +52,7 @@ class TrainingProfiles {
 
   const training::TrainingQuestion& question_;
   std::int64_t sequence_;
-  std::vector<lower::Recompute> policies_;
+  std::vector<lower::Recompute> policies_;  ///< by number
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
   std::vector<Entry*> listed_;  ///< some of them may be made by now
   std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;

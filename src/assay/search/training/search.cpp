@@ -9,8 +9,9 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/search/training/best_strategies.h"
-#include "assay/search/training/bound.h"
+#include "assay/search/training/caches.h"
 #include "assay/search/training/closest.h"
+#include "assay/search/training/order_bounds.h"
 #include "assay/search/training/search_frontier.h"
 
 namespace assay::search {
@@ -20,27 +21,25 @@ namespace {
 /// strategies ends the search.
 class Searcher {
  public:
-  Searcher(const training::TrainingQuestion& question, std::int64_t sequence, const hardware::Cluster& cluster,
-           const TrainingChoices& choices, const SearchLimits& limits)
-      : question_(question),
+  Searcher(TrainingCaches& caches, const TrainingChoices& choices, const SearchLimits& limits)
+      : question_(caches.question),
         choices_(choices),
-        space_(question, sequence, cluster, choices),
-        layers_(*question.setup.model, space_),
+        space_(question_, caches.sequence, caches.cluster, choices),
+        layers_(*question_.setup.model, space_),
         policies_(space_.policies()),
-        own_profiles_(question, sequence, policies_),
-        profiles_(limits.profiles ? *limits.profiles : own_profiles_),
-        fit_(question, profiles_, layers_, limits.capacity),
+        profiles_(caches.profiles),
+        numbers_(profiles_.numbers_of(policies_)),
+        fit_(question_, profiles_, layers_, limits.capacity),
         best_(limits),
         prune_(limits.prune),
-        bound_(question),
-        linker_(cluster, question.collectives ? &*question.collectives : nullptr,
-                training::routing_of(*question.setup.model, question.setup.dispatch)),
-        places_(space_, linker_, choices.layout.has_value()) {}
+        bound_(question_),
+        bounds_(question_, bound_),
+        linker_(caches.linker),
+        places_(space_, caches.inner, choices.layout || choices.rules.limits_orders(caches.cluster)) {}
 
-  Result<TrainingSearch> run() {
+  Result<TrainingSearch> run(bool wants_closest) {
     const std::vector<lower::Parallelism> all = space_.meshes();
     if (all.empty()) return space_.no_meshes();
-    profiles_.trim();
     for (const lower::Parallelism& p : all) list_work(p);
     profiles_.make_listed();
     if (progress.is_stopped()) return interrupted();
@@ -57,8 +56,8 @@ class Searcher {
         price(work, is_simple);
       }
     if (best_.empty() && progress.is_stopped()) return interrupted();
-    if (best_.empty() && std::isinf(best_.too_slow())) {
-      const ClosestInput input{question_, choices_, space_, policies_, profiles_, layers_, linker_, fit_};
+    if (wants_closest && best_.empty() && std::isinf(best_.too_slow())) {
+      const ClosestInput input{question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
       ClosestSearch(input).run(all, found_);
     }
     found_.best = std::move(best_).sorted();
@@ -222,7 +221,7 @@ class Searcher {
       std::uint64_t orders = 0;
       for (const std::uint64_t each : left) orders |= each & work.possible;
       if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
-      const training::TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+      const training::TrainingProfile& profile = priced(work).profile;
       for (std::size_t at = 0; at < alike.placements.size(); ++at) {
         PlacedMesh& placed = alike.placements[at];
         if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
@@ -250,7 +249,7 @@ class Searcher {
                     const PassesOf& of) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
-    each_order({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, double seconds) {
+    bounds_.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, double seconds) {
       if (seconds >= best_.too_slow()) slow |= orders;
       for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
       return true;
@@ -302,7 +301,7 @@ class Searcher {
   bool is_too_slow(const Work& work, training::Offload offload) {
     if (!training::moves_activations(offload)) return false;
     const training::Strategy s = strategy_of(work);
-    const training::TrainingProfile& profile = profiles_.priced(*work.made, work.policy).profile;
+    const training::TrainingProfile& profile = priced(work).profile;
     double kept = 0.0;
     for (const pipeline::StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
       for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
@@ -357,8 +356,7 @@ class Searcher {
     training::Strategy s = strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero;
     s.offload = offload;
-    const training::TrainingProfile &profile = profiles_.priced(*work.made, work.policy).profile,
-                                    &traffic = *way_of(s, work, i).traffic;
+    const training::TrainingProfile &profile = priced(work).profile, &traffic = *way_of(s, work, i).traffic;
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
@@ -381,11 +379,11 @@ class Searcher {
   double floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
-    each_order({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest},
-               [&](std::uint64_t, double seconds) {
-                 fastest = std::min(fastest, seconds);
-                 return true;
-               });
+    bounds_.each({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest},
+                 [&](std::uint64_t, double seconds) {
+                   fastest = std::min(fastest, seconds);
+                   return true;
+                 });
     return fastest;
   }
 
@@ -396,8 +394,8 @@ class Searcher {
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    each_order({least_, s, meshes_[of.mesh], 0.0, orders, best_.too_slow()},
-               [&](std::uint64_t, double seconds) { return !(is_fast = seconds < best_.too_slow()); });
+    bounds_.each({least_, s, meshes_[of.mesh], 0.0, orders, best_.too_slow()},
+                 [&](std::uint64_t, double seconds) { return !(is_fast = seconds < best_.too_slow()); });
     return is_fast;
   }
 
@@ -410,8 +408,12 @@ class Searcher {
     return way;
   }
 
+  TrainingProfiles::Priced& priced(const Work& work) const {
+    return profiles_.priced(*work.made, numbers_[work.policy]);
+  }
+
   const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner) {
-    TrainingProfiles::Priced& work = profiles_.priced(*of.made, of.policy);
+    TrainingProfiles::Priced& work = priced(of);
     auto known = std::find_if(work.least.begin(), work.least.end(),
                               [&](const auto& least_on) { return least_on.first == inner; });
     if (known == work.least.end()) {
@@ -422,57 +424,19 @@ class Searcher {
     return known->second;
   }
 
-  /// Some orders of a mesh's stages, and what is known of a step under any of them.
-  struct OrdersToBound {
-    const LeastTimes& least;
-    const training::Strategy& strategy;
-    const Mesh& mesh;
-    double hop;
-    std::uint64_t orders;  ///< a bit each
-    const double& enough;  ///< seconds of a step that need no closer look; may fall meanwhile
-  };
-  /// Calls `visit` with orders and a lower bound in seconds on any step under them, until it returns false. Orders
-  /// whose slowest stage alone takes `enough` are passed together.
-  template <class F>
-  void each_order(const OrdersToBound& of, F&& visit) {
-    const double m = training::microbatches(question_, of.strategy);
-    const std::int64_t stages = of.strategy.parallelism.pipeline;
-    // The slowest stage is no faster than the mean of all.
-    if (const double seconds = bound_.step(m * of.least.all.seconds / static_cast<double>(stages));
-        seconds >= of.enough) {
-      visit(of.orders, seconds);
-      return;
-    }
-    for (const AlikeOrders& alike : of.mesh.layers->alike) {
-      std::uint64_t rest = alike.orders & of.orders;
-      if (rest == 0) continue;
-      bound_.add_stages(of.least, m, alike.split, of.hop, sums_);
-      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= of.enough) {
-        if (!visit(rest, seconds)) return;
-        continue;
-      }
-      for (; rest != 0; rest &= rest - 1) {
-        const auto o = static_cast<std::size_t>(std::countr_zero(rest));
-        const StageOrder& order = of.mesh.orders[o];
-        const pipeline::PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
-        const TrainingBound::Stages bounded{of.least, sums_, shape, alike.split, of.mesh.layers->each[o], of.hop};
-        if (!visit(rest & ~(rest - 1), bound_.least_step(bounded, of.enough))) return;
-      }
-    }
-  }
-
   const training::TrainingQuestion& question_;
   const TrainingChoices& choices_;
   TrainingSpace space_;
   LayersOfOrders layers_;
   std::vector<lower::Recompute> policies_;
-  TrainingProfiles own_profiles_;  ///< where there are none to share
   TrainingProfiles& profiles_;
+  std::vector<std::size_t> numbers_;  ///< of the policies, in the profiles
   TrainingFit fit_;
   BestStrategies best_;
   bool prune_;
   TrainingBound bound_;
-  training::StageLinker linker_;
+  OrderBounds bounds_;
+  training::StageLinker& linker_;
   TrainingPlaces places_;
   TrainingSearch found_;
   std::vector<Mesh> meshes_;
@@ -481,7 +445,6 @@ class Searcher {
   training::StepEvents events_;
   std::array<double, most_orders> floors_{};  ///< lower bounds in seconds on a step of the passes in steady_, by order
   LeastTimes least_;
-  StageSums sums_;
   training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
   // By policy, for one sharding of weights:
   std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
@@ -491,10 +454,35 @@ class Searcher {
 
 }  // namespace
 
+TrainingCaches::TrainingCaches(const training::TrainingQuestion& of_question, std::int64_t of_sequence,
+                               const hardware::Cluster& of_cluster, TrainingProfiles* shared)
+    : question(of_question),
+      sequence(of_sequence),
+      cluster(of_cluster),
+      own(question, sequence),
+      profiles(shared ? *shared : own),
+      linker(cluster, question.collectives ? &*question.collectives : nullptr,
+             training::routing_of(*question.setup.model, question.setup.dispatch)),
+      inner(linker) {
+  profiles.trim();
+}
+
+Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
+                                       const SearchLimits& limits) {
+  if (limits.budget < limits.capacity) {
+    SearchLimits within = limits;
+    within.capacity = limits.budget;
+    Result<TrainingSearch> found = Searcher(caches, choices, within).run(false);
+    if (!found || !found->best.empty() || !std::isinf(limits.slowest)) return found;
+  }
+  return Searcher(caches, choices, limits).run(true);
+}
+
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
                                        const SearchLimits& limits) {
-  return Searcher(question, sequence, cluster, choices, limits).run();
+  TrainingCaches caches(question, sequence, cluster, limits.profiles);
+  return search_training(caches, choices, limits);
 }
 
 }  // namespace assay::search

@@ -35,16 +35,23 @@ struct SearchLimits {
   std::size_t top = 1;  ///< so many strategies
   bool prune = true;    ///< does not price what a bound on its time or memory rules out; the answer is the same without
   double slowest = std::numeric_limits<double>::infinity();  ///< seconds of a step that are too many
+  /// Bytes of a chip to keep to. Where nothing does and no time is too long, `capacity` is the limit.
+  double budget = std::numeric_limits<double>::infinity();
   bool any_will_do = false;              ///< ends at the first strategy within the limits, fastest or not
   TrainingProfiles* profiles = nullptr;  ///< of the same setup, sequence and choices: kept for further searches
 };
 
 /// Finds the fastest strategies, each with its best placement, that fit into the memory of a chip and its part of the
-/// host, and are faster than `slowest`. Nothing is recomputed or moved to the host that fits when it is kept on the
-/// chip: more of either does not count where less fits, because it cannot be faster; only work that saves copies can.
-/// When it is asked to stop (base/progress.h), it returns the best so far, or fails where there is none.
+/// host and keep to the budget if any does, and are faster than `slowest`. Nothing is recomputed or moved to the host
+/// that fits when it is kept on the chip: more of either does not count where less fits, because it cannot be faster;
+/// only work that saves copies can. When it is asked to stop (base/progress.h), it returns the best so far, or fails
+/// where there is none.
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
+                                       const SearchLimits& limits);
+/// The same for several searches of one question.
+struct TrainingCaches;
+Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
                                        const SearchLimits& limits);
 
 }  // namespace assay::search

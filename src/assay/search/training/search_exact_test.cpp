@@ -146,6 +146,27 @@ TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
   for (const double capacity : {1e9, 8e10}) EXPECT_GT(expect_exact(c, choices, capacity), 0u);
 }
 
+// Under a budget the answer is that of a chip with so much memory; where nothing keeps to it, that of the whole chip.
+TEST(TrainingSearch, ABudgetIsKeptWhereverSomethingKeepsIt) {
+  SearchCase c("h100-sxm:16");
+  for (const double budget : {1e6, 4e8, 2e9}) {
+    constexpr double capacity = 8e10;
+    SearchLimits limits{capacity, 20};
+    limits.budget = budget;
+    const auto kept = search_training(c.question, sequence, c.cluster, {}, limits);
+    const auto within = search_training(c.question, sequence, c.cluster, {}, {budget, 20, false});
+    const auto whole = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
+    ASSERT_TRUE(kept && within && whole);
+    const auto& wanted = within->best.empty() ? whole->best : within->best;
+    ASSERT_EQ(kept->best.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(kept->best[i].cost.estimate, wanted[i].cost.estimate);
+    limits.slowest = 1e9;  // a time limit asks for plans that keep the budget only
+    const auto timely = search_training(c.question, sequence, c.cluster, {}, limits);
+    ASSERT_TRUE(timely);
+    EXPECT_EQ(timely->best.empty(), within->best.empty());
+  }
+}
+
 TEST(TrainingSearch, OffloadingIsSearchedExactly) {
   SearchCase c("h100-sxm:8");
   c.question.host = {64e9, 0.8, 70e9, 256e9};

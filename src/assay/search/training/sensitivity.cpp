@@ -154,7 +154,7 @@ class Rivals {
     if (const auto asked = searched_.find(factor); asked != searched_.end()) return asked->second;
     ASSAY_TRY(there, varied(in_, rate_, factor));
     ASSAY_TRY(here, training::price_strategy(there.question, in_.sequence, there.cluster, in_.best.strategy));
-    SearchLimits limits{there.cluster.chip.hbm().capacity.value.value(), 1, true, noticeable * here.estimate};
+    SearchLimits limits{in_.budget, 1, true, noticeable * here.estimate};
     limits.any_will_do = any_will_do;
     if (!rate_.changes_kernels) limits.profiles = in_.profiles;
     ASSAY_TRY(found, search_training(there.question, in_.sequence, there.cluster, in_.choices, limits));
@@ -230,13 +230,13 @@ std::optional<Sensitivity> doubled_size(const SensitivityQuestion& in, double se
   question.sequences *= sequences;
   const auto cost = training::price_strategy(question, in.sequence * length, in.cluster, in.best.strategy);
   if (!cost) return std::nullopt;
-  const double log_ratio = std::log(2.0), capacity = in.cluster.chip.hbm().capacity.value.value();
+  const double log_ratio = std::log(2.0);
   Sensitivity out;
   out.elasticity = elasticity(in.best.cost.estimate, cost->estimate, log_ratio);
   out.lower_elasticity = elasticity(in.best.cost.lower, cost->lower, log_ratio);
   out.if_doubled = Seconds(cost->estimate);
-  out.fits_if_doubled = cost->memory.total() <= capacity;
-  SearchLimits limits{capacity, 1};
+  out.fits_if_doubled = cost->memory.total() <= in.budget;
+  SearchLimits limits{in.budget, 1};
   if (*out.fits_if_doubled) limits.slowest = just_over(cost->estimate);
   if (length == 1) limits.profiles = in.profiles;
   const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, limits);

@@ -33,6 +33,7 @@ struct SensitivityCase : SearchCase {
             choices,
             best,
             Dtype::bf16,
+            cluster.chip.hbm().capacity.value.value(),
             [this](const hardware::Cluster& other) {
               training::TrainingQuestion there = question;
               auto rates = estimate::kernel_rates(other.chip, Dtype::bf16, "test");

@@ -45,7 +45,9 @@ std::vector<lower::Parallelism> TrainingSpace::meshes() const {
     return (heads_ == 0 || heads_ % n == 0) && (width_ == 0 || width_ % n == 0) && n <= 256;
   };
   const auto tensors = options(choices_.tensor, all, fits_heads);
-  const auto pipelines = options(choices_.pipeline, all, [&](std::int64_t n) { return n <= model_.decoder.layers(); });
+  const auto pipelines = options(choices_.pipeline, all, [&](std::int64_t n) {
+    return n <= model_.decoder.layers() && choices_.rules.splits_layers(pipeline::layers_of(model_), n, 1, false);
+  });
   // Context parallelism of short pieces is slow: it is left out unless the batch has too few sequences without it.
   std::vector<lower::Parallelism> out;
   for (const std::int64_t shortest : {usual_piece, std::int64_t{1}}) {
@@ -93,7 +95,8 @@ void TrainingSpace::split_experts(lower::ExpertAxes over, const std::vector<std:
   for (std::int64_t part : parts) {
     p.expert = part * p.expert_others();
     const bool is_legal = p.expert == 1 || (experts_ > 0 && experts_ % p.expert == 0);
-    if (choices_.expert ? *choices_.expert == p.expert : is_legal) out.push_back(p);
+    if ((choices_.expert ? *choices_.expert == p.expert : is_legal) && choices_.rules.allows(p, model_))
+      out.push_back(p);
   }
 }
 
@@ -127,20 +130,32 @@ std::int64_t largest_microbatch(std::int64_t sequence) {
 std::vector<int> TrainingSpace::zeros(const lower::Parallelism& p) const {
   if (choices_.zero) return {*choices_.zero};
   // Sharding weights too is fsdp, which also covers context-parallel devices; without it they remain to shard over.
-  if (p.data == 1) return p.fsdp == 1 && p.context > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
-  return {0, 1, 2};
+  const int last = p.data > 1 ? 2 : p.fsdp == 1 && p.context > 1 ? 3 : 0;
+  std::vector<int> out;
+  for (int zero = 0; zero <= last; ++zero)
+    if (PlanRules::has(choices_.rules.zeros_of(p), zero)) out.push_back(zero);
+  return out;
 }
 
 std::vector<lower::ResidualScheme> TrainingSpace::residuals(const lower::Parallelism& p) const {
   if (choices_.residual) return {*choices_.residual};
   if (p.tensor == 1) return {lower::ResidualScheme::replicated};
-  return {lower::ResidualScheme::replicated, lower::ResidualScheme::sequence};
+  const PlanRules::Bits allowed = p.expert > 1 ? choices_.rules.expert_residuals : choices_.rules.residuals;
+  std::vector<lower::ResidualScheme> out;
+  for (const lower::ResidualScheme scheme : {lower::ResidualScheme::replicated, lower::ResidualScheme::sequence})
+    if (PlanRules::has(allowed, scheme)) out.push_back(scheme);
+  return out;
 }
 
 std::vector<lower::ContextScheme> TrainingSpace::context_schemes(const lower::Parallelism& p) const {
   if (choices_.context_scheme) return {*choices_.context_scheme};
-  if (p.context == 1 || heads_ % (p.tensor * p.context) != 0) return {lower::ContextScheme::gather};
-  return {lower::ContextScheme::gather, lower::ContextScheme::exchange};
+  if (p.context == 1) return {lower::ContextScheme::gather};
+  std::vector<lower::ContextScheme> out;
+  for (const lower::ContextScheme scheme : {lower::ContextScheme::gather, lower::ContextScheme::exchange})
+    if (PlanRules::has(choices_.rules.contexts, scheme) &&
+        (scheme == lower::ContextScheme::gather || heads_ % (p.tensor * p.context) == 0))
+      out.push_back(scheme);
+  return out;
 }
 
 std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) const {
@@ -154,13 +169,15 @@ std::vector<std::int64_t> TrainingSpace::micro_batches(std::int64_t per_group) c
 std::vector<lower::Recompute> TrainingSpace::policies() const {
   if (choices_.recompute) return {*choices_.recompute};
   std::vector<lower::Recompute> out;
-  for (const lower::RecomputePolicy& policy : lower::recompute_policies) out.push_back(policy.parts);
+  for (std::size_t i = 0; i < std::size(lower::recompute_policies); ++i)
+    if (PlanRules::has(choices_.rules.policies, i)) out.push_back(lower::recompute_policies[i].parts);
   return out;
 }
 
 std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const {
   using enum pipeline::PipelineSchedule;
   if (p.pipeline == 1) return {{one_f_one_b, 1}};
+  const PlanRules& rules = choices_.rules;
   std::vector<StageOrder> out;
   if (choices_.schedule) {
     if (*choices_.schedule != interleaved)
@@ -168,21 +185,44 @@ std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const
     else if (choices_.interleave == 1)
       out.push_back({one_f_one_b, 1});  // the same as interleaving with one chunk
   } else if (choices_.interleave.value_or(1) == 1) {
-    out = {{one_f_one_b, 1}, {zb_h1, 1}, {zb_h2, 1}, {zb_v, 1}, {dualpipe, 1}};
+    for (const pipeline::PipelineSchedule one : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
+      if (PlanRules::has(rules.schedules, one)) out.push_back({one, 1});
+    // It takes as long as 1F1B and holds more.
+    if (!PlanRules::has(rules.schedules, one_f_one_b) && PlanRules::has(rules.schedules, gpipe))
+      out.push_back({gpipe, 1});
   }
   if (choices_.schedule.value_or(interleaved) != interleaved) return out;
+  if (!choices_.schedule && !PlanRules::has(rules.schedules, interleaved)) return out;
   // Many chunks that do not shrink the largest one of most stages cost hops and memory and gain next to nothing.
   constexpr std::int64_t few = 12;
   const std::int64_t layers = pipeline::layers_of(model_), longer = layers % p.pipeline;
   const std::int64_t usual = layers / p.pipeline + (2 * longer >= p.pipeline ? 1 : 0);
   const auto largest = [&](std::int64_t chunks) { return (usual + chunks - 1) / chunks; };
+  // Where stages divide the layers, so do chunks that nobody asked for.
+  const bool is_asked =
+      choices_.interleave || (choices_.pipeline && !rules.splits_layers(layers, p.pipeline, 1, false));
   for (std::int64_t v = 2; v * p.pipeline <= layers && out.size() < most_orders; ++v)
-    if (choices_.interleave ? *choices_.interleave == v : v <= few || largest(v) < largest(v - 1))
+    if ((choices_.interleave ? *choices_.interleave == v : v <= few || largest(v) < largest(v - 1)) &&
+        rules.splits_layers(layers, p.pipeline, v, is_asked))
       out.push_back({interleaved, v});
   return out;
 }
 
 std::vector<network::AxisLayout> TrainingSpace::layouts(const lower::Parallelism& p) const {
+  if (!choices_.layout && choices_.rules.limits_orders(cluster_)) {
+    std::vector<network::AxisLayout> out;
+    std::vector<std::vector<std::uint8_t>> known;  // axes of one device lie anywhere
+    const auto sizes = training::whole_mesh_sizes(p);
+    for (const auto& order : choices_.rules.orders) {
+      std::vector<std::uint8_t> laid;
+      for (const std::uint8_t axis : order)
+        if (sizes[axis] > 1) laid.push_back(axis);
+      if (std::find(known.begin(), known.end(), laid) != known.end()) continue;
+      known.push_back(std::move(laid));
+      std::copy(order.begin(), order.end(), out.emplace_back().order.begin());
+    }
+    return out;
+  }
   if (!choices_.layout) return network::axis_layouts(training::whole_mesh_sizes(p), cluster_);
   if (!training::whole_placement(p, *choices_.layout, cluster_)) return {};
   return {*choices_.layout};

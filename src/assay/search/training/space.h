@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "assay/search/training/plan_rules.h"
 #include "assay/training/step.h"
 
 namespace assay::search {
@@ -20,6 +21,7 @@ struct TrainingChoices {
   std::optional<lower::ContextScheme> context_scheme;
   std::optional<network::AxisLayout> layout;
   std::vector<training::Offload> offloads{training::Offload::none};  ///< to try
+  PlanRules rules;  ///< of the software: what is not fixed keeps to them
 };
 
 /// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.

@@ -43,7 +43,7 @@ void add_strategy(const training::Strategy& strategy, std::vector<std::string>& 
 std::vector<std::string> software_words(const estimate::TrainingSoftware& software) {
   const estimate::TrainingSoftware usual;
   const estimate::StepSoftware& step = software.step;
-  std::vector<std::string> words;
+  std::vector<std::string> words{"--software", "any"};
   const auto add = [&](bool differs, std::initializer_list<std::string> these) {
     if (differs) words.insert(words.end(), these);
   };

@@ -12,6 +12,7 @@
 #include "assay/roofline/operation.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/option_values.h"
+#include "assay/verbs/train/memory.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/train/software.h"
 #include "assay/verbs/verbs.h"
@@ -308,6 +309,7 @@ std::vector<OptionSpec> train_options() {
       {"offload", "WHAT",
        "what is offloaded to the host: none, optimizer, activations, both, or auto (default) to search all", false,
        "none|optimizer|activations|both|auto"},
+      memory_margin_option,
       {"sequence-parallel", "", "shard activations between tensor-parallel blocks by sequence"},
       {"residual", "HOW", "how activations between blocks are sharded: replicated, sequence or model", false,
        "replicated|sequence|model"},
@@ -391,10 +393,12 @@ Result<TrainQuery> read_train_query(const Request& request, const Context& conte
   ASSAY_CHECK(read_capacity(request, query));
   ASSAY_CHECK(read_formats(request, query));
   ASSAY_CHECK(read_train_software(request, context, query));
+  ASSAY_CHECK(read_memory_margin(request, query));
   ASSAY_CHECK(read_choices(request, query.software, query.choices));
   note_absent_parts(query);
   ASSAY_CHECK(check_host(request, query));
   ASSAY_CHECK(check_choices(query));
+  ASSAY_CHECK(keep_to_software(query));
   return query;
 }
 

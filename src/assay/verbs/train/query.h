@@ -8,11 +8,21 @@
 
 namespace assay::verbs::train {
 
+/// Memory of a chip that a plan leaves free.
+struct MemoryMargin {
+  std::string text = "interval";  ///< as --memory-margin writes it
+  double budget = 0;              ///< bytes that a plan may use
+  double spread = 0;              ///< of measured peaks above their estimate, for the margin of the interval
+  std::optional<double> share;    ///< of the chip's memory, where the margin is one
+};
+
 struct TrainQuery {
   model::ImportedModel imported;
   hardware::Cluster cluster;
-  training::TrainingQuestion question;  ///< its setup points at `imported`; see bind()
-  search::TrainingChoices choices;
+  training::TrainingQuestion question;   ///< its setup points at `imported`; see bind()
+  search::TrainingChoices choices;       ///< that keep to the software
+  search::TrainingChoices open_choices;  ///< the same of the open space
+  MemoryMargin margin;
   std::int64_t sequence = 0;
   double batch_tokens = 0;
   std::optional<double> tokens;  ///< of the whole run

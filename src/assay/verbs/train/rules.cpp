@@ -147,6 +147,45 @@ Result<void> check_choices(const TrainQuery& query) {
   return {};
 }
 
+Result<void> keep_to_software(TrainQuery& query) {
+  query.open_choices = query.choices;
+  const AssumedSoftware& software = query.software;
+  if (!software.named()) return {};
+  if (software.plan.empty()) {
+    query.notes.push_back(
+        fmt::format("what {} can express is not recorded: every strategy is searched", software.name));
+    return {};
+  }
+  ASSAY_TRY(rules, search::read_plan_rules(software.plan));
+  for (const search::PlanConflict& conflict :
+       search::plan_conflicts(rules, query.choices, query.imported.model, query.cluster)) {
+    if (!software.is_usual) {
+      const auto rule = std::find_if(software.plan.begin(), software.plan.end(),
+                                     [&](const auto& one) { return one.option == conflict.rule; });
+      std::string allowed;
+      if (rule != software.plan.end())
+        allowed =
+            fmt::format("{}: {}{}; ", rule->option, rule->value, rule->note.empty() ? "" : " (" + rule->note + ")");
+      return fail(conflict.option, fmt::format("{} cannot run this: {}", software.text(), conflict.what),
+                  allowed + "--software any searches the open space");
+    }
+    query.notes.push_back(fmt::format("{} cannot be run by {}, the usual software on such chips: {}", conflict.option,
+                                      software.text(), conflict.what));
+    search::drop_rule(rules, conflict.rule);
+  }
+  search::TrainingChoices& choices = query.choices;
+  if (choices.offloads.size() > 1)
+    std::erase_if(choices.offloads,
+                  [&](training::Offload way) { return !search::PlanRules::has(rules.offloads, way); });
+  choices.rules = std::move(rules);
+  return {};
+}
+
+void widen(TrainQuery& query, std::string_view why) {
+  query.notes.push_back(fmt::format("{}: every strategy is searched", why));
+  query.choices = query.open_choices;
+}
+
 Error why_nothing_runs(const TrainQuery& query) {
   const search::TrainingSpace space(query.question, query.sequence, query.cluster, query.choices);
   const double sequences = query.question.sequences;

@@ -15,7 +15,10 @@ search::SensitivityQuestion question_of(const Request& request, const Context& c
     there.question.setup.model = &query.imported.model;
     return there.question;
   };
-  return {query.question, query.sequence, query.cluster, query.choices, best, query.compute, on_cluster, nullptr};
+  // A plan without the margin competes with others without it.
+  const double budget = std::max(query.margin.budget, best.cost.memory.total());
+  return {query.question, query.sequence, query.cluster, query.choices, best,
+          query.compute,  budget,         on_cluster,    nullptr};
 }
 
 report::Members sensitivity_members(const search::Sensitivity& one) {
@@ -59,9 +62,7 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
 
 Result<void> add_sensitivity(const Request& request, const Context& context, const TrainQuery& query,
                              const search::Candidate& best, report::Members& out) {
-  search::TrainingProfiles profiles(
-      query.question, query.sequence,
-      search::TrainingSpace(query.question, query.sequence, query.cluster, query.choices).policies());
+  search::TrainingProfiles profiles(query.question, query.sequence);
   search::SensitivityQuestion question = question_of(request, context, query, best);
   question.profiles = &profiles;
   ASSAY_TRY(rates, search::training_sensitivities(question));

@@ -8,8 +8,11 @@
 
 #include "assay/base/text.h"
 #include "assay/search/front.h"
+#include "assay/search/training/caches.h"
 #include "assay/verbs/cluster_range.h"
 #include "assay/verbs/train/list.h"
+#include "assay/verbs/train/memory.h"
+#include "assay/verbs/train/open_space.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/verbs.h"
 
@@ -59,8 +62,9 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   query.bind();
   const double capacity = query.cluster.chip.hbm().capacity.value.value();
   const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
-  ASSAY_TRY(found, search::search_training(query.question, query.sequence, query.cluster, query.choices,
-                                           {capacity, query.top + 1, true, slowest}));
+  const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
+  if (!sizes.several) size.caches = caches;
+  ASSAY_TRY(found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
   size.found = std::move(found);
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {
@@ -87,22 +91,25 @@ double worth(const TrainSizes& sizes, const SizedTraining& size) {
   throw InternalError("unknown objective");
 }
 
-/// The best of those that meet the deadline; else the fastest that fits; else the last that was searched.
+/// The best of those that meet the deadline; else the fastest that fits; else the last that was searched. Of each,
+/// first those that keep the margin of memory.
 std::size_t choose(const TrainSizes& sizes) {
   std::size_t best = sizes.all.size();
-  for (const bool meeting : {true, false}) {
-    double least = never;
-    for (std::size_t i = 0; i < sizes.all.size(); ++i) {
-      const SizedTraining& size = sizes.all[i];
-      if (!size.run || (meeting && !size.meets)) continue;
-      const double value = meeting ? worth(sizes, size) : size.run->time.value();
-      if (value < least || best == sizes.all.size()) {
-        least = value;
-        best = i;
+  for (const bool meeting : {true, false})
+    for (const bool keeping : {true, false}) {
+      double least = never;
+      for (std::size_t i = 0; i < sizes.all.size(); ++i) {
+        const SizedTraining& size = sizes.all[i];
+        if (!size.run || (meeting && !size.meets)) continue;
+        if (keeping && memory_verdict(size.query, size.found.best.front().cost) != MemoryVerdict::fits) continue;
+        const double value = meeting ? worth(sizes, size) : size.run->time.value();
+        if (value < least || best == sizes.all.size()) {
+          least = value;
+          best = i;
+        }
       }
+      if (best != sizes.all.size()) return best;
     }
-    if (best != sizes.all.size()) return best;
-  }
   for (std::size_t i = sizes.all.size(); i-- > 0;)
     if (sizes.all[i].shown()) return i;
   return 0;
@@ -147,7 +154,7 @@ Result<TrainSizes> train_sizes(const Request& request, const Context& context) {
   if (!sizes.several) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     ASSAY_TRY(query, read_train_query(request, context, cluster));
-    sizes.all.push_back({query, {}, {}, true, {}});
+    sizes.all.push_back({query, {}, {}, true, {}, {}});
     ASSAY_CHECK(search_size(request, sizes, sizes.all.back()));
     ASSAY_CHECK(check_price(sizes, sizes.all.back()));
     return sizes;

@@ -2,6 +2,7 @@
 // time against cost.
 #pragma once
 #include <deque>
+#include <memory>
 
 #include "assay/draw/scene.h"
 #include "assay/search/training/search.h"
@@ -15,9 +16,10 @@ enum class TrainObjective { time, cost, chips };
 struct SizedTraining {
   TrainQuery query;
   search::TrainingSearch found;
-  std::optional<training::TrainingRun> run;  ///< of the best strategy, where one fits
-  bool meets = true;                         ///< the deadline, if there is one
-  std::string why_not;                       ///< the rule that forbids this size
+  std::optional<training::TrainingRun> run;             ///< of the best strategy, where one fits
+  bool meets = true;                                    ///< the deadline, if there is one
+  std::string why_not;                                  ///< the rule that forbids this size
+  std::shared_ptr<search::TrainingCaches> caches = {};  ///< of the only size, for further searches
 
   bool fits() const { return !found.best.empty(); }
   const search::Candidate* shown() const {

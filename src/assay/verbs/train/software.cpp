@@ -38,8 +38,13 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
 }  // namespace
 
 std::vector<OptionSpec> train_software_options() {
+  OptionSpec software = software_option;
+  software.help =
+      "software whose properties to assume, and whose plans to search (`assay software` lists them; default: the usual "
+      "one on such chips); other options of this command come first. any: the best that was measured, and every plan. "
+      "fused, compiled, eager and xla mean --fusion";
   return {
-      software_option,
+      software,
       {"fusion", "HOW", "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)", false,
        "fused|compiled|eager|xla"},
       {"loss", "HOW", "the same for logits and loss (default: as --fusion)", false, "fused|compiled|eager"},
@@ -66,7 +71,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   estimate::SoftwareCase at = estimate::software_case(query.imported.model);
   if (const estimate::Family* family = steps.family(chip)) at.family = family->id;
   at.compute = name(query.compute);
-  ASSAY_TRY(assumed, read_software_name(request, context, estimate::SoftwareVerb::train, at));
+  ASSAY_TRY(assumed, read_software_name(request, context, estimate::SoftwareVerb::train, at, chip.vendor));
   estimate::TrainingSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, estimate::training_software_options(), software));
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
@@ -110,6 +115,10 @@ Result<void> read_train_software(const Request& request, const Context& context,
                   estimate::fusion_names[static_cast<std::size_t>(software.step.fusion)],
                   software.step.captured ? " in captured graphs" : "",
                   assumed.named() ? assumed.text() : "--software, or --fusion --graphs"));
+  if (assumed.is_usual)
+    query.notes.push_back(
+        fmt::format("{} is the usual training software on {} chips: plans that it cannot run are left out (--software)",
+                    assumed.text(), chip.vendor));
   if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
   query.software = std::move(assumed);
   return {};
@@ -126,16 +135,6 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
                                                   estimate::step_coordinates(query.cluster, model, query.sequence),
                                                   query.cluster.chip.architecture, "steps/training.toml"));
   return out;
-}
-
-report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
-  if (!query.steps) return {};
-  const estimate::IntervalClass* found = estimate::interval_of(
-      query.steps->memory_intervals, estimate::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
-  if (!found) return {};
-  return interval_members(Bytes(0), Bytes(memory.total()), *found,
-                          estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),
-                          query.cluster.chip.architecture, "steps/training.toml");
 }
 
 }  // namespace assay::verbs::train

@@ -14,7 +14,5 @@ Result<void> read_train_software(const Request& request, const Context& context,
 /// The time of a step or a run, with the interval of four in five measured steps of this class and in which ways the
 /// step extrapolates, if known.
 report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estimate, Seconds upper);
-/// The same of the memory in use at the peak.
-report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory);
 
 }  // namespace assay::verbs::train

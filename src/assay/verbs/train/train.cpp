@@ -15,6 +15,8 @@
 #include "assay/verbs/train/launch.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
+#include "assay/verbs/train/memory.h"
+#include "assay/verbs/train/open_space.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/train/screen.h"
 #include "assay/verbs/train/sensitivity.h"
@@ -27,6 +29,29 @@ namespace {
 
 Dtype measure_of(const TrainQuery& query) {
   return training::utilisation_format(query.cluster.chip, query.compute, query.question.setup.formats.activations);
+}
+
+/// "8 each", or "7, 14 x 8, 7".
+std::string layers_text(const model::Transformer& model, const training::Strategy& s) {
+  const pipeline::StageSplit split = training::stage_split(model, s);
+  std::vector<std::string> words;
+  std::int64_t before = -1, alike = 0;
+  const auto say = [&] {
+    if (alike > 0) words.push_back(alike > 1 ? fmt::format("{} x {}", alike, before) : fmt::format("{}", before));
+  };
+  for (const std::int16_t part : split.part_of) {
+    std::int64_t layers = 0;
+    for (const std::int16_t n : split.parts[static_cast<std::size_t>(part)].layers) layers += n;
+    if (layers != before) {
+      say();
+      before = layers;
+      alike = 0;
+    }
+    ++alike;
+  }
+  if (words.empty()) return fmt::format("{} each", before);
+  say();
+  return join(words, ", ");
 }
 
 report::Members strategy_members(const TrainQuery& query, const training::Strategy& s) {
@@ -46,6 +71,7 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
                       {"offload", training::name(s.offload)},
                       {"sequence_parallel", p.residual == lower::ResidualScheme::sequence && p.tensor > 1}};
   if (p.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(p));
+  if (p.pipeline > 1) out.emplace_back("layers_by_stage", layers_text(query.imported.model, s));
   const program::Mesh mesh = training::whole_mesh(p, s.layout);
   out.emplace_back("mesh", program::mesh_text(mesh));
   if (query.cluster.chips() > 1 && !query.cluster.torus)
@@ -53,31 +79,6 @@ report::Members strategy_members(const TrainQuery& query, const training::Strate
   else if (query.cluster.chips() > 1)
     if (const auto placement = training::whole_placement(p, s.layout, query.cluster))
       out.emplace_back("placement", network::placement_text(*placement, mesh, query.cluster));
-  return out;
-}
-
-report::Members memory_members(const TrainQuery& query, const training::TrainingCost& cost, Bytes capacity, bool fits) {
-  const training::MemoryParts& m = cost.memory;
-  report::Members out{{"parameters", Bytes(m.weights)},
-                      {"gradients", Bytes(m.gradients)},
-                      {"optimizer", Bytes(m.master + m.moments)},
-                      {"of_which_master_weights", Bytes(m.master)},
-                      {"of_which_moments", Bytes(m.moments)},
-                      {"activations", Bytes(m.activations)},
-                      {"logits_and_loss", Bytes(m.head)},
-                      {"communication_buffers", Bytes(m.buffers)},
-                      {"workspace", Bytes(m.workspace)},
-                      {"allocated", Bytes(m.allocated())},
-                      {"allocator_overhead", Bytes(m.reserve)},
-                      {"driver_context", Bytes(m.context)},
-                      {"total", Bytes(m.total())},
-                      {"fullest_stage", m.stage},
-                      {"capacity", capacity},
-                      {"fits", fits}};
-  if (cost.host_memory > 0.0) {
-    out.emplace_back("on_the_host", Bytes(cost.host_memory));
-    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
-  }
   return out;
 }
 
@@ -124,7 +125,8 @@ std::string change_text(const training::Strategy& from, const training::Strategy
 
 /// The change of one thing that would fit, or lacks the least memory.
 std::string nearest_fit_text(const TrainQuery& query, const training::Strategy& strategy) {
-  const search::NearestFit nearest = search::nearest_fit(query.question, query.sequence, query.cluster, strategy);
+  const search::NearestFit nearest =
+      search::nearest_fit(query.question, query.sequence, query.cluster, strategy, query.choices.rules);
   if (!nearest.change)
     return fmt::format("its weights, gradients and optimizer states take {}, which needs {} such chips",
                        report::short_quantity(nearest.states), nearest.chips);
@@ -250,21 +252,6 @@ void note_offload(const Request& request, const TrainQuery& query, const search:
       human(BytesPerSecond(query.question.host.rate))));
 }
 
-/// The interval of measured peaks; a note where its upper end does not fit.
-void add_memory_interval(const TrainQuery& query, const training::TrainingCost& cost, bool fits,
-                         report::Response& response) {
-  report::Members interval = memory_interval(query, cost.memory);
-  if (interval.empty()) return;
-  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  const auto high = std::find_if(interval.begin(), interval.end(), [](const auto& m) { return m.first == "high"; });
-  if (const auto most = report::numeric(high->second); fits && most && *most > capacity.value())
-    response.notes.push_back(
-        fmt::format("it may not fit: for such an estimate, measured peaks went up to {}, and the chip has {}; a "
-                    "smaller --micro-batch, more --recompute or a higher --zero frees memory",
-                    human(Bytes(*most)), human(capacity)));
-  response.results.emplace_back("memory_interval", std::move(interval));
-}
-
 report::Items alternative_rows(const search::TrainingSearch& found) {
   report::Items rows;
   const training::TrainingCost& best = found.best.front().cost;
@@ -280,7 +267,7 @@ report::Items alternative_rows(const search::TrainingSearch& found) {
 }
 
 /// Adds memory by stage and over the step, breakdown, run and thresholds.
-Result<void> add_details(const Request& request, const TrainQuery& query, const search::Candidate& best, bool fits,
+Result<void> add_details(const Request& request, const TrainQuery& query, const search::Candidate& best,
                          const Result<SimulatedStep>& simulated, report::Response& response) {
   const training::TrainingCost& cost = best.cost;
   report::Members& out = response.results;
@@ -294,7 +281,8 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
                                   : "peak memory occurs in the backward pass of a layer, when no logits are held");
   note_tensor_overlap(request, query, best.strategy, response.notes);
   note_offload(request, query, best, response.notes);
-  add_memory_interval(query, cost, fits, response);
+  if (report::Members interval = memory_interval(query, cost.memory); !interval.empty())
+    out.emplace_back("memory_interval", std::move(interval));
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   ASSAY_TRY(kinds, kind_rows(query, best.strategy));
   out.emplace_back("breakdown_by_kind", std::move(kinds));
@@ -399,9 +387,9 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   out.emplace_back("limits", limit_rows(cost));
   const training::Utilisation reached = training::utilisation(query.question, query.sequence, cost, peak.value);
   add_rates(reached, out);
-  out.emplace_back("memory", memory_members(query, cost, query.cluster.chip.hbm().capacity.value, fits));
+  out.emplace_back("memory", memory_members(query, cost));
   const Result<SimulatedStep> simulated = simulated_step(query, best);
-  ASSAY_CHECK(add_details(request, query, best, fits, simulated, response));
+  ASSAY_CHECK(add_details(request, query, best, simulated, response));
   out.emplace_back("alternatives", fits ? alternative_rows(found) : report::Items());
   out.emplace_back("search", report::Members{{"considered", found.count.considered},
                                              {"evaluated", found.count.evaluated},
@@ -419,12 +407,13 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   if (request.explain()) ASSAY_CHECK(explain(query, best, response));
   add_search_notes(request, query, best.strategy, response.notes);
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU with {}", human(Seconds(cost.estimate)),
-                                    100.0 * reached.mfu, strategy_text(best.strategy));
+    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(Seconds(cost.estimate)),
+                                    100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy));
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
   }
+  ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
   response.screen = train_screen(request, response, strategy_text(best.strategy));

@@ -1,0 +1,127 @@
+#include "assay/verbs/train/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/verbs/interval_members.h"
+
+namespace assay::verbs::train {
+namespace {
+
+Bytes capacity_of(const TrainQuery& query) { return query.cluster.chip.hbm().capacity.value; }
+
+const estimate::IntervalClass* measured_peaks(const TrainQuery& query) {
+  if (!query.steps) return nullptr;
+  return estimate::interval_of(query.steps->memory_intervals,
+                               estimate::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
+}
+
+/// How far peaks are above their estimate: of such chips, or where none were measured, the most of any.
+double spread_of_peaks(const TrainQuery& query) {
+  if (const estimate::IntervalClass* found = measured_peaks(query)) return found->spread;
+  double widest = 0.0;
+  if (query.steps)
+    for (const estimate::IntervalClass& one : query.steps->memory_intervals) widest = std::max(widest, one.spread);
+  return widest;
+}
+
+/// Why a plan that fits by its estimate leaves too little free.
+std::string why_tight(const TrainQuery& query, const training::TrainingCost& cost) {
+  const Bytes capacity = capacity_of(query);
+  if (query.margin.share)
+    return fmt::format("{} of {} are in use, and --memory-margin {} leaves at most {}",
+                       human(Bytes(cost.memory.total())), human(capacity), query.margin.text,
+                       human(Bytes(query.margin.budget)));
+  return fmt::format(
+      "measured peaks are up to {:.1f} % above their estimate: {}, and the chip has {}; a smaller --micro-batch, more "
+      "--recompute or a higher --zero frees memory",
+      100.0 * query.margin.spread, human(Bytes(cost.memory.total() * (1.0 + query.margin.spread))), human(capacity));
+}
+
+}  // namespace
+
+Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
+  MemoryMargin& margin = query.margin;
+  margin.text = request.value("memory-margin").value_or("interval");
+  const double capacity = capacity_of(query).value();
+  if (margin.text == "interval") {
+    margin.spread = spread_of_peaks(query);
+    margin.budget = capacity / (1.0 + margin.spread);
+    return {};
+  }
+  double share = 0.0;
+  if (margin.text != "none") {
+    const std::string_view text = margin.text;
+    const auto percent = text.ends_with('%') ? parse_number(text.substr(0, text.size() - 1)) : std::nullopt;
+    if (!percent || !(*percent >= 0.0 && *percent < 100.0))
+      return fail("--memory-margin", fmt::format("{} is not a margin", in_quotes(text)),
+                  "interval, a share of the chip's memory from 0% to below 100%, e.g. 10%, or none",
+                  Error::Kind::usage);
+    share = *percent / 100.0;
+  }
+  margin.share = share;
+  margin.budget = capacity * (1.0 - share);
+  return {};
+}
+
+MemoryVerdict memory_verdict(const TrainQuery& query, const training::TrainingCost& cost) {
+  const double total = cost.memory.total();
+  if (total > capacity_of(query).value() || cost.host_memory > query.question.host.capacity) return MemoryVerdict::no;
+  return total <= query.margin.budget ? MemoryVerdict::fits : MemoryVerdict::tight;
+}
+
+namespace {
+
+std::string_view name_of(MemoryVerdict verdict) {
+  constexpr std::string_view names[] = {"fits", "tight", "no"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+}  // namespace
+
+std::string verdict_text(const TrainQuery& query, const training::TrainingCost& cost) {
+  return fmt::format("{} ({:.1f} of {:.1f} GB)", name_of(memory_verdict(query, cost)),
+                     Bytes(cost.memory.total()).in(1_GB), capacity_of(query).in(1_GB));
+}
+
+report::Members memory_members(const TrainQuery& query, const training::TrainingCost& cost) {
+  const training::MemoryParts& m = cost.memory;
+  const MemoryVerdict verdict = memory_verdict(query, cost);
+  report::Members out{{"parameters", Bytes(m.weights)},
+                      {"gradients", Bytes(m.gradients)},
+                      {"optimizer", Bytes(m.master + m.moments)},
+                      {"of_which_master_weights", Bytes(m.master)},
+                      {"of_which_moments", Bytes(m.moments)},
+                      {"activations", Bytes(m.activations)},
+                      {"logits_and_loss", Bytes(m.head)},
+                      {"communication_buffers", Bytes(m.buffers)},
+                      {"workspace", Bytes(m.workspace)},
+                      {"allocated", Bytes(m.allocated())},
+                      {"allocator_overhead", Bytes(m.reserve)},
+                      {"driver_context", Bytes(m.context)},
+                      {"total", Bytes(m.total())},
+                      {"fullest_stage", m.stage},
+                      {"capacity", capacity_of(query)},
+                      {"margin", query.margin.text},
+                      {"budget", Bytes(query.margin.budget)},
+                      {"fits", verdict != MemoryVerdict::no},
+                      {"verdict", name_of(verdict)}};
+  if (verdict == MemoryVerdict::tight) out.emplace_back("reason", why_tight(query, cost));
+  if (cost.host_memory > 0.0) {
+    out.emplace_back("on_the_host", Bytes(cost.host_memory));
+    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
+  }
+  return out;
+}
+
+report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
+  const estimate::IntervalClass* found = measured_peaks(query);
+  if (!found) return {};
+  return interval_members(Bytes(0), Bytes(memory.total()), *found,
+                          estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),
+                          query.cluster.chip.architecture, "steps/training.toml");
+}
+
+}  // namespace assay::verbs::train
