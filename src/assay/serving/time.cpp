@@ -144,17 +144,17 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
 
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
                        const MixedStep& step) {
-  const auto& [decode, chunk, batch, chunks] = step;
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
-  const double sequences = step_sequences(strategy, batch);
-  const double joined = data * chunk.queries / stages;
+  const double sequences = step_sequences(strategy, step.batch);
+  const double joined = data * step.prompts * step.prompt.queries / stages;
   ServingTime time;
-  add_blocks(setup, decode, links,
-             {sequences + joined, attended(strategy, decode, batch), sequences + data / chunks / stages}, time);
-  for (const ServingProfile::Block& block : chunk.blocks)
+  add_blocks(setup, step.decode, links,
+             {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
+             time);
+  for (const ServingProfile::Block& block : step.prompt.blocks)
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(setup, kernel, chunk.unit, 1.0, block.layers / stages, time);
-  finish({setup, strategy, links}, decode, sequences + joined, sequences, true, time);
+      if (kernel.attends) add_kernel(setup, kernel, step.prompts * step.prompt.unit, 1.0, block.layers / stages, time);
+  finish({setup, strategy, links}, step.decode, sequences + joined, sequences, true, time);
   return time;
 }
 

@@ -16,6 +16,7 @@ struct AssumedSoftware {
   std::vector<estimate::SoftwareProperty> properties;  ///< of the named software
   std::vector<estimate::SoftwareWord> recompute;       ///< its own words for policies
   std::string fusion;                                  ///< as the request gives it; empty: not at all
+  double step_tokens = 0;                              ///< most prompt tokens of a serving step; 0: no limit
   std::string left_out;                                ///< what its estimate leaves out; empty: nothing known
 
   bool named() const { return !version.empty(); }
