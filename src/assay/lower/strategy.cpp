@@ -194,8 +194,9 @@ StageRules training_stage(const Parallelism& p, const model::Transformer& model)
 
 StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, const model::Transformer& model) {
   StageRules stage{stage_mesh(p), serving_rules(p, scheme)};
-  split_state_keys(p.tensor, model, stage.rules);
+  split_state_keys(p.tensor * p.context, model, stage.rules);
   cut_tensor_axis(p.tensor, model, stage);
+  stage.rules.key_replicas |= Axes(p).z.set();
   return stage;
 }
 
@@ -243,7 +244,9 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   ShardingRules rules;
   // Only replicas and expert devices see different sequences; the other axes work on the same ones.
   const program::AxisList tokens = all_of({a.r, a.w});
-  set(rules, {program::TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, a.y);
+  // Devices that would hold the same keys split weights like the other tensor-parallel ones.
+  const program::AxisList tensor = all_of({a.y, a.z});
+  set(rules, {program::TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, tensor);
   set(rules, {program::TensorClass::weight, used_weight}, {experts}, a.experts);
   set(rules, {program::TensorClass::weight}, {d_model}, a.x);
   if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.x);
@@ -251,19 +254,16 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   set(rules, {residual, activation}, {batch}, rows);
   set(rules, {query, key_value}, {batch}, rows);
   if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
-  // All devices of one copy share the attention work, but heads stay where tensor parallelism puts them.
-  const program::AxisList group = scheme.weights == WeightScheme::two_dimensions ? all_of({a.y, a.x}) : a.y;
-  switch (scheme.cache) {
-    case CacheScheme::heads:
-      set(rules, {query, key_value}, {heads, kv_heads}, a.y);
-      break;
-    case CacheScheme::batch:
-      set(rules, {query, key_value}, {batch}, all_of({rows, group}));
-      break;
-    case CacheScheme::sequence:
-      rules.at(key_value, context) = group;
-      break;
-  }
+  // All devices of one copy share the attention work, but heads stay where tensor parallelism puts them. With a context
+  // axis the others keep their heads, and only its devices split the rest.
+  const program::AxisList second = scheme.weights == WeightScheme::two_dimensions ? a.x : program::AxisList();
+  const program::AxisList group = p.context > 1 ? all_of({second, a.z}) : all_of({a.y, second});
+  if (scheme.cache == CacheScheme::heads)
+    set(rules, {query, key_value}, {heads, kv_heads}, tensor);
+  else if (p.context > 1)
+    set(rules, {query, key_value}, {heads, kv_heads}, a.y);
+  if (scheme.cache == CacheScheme::batch) set(rules, {query, key_value}, {batch}, all_of({rows, group}));
+  if (scheme.cache == CacheScheme::sequence) rules.at(key_value, context) = group;
   rules.at(dispatched, experts) = a.experts;
   rules.at(dispatched, capacity) = a.r;
   return rules;

@@ -17,6 +17,10 @@ void ServingPoint::scale(double step, double prefill_by) {
   decode.estimate *= step;
   prefill_scale *= prefill_by;
   prefill.estimate *= prefill_by;
+  served.beside *= step;
+  served.prompts *= prefill_by;
+  served.step.estimate = served.beside + served.prompts;
+  served.set_rates(decode.estimate);
 }
 
 std::int64_t fresh_prompt(const ServingQuestion& question) {
@@ -97,51 +101,9 @@ std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strateg
   return out;
 }
 
-namespace {
-
-/// Moving the cache of a prompt to where decoding reads it.
-struct MovedCache {
-  double ideal = 0, estimate = 0;  ///< seconds; 0 where it stays
-};
-MovedCache moved_cache(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
-                       const training::StageLinks& links) {
-  if (option.scheme.cache == strategy.scheme.cache || strategy.tensor * strategy.second == 1) return {};
-  const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
-  const std::size_t kind = training::StageLinks::line_of(program::Collective::all_to_all);
-  const double bytes = option.profile.cache_bytes * prompts_of(question, option.profile) * links.ways(over);
-  const network::CollectiveLine& line = links.lines[over][kind];
-  return {std::max(line.floor.value(), line.rate.value() * bytes), links.forms[over][kind].seconds(bytes, 1.0)};
-}
-
-/// The strategy as it prefills.
-ServingStrategy prefilled_by(const ServingStrategy& strategy, const PrefillOption& option) {
-  ServingStrategy way = strategy;
-  way.scheme = option.scheme;
-  return way;
-}
-
-}  // namespace
-
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links) {
-  ServingTime time = serving_time(question.setup, prefilled_by(strategy, option), option.profile, links,
-                                  prompts_of(question, option.profile));
-  const MovedCache moved = moved_cache(question, strategy, option, links);
-  time.network += moved.ideal;
-  time.upper += moved.ideal;
-  time.estimate += moved.estimate;
-  time.lower = std::max(time.lower, time.network);
-  return time;
-}
-
-NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingQuestion& question,
-                                              const ServingStrategy& strategy, const PrefillOption& option,
-                                              const training::StageLinks& links) {
-  const auto time = derive_serving_time(num, question.setup, prefilled_by(strategy, option), option.profile, links,
-                                        prompts_of(question, option.profile));
-  const MovedCache moved = moved_cache(question, strategy, option, links);
-  if (moved.estimate == 0.0) return time;
-  return time + num.given("moving the cache", Seconds(moved.estimate), "all-to-all, to where decoding reads it");
+  return prefill_time(question.setup, strategy, option, links, prompts_of(question, option.profile));
 }
 
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
@@ -172,6 +134,7 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
     profiles.first_token = time;
   }
   if (profiles.prefill.profile.blocks.empty() || !(profiles.prefill.scheme == best->scheme)) profiles.prefill = *best;
+  if (profiles.joined.blocks.empty()) join_prompts(question, strategy, *options.front(), profiles);
   if (question.lengths && question.lengths->page > 0) profiles.margin = normal_quantile(1.0 - question.overflow);
 }
 
@@ -213,15 +176,20 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
   const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
-  const double prompt_space = runtime.activations * prompt.widest * prompts_of(question, prompt) + prompt.gathered;
-  const double step_space = runtime.activations * decode.widest;
-  const double held = decode.held(batch);
+  const double prompt_space = runtime.activations * prompt.widest, step_space = runtime.activations * decode.widest;
+  const double gathered = std::max(prompt.gathered, decode.gathered);
+  const double held = decode.held(batch), fewest = prompts_of(question, prompt);
+  // One place of as many as a request takes steps is a prompt's, unless chunks limit them.
+  const double per_place = 1.0 / (static_cast<double>(question.output) + 1.0);
+  const double chunked =
+      std::max(fewest, prompt.unit * question.step_tokens / static_cast<double>(fresh_prompt(question)));
   ServingMemory memory;
   add_runtime(runtime, question.capacity, profiles.decode.together, profiles.decode.kernels, memory);
   memory.weights = question.weight_scale * profiles.decode.weight_bytes;
   memory.mean_cache = per_sequence * held;
   memory.cache = memory.mean_cache + profiles.margin * cache_deviation(decode, held);
-  memory.workspace = std::max(prompt_space, step_space * held + decode.gathered);
+  const double prompts = std::max(fewest, std::min(chunked, per_place * held));
+  memory.workspace = prompt_space * prompts + step_space * held + gathered;
   memory.reserve = (runtime.reserved - 1.0) * memory.workspace;
   // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
   const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
@@ -231,11 +199,13 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
     const double root = (std::sqrt(half * half + line * left) - half) / line;
     return root * root;
   };
-  // Activations of a prompt and of a decode step take turns in the same memory.
-  const double left = question.capacity - memory.weights - memory.runtime();
-  const double fits =
-      std::min(most(left - runtime.reserved * prompt_space, per_sequence),
-               most(left - runtime.reserved * decode.gathered, per_sequence + runtime.reserved * step_space));
+  const double left = question.capacity - memory.weights - memory.runtime() - runtime.reserved * gathered;
+  const auto most_beside = [&](double held_prompts) {
+    return most(left - runtime.reserved * prompt_space * held_prompts, per_sequence + runtime.reserved * step_space);
+  };
+  double fits = most(left, per_sequence + runtime.reserved * (step_space + per_place * prompt_space));
+  if (std::isfinite(chunked)) fits = std::max(fits, most_beside(chunked));
+  fits = std::min(fits, most_beside(fewest));
   memory.max_batch = decode.cache_groups * std::floor(fits / decode.cache_groups);
   return memory;
 }
@@ -254,6 +224,7 @@ ServingPoint serving_point(const ServingQuestion& question, const ServingStrateg
   point.strategy = strategy;
   point.batch = batch;
   point.decode = serving_time(question.setup, strategy, profiles.decode, links, batch);
+  point.served = served_rate(question, strategy, profiles, links, batch, point.decode.estimate);
   point.prefill = profiles.first_token;
   point.prefill_scheme = profiles.prefill.scheme;
   point.prompts = prompts_of(question, profiles.prefill.profile);

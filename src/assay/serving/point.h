@@ -5,6 +5,7 @@
 
 #include "assay/serving/profile.h"
 #include "assay/serving/request_lengths.h"
+#include "assay/serving/steady_state.h"
 
 namespace assay::serving {
 
@@ -14,8 +15,10 @@ struct ServingQuestion {
   std::optional<RequestLengths> lengths;  ///< if they differ, or memory is paged
   double overflow = 0.01;                 ///< share of the time that pages may run out
   double prompts = 0;                     ///< of one prefill, over all replicas; 0: one each
+  double step_tokens = HUGE_VAL;          ///< most prompt tokens that join one step of a replica
   double cached_prompt = 0;               ///< share of the prompt that is cached
-  double capacity = 0;                    ///< bytes of one chip
+  double capacity = 0;                    ///< bytes of one chip that the server may use
+  double chip_memory = 0;                 ///< bytes of one chip, for plans that keep no margin; 0: the capacity
   double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
 };
 
@@ -31,18 +34,35 @@ struct ServingMemory {
   double total() const { return weights + cache + workspace + reserve + runtime(); }
 };
 
+/// What a server yields that both prefills and decodes, by continuous batching: every place of the batch is taken, and
+/// prompts join decode steps or go before them, whichever is faster.
+struct ServedRate {
+  SteadyLoad load;                                        ///< of one replica
+  double replicas = 1;                                    ///< that have a sequence
+  double output = 1;                                      ///< tokens of a request, mean
+  ServingTime step;                                       ///< with prompts
+  double beside = 0, prompts = 0;                         ///< seconds of its sequences and of its prompts by themselves
+  double requests_per_second = 0, tokens_per_second = 0;  ///< tokens of output
+  double per_token = 0;                                   ///< seconds between two tokens of a sequence, mean
+
+  /// Fills in the rates; `alone` are the seconds of a step without prompts.
+  void set_rates(double alone);
+};
+
 struct ServingPoint {
   ServingStrategy strategy;
   lower::ServingScheme prefill_scheme;  ///< may differ from the decode scheme
   double prompts = 1;                   ///< per prefill, over all replicas
   double batch = 1;                     ///< sequences over all replicas
   ServingTime decode, prefill;
+  ServedRate served;
   ServingMemory memory;
 
   double step_scale = 1, prefill_scale = 1;  ///< measured times over their estimates
 
-  double tokens_per_second() const { return batch / decode.estimate; }
-  /// Multiplies the estimates of both times.
+  /// Tokens per second of a server that only decodes.
+  double decoded_per_second() const { return batch / decode.estimate; }
+  /// Multiplies the estimates of both times. Prompts then take as long beside decode steps as by themselves.
   void scale(double step, double prefill_by);
 };
 /// The strategy with the scheme of its prompts.
@@ -68,7 +88,10 @@ struct PrefillOption {
 /// Schemes in which a strategy may prefill: one prompt is split by heads, and weights sharded along two dimensions may
 /// be gathered. If decoding splits the cache differently, it is moved once.
 std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strategy);
-/// A prefill of one prompt per replica, or of as many as the scheme needs, including moving its cache.
+/// A prefill of `prompts` over all replicas, including moving their caches.
+ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strategy, const PrefillOption& option,
+                         const training::StageLinks& links, double prompts);
+/// The same of one prompt per replica, or of as many as the scheme needs.
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links);
 /// Its estimate, derived.
@@ -82,13 +105,34 @@ struct ServingProfiles {
   ServingProfile decode;
   PrefillOption prefill;
   ServingTime first_token;
-  double margin = 0;  ///< standard deviations of free memory for caches beyond their mean
+  ServingProfile joined;  ///< attention of what joins a decode step: a prompt, or a piece of one
+  double moved = 0;       ///< bytes of a prompt's cache that are then moved to where decoding reads them
+  double margin = 0;      ///< standard deviations of free memory for caches beyond their mean
 };
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
                                  const training::StageLinks& links);
-/// Takes the option with the earliest first token; `decode` must be set.
+/// Takes the option with the earliest first token, and what joins decode steps; `decode` must be set, and the first
+/// option has its scheme of weights.
 void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const training::StageLinks& links,
                     const std::vector<const PrefillOption*>& options, ServingProfiles& profiles);
+
+/// Requests of one replica with its share of a batch.
+SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch);
+/// Continuous batching of a batch whose decode step takes `alone` seconds.
+ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& strategy,
+                       const ServingProfiles& profiles, const training::StageLinks& links, double batch, double alone);
+/// A decode step of `sequences` of all replicas with `tokens` of prompts on each.
+struct PromptStep {
+  ServingTime time;
+  double beside = 0, prompts = 0;  ///< seconds of both by themselves
+};
+PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrategy& strategy,
+                             const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
+                             double tokens);
+
+/// Sets what joins a decode step: whole prompts with the attention of an option, or pieces.
+void join_prompts(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                  ServingProfiles& profiles);
 
 /// A chunk of a prompt: the average one sees the cached part and half of the rest.
 ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens);

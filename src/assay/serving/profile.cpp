@@ -8,25 +8,34 @@ namespace assay::serving {
 
 lower::Parallelism ServingStrategy::parallelism() const {
   lower::Parallelism p;
-  p.tensor = tensor;
+  p.tensor = tensor / cache_ways;
+  p.context = cache_ways;
   p.fsdp = second;
   p.pipeline = pipeline;
   p.expert = expert;
   p.data = data;
   p.expert_over = expert_over;
+  p.expert_over.context = expert_over.tensor && cache_ways > 1;
   return p;
 }
 
 std::int64_t serving_unit(const ServingStrategy& strategy) {
   const bool by_batch = strategy.scheme.cache == lower::CacheScheme::batch;
   std::int64_t unit = strategy.data;
-  if (by_batch) unit *= strategy.tensor;
+  if (by_batch) unit *= strategy.cache_ways > 1 ? strategy.cache_ways : strategy.tensor;
   if (by_batch || strategy.scheme.weights == lower::WeightScheme::gathered) unit *= strategy.second;
   return unit;
 }
 
 std::string ServingProfile::Block::text() const {
   return kind > 0 ? fmt::format("{} of kind {}", name, kind + 1) : std::string(name);
+}
+
+std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor) {
+  std::int64_t shared = tensor;
+  for (const model::Layer& layer : model.decoder.kinds)
+    if (layer.attention && layer.attention->kv_rank == 0) shared = std::gcd(shared, layer.attention->kv_heads);
+  return shared > 1 ? tensor / shared : 1;
 }
 
 double ServingProfile::Block::touched(double sequences) const {

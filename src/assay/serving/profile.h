@@ -32,6 +32,9 @@ struct ServingSetup {
 /// How one model server is split over chips; `data` replicas of it share the load.
 struct ServingStrategy {
   std::int64_t tensor = 1;
+  /// Devices of a tensor-parallel group that would hold the same keys: they split the cache by the scheme, and the
+  /// others by heads. 1: the whole group splits it by the scheme.
+  std::int64_t cache_ways = 1;
   std::int64_t second = 1;  ///< shards of weights along their other dimension (2D), or devices they are gathered from
   std::int64_t pipeline = 1, expert = 1, data = 1;
   lower::ExpertAxes expert_over{};
@@ -41,8 +44,9 @@ struct ServingStrategy {
   std::int64_t chips() const { return tensor * second * pipeline * data; }
   lower::Parallelism parallelism() const;
   friend bool operator==(const ServingStrategy& a, const ServingStrategy& b) {
-    return a.tensor == b.tensor && a.second == b.second && a.pipeline == b.pipeline && a.expert == b.expert &&
-           a.expert_over == b.expert_over && a.data == b.data && a.scheme == b.scheme && a.layout == b.layout;
+    return a.tensor == b.tensor && a.cache_ways == b.cache_ways && a.second == b.second && a.pipeline == b.pipeline &&
+           a.expert == b.expert && a.expert_over == b.expert_over && a.data == b.data && a.scheme == b.scheme &&
+           a.layout == b.layout;
   }
 };
 
@@ -93,6 +97,10 @@ struct ServingProfile {
 /// The links of a strategy's axes; an error where they do not fit on the cluster.
 Result<training::StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy,
                                            const hardware::Cluster& cluster);
+
+/// Devices of a tensor-parallel group of so many that hold the same keys if each holds whole heads; 1 where none or all
+/// of them do.
+std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor);
 
 /// Smallest batch that gives every device a whole sequence, however batches are split.
 std::int64_t serving_unit(const ServingStrategy& strategy);
@@ -162,12 +170,13 @@ std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const Servi
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch);
 
-/// A decode step of `batch` sequences that also prefills a chunk of a prompt on every replica.
+/// A decode step of `batch` sequences that also prefills on every replica: prompts, or a piece of one.
 struct MixedStep {
   const ServingProfile& decode;
-  const ServingProfile& chunk;  ///< of one sequence with as many queries as the chunk has tokens
+  const ServingProfile& prompt;  ///< its attention; as many queries as the prompt or the piece has tokens
   double batch = 1;
-  double chunks = 1;  ///< per prompt: the last one needs the head
+  double prompts = 1;  ///< or pieces, on each replica
+  double ended = 1;    ///< of them: prompts that end, and need the head
 };
 /// Matrix products, norms and collectives see the tokens of both together, so weights are read once.
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,

@@ -227,7 +227,7 @@ class ProfileMaker {
     if (encodes) add_blocks({lower_pair(lower::lower_encoder)}, *model_.encoder, static_cast<double>(keys_.source));
     add_blocks(programs, model_.decoder, profile_.queries);
     count_launches();
-    profile_.together = parallelism_.tensor * parallelism_.fsdp * parallelism_.pipeline * parallelism_.expert > 1;
+    profile_.together = strategy_.tensor * parallelism_.fsdp * parallelism_.pipeline * parallelism_.expert > 1;
     share_kernels(profile_);
     const program::Program& one = programs.front().first;
     const pipeline::StageSplit split = pipeline::split_stages(model_, parallelism_.pipeline);
@@ -413,7 +413,7 @@ class ProfileMaker {
     profile_.cache_groups = one.ways(stage_.rules.at(program::TensorClass::key_value, model::LogicalDim::batch).set());
     const double ways = one.ways(stage_.rules.at(program::TensorClass::residual, model::LogicalDim::batch).set());
     profile_.state_bytes = storage(activations, static_cast<double>(model::state_values_per_sequence(model_))).value() /
-                           static_cast<double>(parallelism_.pipeline) / ways / static_cast<double>(parallelism_.tensor);
+                           static_cast<double>(parallelism_.pipeline) / ways / static_cast<double>(strategy_.tensor);
     const double tokens = encodes ? static_cast<double>(keys_.source) : profile_.queries;
     profile_.boundary = storage(activations, (model::has_aside(model_.decoder) ? 2.0 : 1.0) *
                                                  static_cast<double>(model_.d_model) * tokens)

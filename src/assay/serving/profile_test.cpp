@@ -242,11 +242,39 @@ TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
   for (std::int64_t tokens : {64, 256, 1024}) {
     const ServingProfile chunk = make_serving_profile(c.setup, s, tokens, 1024);
     const double both =
-        mixed_time(c.setup, s, links, {decode, chunk, 32, 1024.0 / static_cast<double>(tokens)}).estimate;
+        mixed_time(c.setup, s, links, {decode, chunk, 32, 1, static_cast<double>(tokens) / 1024.0}).estimate;
     const double apart = alone + serving_time(c.setup, s, chunk, links, 1).estimate;
     EXPECT_GT(both, before);
     EXPECT_LT(both, apart);
     before = both;
+  }
+}
+
+// 70B parameters in int8 on 16 chips of a v5e: 8 heads of keys on 16 devices. By heads each device reads the caches of
+// all 32 sequences for its head, 2 x 80 x 128 x 7936 x 32 B = 5.2 GB at 820 GB/s; with the batch or the sequence split
+// between the two devices of a head half of it, 3.2 ms less of 12.7 ms.
+TEST(ServingProfile, CachesAreNotReadTwiceWhereTwoDevicesShareAHead) {
+  Case c("llama-3-70b", "tpu-v5e:4x4");
+  c.setup.formats.weights = c.setup.formats.kv_cache = Dtype::int8;
+  ASSERT_EQ(key_copies(*c.setup.model, 16), 2);
+  EXPECT_EQ(key_copies(*c.setup.model, 8), 1);
+  const auto at = [&](lower::CacheScheme scheme, std::int64_t ways) {
+    ServingStrategy s = strategy_of(16, 1, 1, scheme);
+    s.cache_ways = ways;
+    const ServingProfile profile = make_serving_profile(c.setup, s, 1, 7936, 8192);
+    return std::pair(profile, serving_time(c.setup, s, profile, links_of(c, s), 32));
+  };
+  const auto [twice, slow] = at(lower::CacheScheme::heads, 1);
+  const double cache = 2.0 * 80 * 128 * 32, hbm = c.setup.rates.hbm.value();
+  EXPECT_NEAR(slow.attention_bytes, cache * 7936, 0.01 * cache * 7936);
+  for (const lower::CacheScheme scheme : {lower::CacheScheme::batch, lower::CacheScheme::sequence}) {
+    const auto [once, fast] = at(scheme, 2);
+    EXPECT_DOUBLE_EQ(32 * once.cache_bytes, 0.5 * cache * 8192);
+    EXPECT_DOUBLE_EQ(once.cache_bytes, 0.5 * twice.cache_bytes);
+    EXPECT_NEAR(slow.memory - fast.memory, 0.5 * cache * 7936 / hbm, 0.02 * cache * 7936 / hbm);
+    EXPECT_GT(fast.network, slow.network);  // queries and results change places
+    EXPECT_LT(fast.estimate, slow.estimate);
+    EXPECT_DOUBLE_EQ(once.weight_bytes, twice.weight_bytes);
   }
 }
 

@@ -10,51 +10,26 @@ std::string_view limiter_of(const ServingTime& time) {
   return time.memory > time.compute ? "memory" : "compute";
 }
 
+std::string_view limiter_of(const ServingPoint& point) {
+  const double share = point.served.load.share;
+  const bool mixed = share * point.served.step.estimate > (1.0 - share) * point.decode.estimate;
+  return limiter_of(mixed ? point.served.step : point.decode);
+}
+
 Dollars cost_of_million_tokens(DollarsPerSecond price, double chips, double tokens_per_second) {
   return 1e6 * (price * Seconds(1.0 / tokens_per_second) * chips);
 }
 
-InterleavedRate interleaved_rate(const ServingQuestion& question, const ServingPoint& point) {
+PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& point) {
   const auto output = static_cast<double>(question.output);
   const auto fresh = static_cast<double>(fresh_prompt(question));
   const auto data = static_cast<double>(point.strategy.data);
-  const double prefill = point.prefill.estimate, step = point.decode.estimate;
-  const double per_prompt = prefill / point.prompts;
-  const double per_request = per_prompt + output * step / point.batch;
-  InterleavedRate out;
-  out.requests_per_second = 1.0 / per_request;
-  out.tokens_per_second = output / per_request;
-  out.last_token = Seconds(prefill + output * step);
-  out.prefill_servers = per_prompt * point.batch / (step * output);
+  PhaseBalance out;
+  out.last_token = Seconds(point.prefill.estimate + output * point.served.per_token);
+  out.prefill_servers = point.prefill.estimate / point.prompts * point.batch / (point.decode.estimate * output);
   out.finished_per_step = point.batch / output;
   out.freed_per_step = Tokens(point.batch * static_cast<double>(question.prompt + question.output) / output);
   out.balanced_chunk = Tokens(point.batch / data * fresh / output);
-  return out;
-}
-
-Result<ChunkedRate> chunked_rate(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                 const ServingPoint& point, std::int64_t chunk) {
-  const auto output = static_cast<double>(question.output);
-  const auto fresh = static_cast<double>(fresh_prompt(question));
-  const auto data = static_cast<double>(point.strategy.data);
-  const auto tokens = std::min(static_cast<double>(chunk), fresh);
-  ASSAY_TRY(links, serving_links(question.setup, point.strategy, cluster));
-  const ServingProfile decode = make_serving_profile(question.setup, point.strategy, 1, decode_keys(question));
-  const ServingProfile piece = chunk_profile(question, point.strategy, tokens);
-  const double chunks = std::ceil(fresh / tokens);
-  ChunkedRate out;
-  out.chunk = Tokens(tokens);
-  out.step = mixed_time(question.setup, point.strategy, links, {decode, piece, point.batch, chunks});
-  out.step.estimate *= point.step_scale;
-  // Every sequence that ends makes room for a prompt; with small chunks prompts arrive slower than sequences end.
-  const double needed = point.batch / data * fresh / output / tokens;
-  out.share_of_steps = std::min(1.0, needed);
-  const double per_token = out.share_of_steps * out.step.estimate + (1.0 - out.share_of_steps) * point.decode.estimate;
-  out.per_token = Seconds(per_token);
-  out.first_token = Seconds(chunks * out.step.estimate);
-  out.batch_kept_full = point.batch / std::max(1.0, needed);
-  out.requests_per_second = out.batch_kept_full / (output * per_token);
-  out.tokens_per_second = out.batch_kept_full / per_token;
   return out;
 }
 

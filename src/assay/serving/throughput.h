@@ -1,5 +1,4 @@
-// What a server yields that runs both phases: prefill and decode in turn, chunks of prompts within decode steps, or
-// prefill on servers of its own; and what its tokens cost.
+// How the phases of a server balance, prefill on servers of its own, and what tokens cost.
 #pragma once
 #include <string_view>
 
@@ -9,32 +8,21 @@ namespace assay::serving {
 
 /// The largest of arithmetic, memory and network at ideal rates.
 std::string_view limiter_of(const ServingTime& time);
+/// The same of a server's steps with prompts or of those without, whichever take most of its time.
+std::string_view limiter_of(const ServingPoint& point);
 
 /// Chips at a price, and the tokens per second of all of them.
 Dollars cost_of_million_tokens(DollarsPerSecond price, double chips, double tokens_per_second);
 
-/// Prefill and decode on the same chips in turn: a request costs its prefill and its share of every decode step.
-struct InterleavedRate {
-  double requests_per_second = 0, tokens_per_second = 0;
-  Seconds last_token;          ///< of a request that does not wait
+/// How prefill and decode of a point balance.
+struct PhaseBalance {
+  Seconds last_token;          ///< of a request that finds a place at once, on a server whose other places are taken
   double prefill_servers = 0;  ///< that supply one server which only decodes
   double finished_per_step = 0;
   Tokens freed_per_step;  ///< of cache
   Tokens balanced_chunk;  ///< of a prompt in each step, so that prompts arrive as fast as sequences end
 };
-InterleavedRate interleaved_rate(const ServingQuestion& question, const ServingPoint& point);
-
-/// Chunks of prompts in decode steps.
-struct ChunkedRate {
-  Tokens chunk;
-  ServingTime step;           ///< with a chunk
-  double share_of_steps = 0;  ///< that have one
-  Seconds per_token, first_token;
-  double batch_kept_full = 0;  ///< sequences that chunks can keep going
-  double requests_per_second = 0, tokens_per_second = 0;
-};
-Result<ChunkedRate> chunked_rate(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                 const ServingPoint& point, std::int64_t chunk);
+PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& point);
 
 /// Servers that only decode, and others of as many chips that only run prefill, as many as supply them.
 struct DisaggregatedRate {

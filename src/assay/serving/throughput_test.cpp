@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "assay/testing/serving_case.h"
-
 namespace assay::serving {
 namespace {
 
@@ -16,16 +14,16 @@ ServingPoint given_point() {
   return point;
 }
 
-// A request takes 0.5 s of prefill and 256 x 10 ms / 32 = 0.08 s of decode steps: 1 / 0.58 requests per second. Without
-// prefill the server ends 32 / 2.56 s = 12.5 requests per second, which 12.5 x 0.5 = 6.25 prefill servers supply.
-TEST(InterleavedRate, HandWorked) {
+// Without prefill the server ends 32 / 2.56 s = 12.5 requests per second, which 12.5 x 0.5 = 6.25 prefill servers
+// supply.
+TEST(PhaseBalance, HandWorked) {
   ServingQuestion question;
   question.prompt = 1024;
   question.output = 256;
-  const InterleavedRate out = interleaved_rate(question, given_point());
-  EXPECT_DOUBLE_EQ(out.requests_per_second, 1.0 / 0.58);
-  EXPECT_DOUBLE_EQ(out.tokens_per_second, 256.0 / 0.58);
-  EXPECT_DOUBLE_EQ(out.last_token.value(), 0.5 + 2.56);
+  ServingPoint point = given_point();
+  point.served.per_token = 0.02;
+  const PhaseBalance out = phase_balance(question, point);
+  EXPECT_DOUBLE_EQ(out.last_token.value(), 0.5 + 5.12);
   EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
   EXPECT_DOUBLE_EQ(out.finished_per_step, 0.125);
   EXPECT_EQ(out.freed_per_step, Tokens(160.0));  // an eighth of 1280
@@ -57,26 +55,6 @@ TEST(ServingLimiter, IsTheLargestOfTheIdealTimes) {
   EXPECT_EQ(limiter_of(time), "memory");
   time.network = 4.0;
   EXPECT_EQ(limiter_of(time), "network");
-}
-
-// A chunk as large as the balanced one is in every step and keeps the batch full; a smaller one does not, a larger one
-// is in fewer steps.
-TEST(ChunkedRate, ChunksBelowTheBalancedOneCannotKeepTheBatchFull) {
-  const testing::ServingCase c("llama-3-8b", "h100-sxm:1");
-  const ServingStrategy strategy = testing::tensor_only(1);
-  const auto links = *serving_links(c.question.setup, strategy, c.cluster);
-  const ServingPoint point =
-      serving_point(c.question, strategy, serving_profiles(c.question, strategy, links), links, 32);
-  const auto balanced = static_cast<std::int64_t>(interleaved_rate(c.question, point).balanced_chunk.value());
-  ASSERT_EQ(balanced, 128);
-  const auto at = [&](std::int64_t chunk) { return *chunked_rate(c.question, c.cluster, point, chunk); };
-  EXPECT_DOUBLE_EQ(at(balanced).share_of_steps, 1.0);
-  EXPECT_DOUBLE_EQ(at(balanced).batch_kept_full, 32.0);
-  EXPECT_DOUBLE_EQ(at(balanced / 2).batch_kept_full, 16.0);
-  EXPECT_DOUBLE_EQ(at(2 * balanced).share_of_steps, 0.5);
-  EXPECT_DOUBLE_EQ(at(2 * balanced).batch_kept_full, 32.0);
-  EXPECT_GE(at(balanced).step.estimate, point.decode.estimate);
-  EXPECT_EQ(at(1 << 20).chunk, Tokens(1024.0));  // no chunk is longer than the prompt
 }
 
 }  // namespace

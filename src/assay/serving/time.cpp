@@ -258,21 +258,21 @@ ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strate
 
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
                        const MixedStep& step) {
-  const auto& [decode, chunk, batch, chunks] = step;
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
-  const double sequences = step_sequences(strategy, batch);
-  const double joined = data * chunk.queries / stages;
+  const double sequences = step_sequences(strategy, step.batch);
+  const double joined = data * step.prompts * step.prompt.queries / stages;
   const Server server{setup, strategy, links};
   StepTotals<Plain> totals;
-  add_blocks(Plain{}, server, decode,
-             {sequences + joined, attended(strategy, decode, batch), sequences + data / chunks / stages}, totals);
-  for (const ServingProfile::Block& block : chunk.blocks) {
+  add_blocks(Plain{}, server, step.decode,
+             {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
+             totals);
+  for (const ServingProfile::Block& block : step.prompt.blocks) {
     LayerTotals<Plain> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(Plain{}, setup, kernel, {chunk.unit, 1.0, 0.0, 0.0}, layer);
+      if (kernel.attends) add_kernel(Plain{}, setup, kernel, {step.prompts * step.prompt.unit, 1.0, 0.0, 0.0}, layer);
     layer.finish(Plain{});
   }
-  return finished(server, decode, {sequences + joined, sequences, true}, totals);
+  return finished(server, step.decode, {sequences + joined, sequences, true}, totals);
 }
 
 }  // namespace assay::serving

@@ -80,6 +80,7 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
   at.fusion = assumed.fusion;
   assumed.name = chosen.software->id;
   assumed.version = chosen.version_id();
+  assumed.step_tokens = chosen.software->defaults.step_tokens;
   assumed.properties = estimate::properties(chosen, verb, at);
   for (estimate::SoftwareProperty& property : assumed.properties)
     for (const estimate::SoftwareSource& source : chosen.software->sources)

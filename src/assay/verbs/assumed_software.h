@@ -17,6 +17,7 @@ struct AssumedSoftware {
   std::vector<estimate::SoftwareProperty> plan;        ///< what its training plans may be
   std::vector<estimate::SoftwareWord> recompute;       ///< its own words for policies
   std::string fusion;                                  ///< as the request gives it; empty: not at all
+  double step_tokens = 0;                              ///< most prompt tokens of a serving step; 0: no limit
   std::string left_out;                                ///< what its estimate leaves out; empty: nothing known
   bool is_usual = false;                               ///< the request names none: it is the usual one on such chips
 

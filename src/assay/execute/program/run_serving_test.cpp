@@ -36,6 +36,16 @@ std::vector<ServingCase> serving_cases(const model::Transformer& m) {
   };
   out.push_back({"tensor, copied keys", {.tensor = 4}, {heads, one_dimension}});
   out.push_back({"two dimensions, copied keys", {.fsdp = 2, .tensor = 4}, {heads, two_dimensions}});
+  out.push_back({"tensor, cache by heads and batch", {.tensor = 2, .context = 2}, {batch, one_dimension}});
+  out.push_back({"tensor, cache by heads and position",
+                 {.tensor = 2, .context = 2},
+                 {lower::CacheScheme::sequence, one_dimension}});
+  out.push_back(
+      {"two dimensions, cache by heads and batch", {.fsdp = 2, .tensor = 2, .context = 2}, {batch, two_dimensions}});
+  out.push_back({"two dimensions, cache by heads and position",
+                 {.fsdp = 2, .tensor = 2, .context = 2},
+                 {lower::CacheScheme::sequence, two_dimensions}});
+  out.push_back({"tensor, copied keys on an axis of their own", {.tensor = 2, .context = 2}, {heads, one_dimension}});
   if (!has_experts(m)) return out;
   out.push_back({"experts", {.data = 4, .expert = 4}, {}});
   out.push_back({"experts x tensor", {.data = 2, .tensor = 2, .expert = 2}, {batch, one_dimension}});

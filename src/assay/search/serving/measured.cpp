@@ -33,7 +33,7 @@ Result<ServingSearch> search_replicas(const serving::ServingQuestion& question, 
     if (cluster.chips() % replicas != 0) continue;
     choices.data = replicas;
     ASSAY_TRY(other, search_serving(question, cluster, choices));
-    if (other.best && (!best || other.best->tokens_per_second() > best->best->tokens_per_second()))
+    if (other.best && (!best || other.best->served.tokens_per_second > best->best->served.tokens_per_second))
       best = std::move(other);
   }
   return best ? std::move(*best) : std::move(found);

@@ -164,15 +164,23 @@ class Searcher {
   }
 
   void vary(serving::ServingStrategy strategy) {
-    const std::vector<Placed> placed = placements(strategy);
-    if (placed.empty()) return;
-    const bool split = strategy.tensor * strategy.second > 1;
-    std::vector<lower::CacheScheme> caches{lower::CacheScheme::heads};
-    if (split) caches = {lower::CacheScheme::heads, lower::CacheScheme::batch, lower::CacheScheme::sequence};
-    if (choices_.cache) caches = {*choices_.cache};
     strategy.scheme.weights = choices_.weights      ? *choices_.weights
                               : strategy.second > 1 ? lower::WeightScheme::two_dimensions
                                                     : lower::WeightScheme::one_dimension;
+    using enum lower::CacheScheme;
+    std::vector<lower::CacheScheme> caches{heads};
+    if (strategy.tensor * strategy.second > 1) caches = {heads, batch, sequence};
+    if (choices_.cache) caches = {*choices_.cache};
+    if (!choices_.cache_by_heads) price_caches(strategy, caches);
+    strategy.cache_ways = serving::key_copies(*question_.setup.model, strategy.tensor);
+    if (strategy.cache_ways == 1 || (choices_.cache && !choices_.cache_by_heads)) return;
+    std::erase(caches, heads);
+    price_caches(strategy, caches);
+  }
+
+  void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
+    const std::vector<Placed> placed = placements(strategy);
+    if (placed.empty()) return;
     std::deque<serving::PrefillOption> prompts;  // of all schemes so far; references stay valid
     for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
@@ -255,12 +263,12 @@ class Searcher {
     const serving::ServingPoint first = at(1.0);
     if (take(first); first.memory.total() > question_.capacity) return;
     // From one unit up to what fits: powers of two, the points between them, and the last one.
-    std::vector<Tried> tried{{1.0, first.decode.estimate}};
+    std::vector<Tried> tried{tried_at(1.0, first)};
     const double most = std::floor(first.memory.max_batch / unit);
     const auto try_units = [&](double units) {
       if (units > most || units <= tried.back().units) return;
       const serving::ServingPoint point = at(units);
-      tried.push_back({units, point.decode.estimate});
+      tried.push_back(tried_at(units, point));
       take(point);
     };
     for (double units = 2.0; units <= 2.0 * most; units *= 2.0) {
@@ -268,45 +276,53 @@ class Searcher {
       try_units(units);
     }
     try_units(most);
-    refine(tried, unit, HUGE_VAL, most_tokens_, [&](double units) {
+    const auto tokens_of_step = [&](double units) {
+      const serving::SteadyServer server = serving::steady_server(question_, strategy, units * unit);
+      return units * unit / server.places * serving::steady_load(server).requests * server.output;
+    };
+    refine(tried, HUGE_VAL, most_tokens_, tokens_of_step, [&](double units) {
       const serving::ServingPoint point = at(units);
-      if (point.tokens_per_second() > most_tokens_) take(point);
-      return point.decode.estimate;
+      if (point.served.tokens_per_second > most_tokens_) take(point);
+      return tried_at(units, point);
     });
     if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
     // The same among points that meet the latency limits, in addition to the points that all questions share.
-    double best = found_.best ? found_.best->tokens_per_second() : 0.0;
+    double best = found_.best ? found_.best->served.tokens_per_second : 0.0;
     const auto wanted = [&](double units) {
       const serving::ServingPoint point = at(units);
       take_best(point);
-      if (found_.best) best = found_.best->tokens_per_second();
-      return point.decode.estimate;
+      if (found_.best) best = found_.best->served.tokens_per_second;
+      return tried_at(units, point);
     };
     const double limit = choices_.per_token.value_or(HUGE_VAL);
     // More sequences never take less time: find the largest batch that meets the limits between the last point that
     // does and the next.
-    const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.seconds > limit; });
+    const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.per_token > limit; });
     if (beyond == tried.begin()) return;
     if (beyond != tried.end()) {
-      double some = (beyond - 1)->units, many = beyond->units, seconds = (beyond - 1)->seconds;
-      while (many - some > 1.0) {
-        const double middle = std::floor((some + many) / 2.0), took = at(middle).decode.estimate;
-        if (took <= limit) {
+      Tried some = *(beyond - 1);
+      double many = beyond->units;
+      while (many - some.units > 1.0) {
+        const Tried middle = tried_at(std::floor((some.units + many) / 2.0), at(std::floor((some.units + many) / 2.0)));
+        if (middle.per_token <= limit)
           some = middle;
-          seconds = took;
-        }
-        if (took > limit) many = middle;
+        else
+          many = middle.units;
       }
       tried.erase(beyond, tried.end());
-      if (some > tried.back().units) wanted(some), tried.push_back({some, seconds});
+      if (some.units > tried.back().units) tried.push_back(wanted(some.units));
     }
-    refine(tried, unit, limit, best, wanted);
+    refine(tried, limit, best, tokens_of_step, wanted);
   }
 
-  /// A batch, in units, and the time of its step.
+  /// A batch, in units, the mean time of its steps and the time of a token.
   struct Tried {
-    double units = 1, seconds = 0;
+    double units = 1, seconds = 0, per_token = 0;
   };
+  static Tried tried_at(double units, const serving::ServingPoint& point) {
+    const serving::ServedRate& served = point.served;
+    return {units, served.replicas * served.load.requests / served.requests_per_second, served.per_token};
+  }
 
   /// The whole number between two others with the most factors of two: step times jump where a tile of rows begins.
   static double roundest_between(double low, double high) {
@@ -318,18 +334,18 @@ class Searcher {
   /// Tries batches between those tried. More sequences never take less time, so a batch between two others yields at
   /// most the tokens of the larger in the time of the smaller: nothing better than `best` by more than the tolerance is
   /// left out.
-  template <class Try>
-  static void refine(const std::vector<Tried>& tried, double unit, double limit, const double& best, Try attempt) {
+  template <class Tokens, class Try>
+  static void refine(const std::vector<Tried>& tried, double limit, const double& best, Tokens tokens_of_step,
+                     Try attempt) {
     constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
     std::vector<std::pair<Tried, Tried>> open;
     for (std::size_t i = 0; i + 1 < tried.size(); ++i) open.emplace_back(tried[i], tried[i + 1]);
     while (!open.empty()) {
       const auto [low, high] = open.back();
       open.pop_back();
-      if (high.units - low.units <= 1.0 || low.seconds > limit) continue;
-      if ((high.units - 1.0) * unit / low.seconds <= best * (1.0 + tolerance)) continue;
-      const double units = roundest_between(low.units, high.units);
-      const Tried middle{units, attempt(units)};
+      if (high.units - low.units <= 1.0 || low.per_token > limit) continue;
+      if (tokens_of_step(high.units - 1.0) / low.seconds <= best * (1.0 + tolerance)) continue;
+      const Tried middle = attempt(roundest_between(low.units, high.units));
       open.emplace_back(low, middle);
       open.emplace_back(middle, high);
     }
@@ -348,25 +364,26 @@ class Searcher {
     }
     if (!found_.fits) found_.closest.reset();
     found_.fits = true;
-    if (!found_.fastest_token || point.decode.estimate < found_.fastest_token->decode.estimate)
+    if (!found_.fastest_token || point.served.per_token < found_.fastest_token->served.per_token)
       found_.fastest_token = point;
     if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
       found_.fastest_prompt = point;
-    most_tokens_ = std::max(most_tokens_, point.tokens_per_second());
+    most_tokens_ = std::max(most_tokens_, point.served.tokens_per_second);
     found_.front.push_back(point);
     if (found_.front.size() > 4096) thin_front();
     take_best(point);
   }
 
   void take_best(const serving::ServingPoint& point) {
-    const bool meets = meets_prompts(point) && point.decode.estimate <= choices_.per_token.value_or(HUGE_VAL);
+    const bool meets = meets_prompts(point) && point.served.per_token <= choices_.per_token.value_or(HUGE_VAL);
     if (!meets) {
       if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
       return;
     }
     // A given batch is served as fast as possible; otherwise as many tokens as possible.
-    const bool better = !found_.best || (choices_.batch ? point.decode.estimate < found_.best->decode.estimate
-                                                        : point.tokens_per_second() > found_.best->tokens_per_second());
+    const bool better =
+        !found_.best || (choices_.batch ? point.decode.estimate < found_.best->decode.estimate
+                                        : point.served.tokens_per_second > found_.best->served.tokens_per_second);
     if (better) found_.best = point;
   }
 
@@ -374,19 +391,19 @@ class Searcher {
   double miss(const serving::ServingPoint& point) const {
     double worst = 0.0;
     if (choices_.first_token) worst = std::max(worst, point.prefill.estimate / *choices_.first_token);
-    if (choices_.per_token) worst = std::max(worst, point.decode.estimate / *choices_.per_token);
+    if (choices_.per_token) worst = std::max(worst, point.served.per_token / *choices_.per_token);
     return worst;
   }
 
   void thin_front() {
-    std::sort(found_.front.begin(), found_.front.end(),
-              [](const serving::ServingPoint& a, const serving::ServingPoint& b) {
-                return a.decode.estimate != b.decode.estimate ? a.decode.estimate < b.decode.estimate
-                                                              : a.tokens_per_second() > b.tokens_per_second();
-              });
+    std::sort(
+        found_.front.begin(), found_.front.end(), [](const serving::ServingPoint& a, const serving::ServingPoint& b) {
+          return a.served.per_token != b.served.per_token ? a.served.per_token < b.served.per_token
+                                                          : a.served.tokens_per_second > b.served.tokens_per_second;
+        });
     std::vector<serving::ServingPoint> kept;
     for (const serving::ServingPoint& point : found_.front)
-      if (kept.empty() || point.tokens_per_second() > kept.back().tokens_per_second()) kept.push_back(point);
+      if (kept.empty() || point.served.tokens_per_second > kept.back().served.tokens_per_second) kept.push_back(point);
     found_.front = std::move(kept);
   }
   void finish_front() { thin_front(); }
@@ -405,7 +422,12 @@ class Searcher {
 
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices) {
-  return Searcher(question, cluster, choices).run();
+  ASSAY_TRY(found, Searcher(question, cluster, choices).run());
+  if (found.fits || question.chip_memory <= question.capacity) return found;
+  serving::ServingQuestion whole = question;
+  whole.capacity = question.chip_memory;
+  ASSAY_TRY(tight, Searcher(whole, cluster, choices).run());
+  return tight.fits ? std::move(tight) : std::move(found);
 }
 
 }  // namespace assay::search

@@ -13,6 +13,7 @@ struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
   std::optional<lower::ExpertAxes> expert_over;
   std::optional<lower::CacheScheme> cache;
+  bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so
   std::optional<lower::WeightScheme> weights;
   std::optional<double> first_token, per_token;  ///< seconds that a request may wait at most
 };
@@ -40,8 +41,9 @@ struct ServingSearch {
 };
 
 /// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
-/// experts; caches by heads, batch and sequence; every order of the mesh axes. Weights that are split in two directions
-/// stay in place for decode steps; for prompts they stay in place or are gathered.
+/// experts; caches by heads, batch and sequence, and by heads and one of the others; every order of the mesh axes.
+/// Weights that are split in two directions stay in place for decode steps; for prompts they stay in place or are
+/// gathered. If nothing fits into the capacity, all of the chip's memory may be used.
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices);
 

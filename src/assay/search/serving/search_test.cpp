@@ -48,11 +48,11 @@ void expect_nothing_better(const testing::ServingCase& c, std::int64_t most_trie
         if (p.memory.total() > c.question.capacity) continue;
         ++tried;
         first_token = std::min(first_token, p.prefill.estimate);
-        rate = std::max(rate, p.tokens_per_second());
+        rate = std::max(rate, p.served.tokens_per_second);
         bool matched = false;
         for (const serving::ServingPoint& f : found.front)
-          matched |= f.decode.estimate <= p.decode.estimate * (1.0 + 1e-12) &&
-                     f.tokens_per_second() >= p.tokens_per_second() * (1.0 - 1e-12);
+          matched |= f.served.per_token <= p.served.per_token * (1.0 + 1e-12) &&
+                     f.served.tokens_per_second >= p.served.tokens_per_second * (1.0 - 1e-12);
         EXPECT_TRUE(matched) << "tensor " << s.tensor << " second " << s.second << " pipeline " << s.pipeline
                              << " expert " << s.expert << " "
                              << program::mesh_text(training::whole_mesh(s.parallelism(), s.layout)) << " batch "
@@ -79,7 +79,7 @@ void expect_nothing_better(const testing::ServingCase& c, std::int64_t most_trie
           }
   EXPECT_GT(tried, 500);
   EXPECT_LE(found.fastest_prompt->prefill.estimate, first_token * (1.0 + 1e-12));
-  EXPECT_GE(found.best->tokens_per_second(), rate * (1.0 - 1e-12));
+  EXPECT_GE(found.best->served.tokens_per_second, rate * (1.0 - 1e-12));
   // On one switch all places are the same.
   EXPECT_EQ(found.placements > found.strategies, c.cluster.torus.has_value());
 }
@@ -240,8 +240,8 @@ TEST(ServingSearch, AlongTheFrontBothGrow) {
   const ServingSearch found = c.search();
   ASSERT_GT(found.front.size(), 5u);
   for (std::size_t i = 1; i < found.front.size(); ++i) {
-    EXPECT_GT(found.front[i].decode.estimate, found.front[i - 1].decode.estimate);
-    EXPECT_GT(found.front[i].tokens_per_second(), found.front[i - 1].tokens_per_second());
+    EXPECT_GT(found.front[i].served.per_token, found.front[i - 1].served.per_token);
+    EXPECT_GT(found.front[i].served.tokens_per_second, found.front[i - 1].served.tokens_per_second);
   }
 }
 
@@ -263,7 +263,7 @@ RC_GTEST_PROP(ServingSearch, TheBestMeetsTheWishesAndFits, ()) {
   RC_ASSERT(found.best->prefill.estimate <= *choices.first_token);
   RC_ASSERT(found.best->memory.total() <= c.question.capacity);
   // Wishes never make it better, and the front does not depend on them.
-  RC_ASSERT(found.best->tokens_per_second() <= free.best->tokens_per_second());
+  RC_ASSERT(found.best->served.tokens_per_second <= free.best->served.tokens_per_second);
   RC_ASSERT(found.front.size() == free.front.size());
 }
 
@@ -285,7 +285,7 @@ TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
     const testing::MeasuredServingCase c(id, where);
     const ServingSearch found = c.search();
     ServingChoices wish;
-    wish.per_token = 0.9 * found.best->decode.estimate;
+    wish.per_token = 0.9 * found.best->served.per_token;
     const ServingSearch wished = c.search(wish);
     ASSERT_TRUE(wished.best);
     for (std::int64_t batch = 8; batch < 4000; batch += 56) {
@@ -293,9 +293,11 @@ TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
       given.batch = batch;
       const ServingSearch one = c.search(given);
       if (!one.best) continue;
-      EXPECT_LE(one.best->tokens_per_second(), tolerance * found.best->tokens_per_second()) << id << " " << batch;
-      if (one.best->decode.estimate <= *wish.per_token)
-        EXPECT_LE(one.best->tokens_per_second(), tolerance * wished.best->tokens_per_second()) << id << " " << batch;
+      EXPECT_LE(one.best->served.tokens_per_second, tolerance * found.best->served.tokens_per_second)
+          << id << " " << batch;
+      if (one.best->served.per_token <= *wish.per_token)
+        EXPECT_LE(one.best->served.tokens_per_second, tolerance * wished.best->served.tokens_per_second)
+            << id << " " << batch;
     }
   }
 }
@@ -311,7 +313,7 @@ TEST(ServingSearch, MoreMemoryIsNeverWorse) {
       ServingChoices choices;
       choices.per_token = wish;
       c.question.capacity = more * c.cluster.chip.hbm().capacity.value.value();
-      const double now = c.search(choices).best->tokens_per_second();
+      const double now = c.search(choices).best->served.tokens_per_second;
       EXPECT_GE(tolerance * now, before) << more;
       before = now;
     }
@@ -354,6 +356,7 @@ TEST(ServingSearch, TheTextbooksBatchOnEightV5e) {
   c.question.setup.formats.weights = c.question.setup.formats.kv_cache = Dtype::int8;
   c.question.prompt = 8191;
   c.question.output = 1;
+  c.question.step_tokens = 8191;  // one prompt at a time
   const serving::ServingStrategy s = testing::tensor_only(8);
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const serving::ServingMemory memory =

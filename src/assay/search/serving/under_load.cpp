@@ -29,24 +29,31 @@ bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choic
 
 Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
                                               const hardware::Cluster& cluster, const ServingSearch& found,
-                                              const ServingChoices& choices, const serving::LoadChoices& load,
-                                              double rate) {
+                                              const ServingChoices& choices,
+                                              std::optional<std::int64_t> prefill_servers, double rate) {
   const serving::ServingPoint* best = found.best ? &*found.best : &*found.closest;
   if (choices.batch || found.front.empty()) return *best;
-  double least = HUGE_VAL, most = 0.0;
-  int best_rank = -1;
+  const bool limited = choices.first_token || choices.per_token;
+  double least = HUGE_VAL, most = -1.0;
+  bool found_one = false;
   for (const serving::ServingPoint* point : largest_batches(found.front)) {
-    ASSAY_TRY(server, serving::loaded_server(question, cluster, *point, load));
+    ASSAY_TRY(server, serving::loaded_server(question, cluster, *point, prefill_servers));
     const serving::LoadedTimes times = serving::loaded_times(server, rate / server.replicas);
-    const int rank = meets_limits(times, choices) ? 2 : times.stable ? 1 : 0;
-    const double seconds = times.stable ? times.last_token : HUGE_VAL;
-    const double saturation = times.saturation * server.replicas;
-    const bool better = rank > best_rank || (rank == best_rank && (rank == 0 ? saturation > most : seconds < least));
-    if (!better) continue;
+    const bool meets = meets_limits(times, choices);
+    if (found_one && !meets) continue;
+    if (meets) {
+      if (found_one && times.last_token >= least) continue;
+      found_one = true;
+      least = times.last_token;
+    } else {
+      const double serves =
+          server.replicas * (limited ? serving::largest_rate(server, choices.first_token.value_or(HUGE_VAL),
+                                                             choices.per_token.value_or(HUGE_VAL))
+                                     : times.saturation);
+      if (serves <= most) continue;
+      most = serves;
+    }
     best = point;
-    best_rank = rank;
-    least = seconds;
-    most = saturation;
   }
   return *best;
 }

@@ -299,7 +299,7 @@ Result<MemorySensitivity> memory_sensitivity(const SensitivityQuestion& in) {
   constexpr double no_limit = std::numeric_limits<double>::infinity();
   const auto search = [&](double bytes, double slowest) {
     return search_training(in.question, in.sequence, in.cluster, in.choices,
-                           {bytes, 1, true, slowest, false, in.profiles});
+                           {bytes, 1, true, slowest, HUGE_VAL, false, in.profiles});
   };
   ASSAY_TRY(least, search(0.0, no_limit));
   ASSAY_TRY(unlimited, search(no_limit, just_over(in.best.cost.estimate)));

@@ -219,7 +219,7 @@ class Simulation {
   }
 
   LoadedTimes results() const {
-    std::vector<double> first, token;
+    std::vector<double> first, token, ends;
     double last = 0.0, tokens = 0.0, life = 0.0;
     for (std::size_t i = static_cast<std::size_t>(skipped_); i < requests_.size(); ++i) {
       const Arrival& a = requests_[i];
@@ -229,6 +229,7 @@ class Simulation {
       tokens += static_cast<double>(a.output);
       life += a.end - from;
       last += a.end - a.time;
+      ends.push_back(a.end);
     }
     LoadedTimes out;
     const auto n = static_cast<double>(first.size());
@@ -242,6 +243,10 @@ class Simulation {
     out.utilisation = 1.0 - idle_ / now_;
     out.preemptions = static_cast<double>(preempted_) / static_cast<double>(requests_.size());
     // Where more arrive than leave, the queue is a share of all requests in the end.
+    // From when the batch is full to when the last requests leave it.
+    std::sort(ends.begin(), ends.end());
+    const std::size_t until = ends.size() - std::min(ends.size() / 2, static_cast<std::size_t>(server_.most)) - 1;
+    out.served = static_cast<double>(until) / (ends[until] - ends.front());
     out.stable = backlog_ < std::max(server_.most, 0.05 * static_cast<double>(requests_.size()));
     return out;
   }

@@ -59,10 +59,55 @@ double transfer_time(const ServingQuestion& question, const hardware::Cluster& c
   return bytes / cluster.chip.network.scale_out->bandwidth.value.value();
 }
 
+/// Steps with prompts: seconds over sequences, for some numbers of prompt tokens.
+class MixedTable {
+ public:
+  MixedTable(const ServingQuestion& question, const ServingPoint& point, const ServingProfiles& profiles,
+             const training::StageLinks& links, double most, double most_tokens) {
+    const auto data = static_cast<double>(point.strategy.data);
+    const auto fresh = static_cast<double>(fresh_prompt(question));
+    const bool measured = point.step_scale != 1.0 || point.prefill_scale != 1.0;
+    for (double part : {1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1.0}) {
+      const double tokens = std::max(1.0, std::floor(part * most_tokens));
+      if (!lines_.empty() && tokens <= lines_.back().tokens) continue;
+      ServingProfiles with = profiles;
+      if (tokens < fresh) {
+        with.joined = chunk_profile(question, point.strategy, tokens);
+        with.moved = 0.0;
+      } else if (with.joined.queries < fresh) {
+        with.joined = chunk_profile(question, point.strategy, fresh);
+      }
+      Line& line = lines_.emplace_back(Line{tokens, {}});
+      std::vector<double> sequences = grid(1.0, most, 1.3);
+      sequences.insert(sequences.begin(), 0.0);
+      for (double n : sequences) {
+        const PromptStep step = step_with_prompts(question, point.strategy, with, links, n * data, tokens);
+        line.seconds.add(
+            n, measured ? point.step_scale * step.beside + point.prefill_scale * step.prompts : step.time.estimate);
+      }
+    }
+  }
+
+  /// Between a step without prompts of `alone` seconds and the table.
+  double operator()(double sequences, double tokens, double alone) const {
+    std::size_t i = 0;
+    while (i + 1 < lines_.size() && lines_[i].tokens < tokens) ++i;
+    const double low = i > 0 ? lines_[i - 1].seconds(sequences) : alone, from = i > 0 ? lines_[i - 1].tokens : 0.0;
+    return low + (tokens - from) / (lines_[i].tokens - from) * (lines_[i].seconds(sequences) - low);
+  }
+
+ private:
+  struct Line {
+    double tokens = 0;
+    Polyline seconds;
+  };
+  std::vector<Line> lines_;
+};
+
 }  // namespace
 
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point, const LoadChoices& choices) {
+                                   const ServingPoint& point, std::optional<std::int64_t> prefill_servers) {
   const ServingStrategy& strategy = point.strategy;
   const ServingSetup& setup = question.setup;
   ASSAY_TRY(links, serving_links(setup, strategy, cluster));
@@ -88,36 +133,19 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   server.step = [steps, slope, context](double n, double seen) { return steps(n) + slope * n * (seen - context); };
   const Polyline prompts = prefill_times(question, prefill_strategy(point), links, server.lengths, point.prefill_scale);
   server.prefill = [prompts](double tokens) { return prompts(tokens); };
-  if (choices.prefill_servers) {
+  if (prefill_servers) {
     server.policy = BatchingPolicy::disaggregated;
-    server.prefill_servers = static_cast<double>(*choices.prefill_servers) / data;
+    server.prefill_servers = static_cast<double>(*prefill_servers) / data;
     server.transfer = transfer_time(question, cluster, profiles.decode, server.lengths, data);
-  } else if (choices.chunk) {
+  } else if (!setup.model->encoder) {
     server.policy = BatchingPolicy::chunked;
-    server.chunk = static_cast<double>(*choices.chunk);
-    // What is added to a step by a piece of a prompt, over sequences for a few sizes of the piece.
-    std::vector<std::pair<double, Polyline>> added{{0.0, {}}};
-    for (double n : grid(1.0, server.most, server.most)) added.front().second.add(n, 0.0);
-    for (double share : {0.25, 0.5, 1.0}) {
-      const double tokens = std::max(1.0, std::floor(share * server.chunk));
-      if (tokens <= added.back().first) continue;
-      const ServingProfile piece = chunk_profile(question, strategy, tokens);
-      const double chunks = std::max(1.0, std::ceil(static_cast<double>(fresh_prompt(question)) / tokens));
-      Polyline line;
-      for (double n : grid(1.0, server.most, 1.5))
-        line.add(n, point.step_scale *
-                        (mixed_time(setup, strategy, links, {profiles.decode, piece, n * data, chunks}).estimate -
-                         serving_time(setup, strategy, profiles.decode, links, n * data).estimate));
-      added.emplace_back(tokens, std::move(line));
-    }
-    const double fresh = 1.0 - question.cached_prompt;
-    server.mixed = [added, steps, slope, context, fresh](double n, double seen, double tokens) {
-      const double sequences = std::max(1.0, n), worked = fresh * tokens;
-      std::size_t i = 1;
-      while (i + 1 < added.size() && added[i].first < worked) ++i;
-      const double low = added[i - 1].second(sequences), high = added[i].second(sequences);
-      const double share = (worked - added[i - 1].first) / (added[i].first - added[i - 1].first);
-      return steps(sequences) + slope * n * (seen - context) + low + share * (high - low);
+    const SteadyServer full = steady_server(question, strategy, point.batch);
+    const double fresh = full.prompt / static_cast<double>(question.prompt);
+    const double tokens = std::min(full.chunk, std::max(full.prompt, steady_load(full).tokens));
+    server.chunk = tokens / fresh;
+    const MixedTable table(question, point, profiles, links, server.most, tokens);
+    server.mixed = [table, steps, slope, context, fresh](double n, double seen, double prompt) {
+      return table(n, fresh * prompt, n > 0.0 ? steps(n) : 0.0) + slope * n * (seen - context);
     };
   }
   if (server.lengths.page > 0) {

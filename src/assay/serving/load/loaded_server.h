@@ -7,13 +7,10 @@
 
 namespace assay::serving {
 
-struct LoadChoices {
-  std::optional<std::int64_t> chunk;            ///< prompt tokens added to a decode step
-  std::optional<std::int64_t> prefill_servers;  ///< replicas that only run prefill
-};
-
-/// One replica of the point, with the requests of the question; its batch is the most it decodes at once.
+/// One replica of the point, with the requests of the question; its batch is the most it decodes at once. Prompts join
+/// its decode steps (an encoder's go before them), unless `prefill_servers` replicas only run prefill.
 Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardware::Cluster& cluster,
-                                   const ServingPoint& point, const LoadChoices& choices);
+                                   const ServingPoint& point,
+                                   std::optional<std::int64_t> prefill_servers = std::nullopt);
 
 }  // namespace assay::serving

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "assay/serving/load/batching_chain.h"
+#include "assay/serving/steady_state.h"
 
 namespace assay::serving {
 namespace {
@@ -286,36 +288,37 @@ double steps_in_batch(const LoadedServer& server) {
   return steps;
 }
 
-/// How long a request holds one of `places` that are taken, where pieces of prompts join steps: while its own prompt is
-/// worked on, and for each token. A token's step is longer while one of the other places has its prompt worked on;
-/// where all of them decode, no piece joins.
-struct Held {
-  double prompt = 0, token = 0;  ///< seconds
+/// Steps of a server whose `places` are taken all the time, where prompts join them.
+struct TakenPlaces {
+  double pieces = 1;               ///< steps of a prompt
+  double prompt = 0, token = 0;    ///< seconds of a place's prompt, and of each token
+  double requests_per_second = 0;  ///< that end
 };
 
-Held held(const LoadedServer& server, double places) {
-  const double output = server.lengths.output.mean(), pieces = steps_in_batch(server) - output;
-  const PromptWork work = prompt_work(server, places - 1.0);
-  Held out;
-  for (double seconds : work.own) out.prompt += seconds / static_cast<double>(work.own.size());
-  const double decode_only = server.step(places, server.lengths.context), with_piece = out.prompt / pieces;
-  // The share of its time in which a place has its prompt worked on depends on how long tokens take, and they on it.
-  out.token = decode_only;
-  for (int i = 0; i < 40; ++i) {
-    const double share = std::min(1.0, (places - 1.0) * out.prompt / (out.prompt + output * out.token));
-    out.token = 0.5 * (out.token + 1.0 / (share / with_piece + (1.0 - share) / decode_only));
+TakenPlaces taken_places(const LoadedServer& server, double places) {
+  const double output = server.lengths.output.mean(), context = server.lengths.context;
+  TakenPlaces out;
+  out.pieces = steps_in_batch(server) - output;
+  const SteadyLoad load = steady_load({places, output, server.lengths.prompt.mean(), server.chunk, out.pieces});
+  double mixed = server.mixed(load.sequences, context, load.tokens);
+  if (load.share < 1.0) {  // pieces of one prompt at a time: whole chunks, and what is left of each prompt
+    const PromptWork work = prompt_work(server, load.sequences);
+    mixed = std::accumulate(work.own.begin(), work.own.end(), 0.0) / static_cast<double>(work.own.size()) / out.pieces;
   }
+  const SteadyTimes times = steady_times(load, mixed, server.step(load.alone, context));
+  out.prompt = out.pieces * mixed;
+  out.token = times.per_token;
+  out.requests_per_second = load.requests / times.step;
   return out;
 }
 
 double saturation_of(const LoadedServer& server) {
-  const double steps = steps_in_batch(server), context = server.lengths.context;
+  if (server.policy == BatchingPolicy::chunked) return taken_places(server, server.most).requests_per_second;
   const PromptWork full = prompt_work(server, server.most);
-  double saturation = 1.0 / (full.taken + steps * server.step(server.most, context) / server.most);
-  if (server.policy == BatchingPolicy::chunked) saturation = std::min(saturation, 1.0 / full.busy);
-  if (server.policy == BatchingPolicy::disaggregated)
-    saturation = std::min(saturation, server.prefill_servers / full.busy);
-  return saturation;
+  const double saturation =
+      1.0 / (full.taken + steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most);
+  if (server.policy == BatchingPolicy::interleaved) return saturation;
+  return std::min(saturation, server.prefill_servers / full.busy);
 }
 
 /// Time that a request takes of the full server.
@@ -331,8 +334,10 @@ struct FullServer {
 
 FullServer full_server(const LoadedServer& server) {
   const PromptWork work = prompt_work(server, server.most);
-  return {work.taken, steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most,
-          work.taken_squared - work.taken * work.taken};
+  const double decoding = steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most;
+  const double prompt =
+      server.policy == BatchingPolicy::chunked ? std::max(0.0, 1.0 / saturation_of(server) - decoding) : work.taken;
+  return {prompt, decoding, work.taken_squared - work.taken * work.taken};
 }
 
 /// Sequences and prompts at a server under load.
@@ -370,24 +375,23 @@ void share_chunked(const LoadedServer& server, double rate, double peaked, const
   const double steps = server.lengths.output.mean(), context = server.lengths.context;
   Sharing& sharing = state.sharing;
   sharing = share_steps(rate, steps, server.most, peaked, full.seconds(), [&](double n) {
-    const Held of = held(server, n);
+    const TakenPlaces of = taken_places(server, n);
     return of.token + of.prompt / steps;
   });
-  const Held usual = held(server, std::max(1.0, sharing.sequences));
+  const TakenPlaces usual = taken_places(server, std::max(1.0, sharing.sequences));
   sharing.sequences *= steps * usual.token / (usual.prompt + steps * usual.token);
   // Requests whose prompts queue hold no place yet. Chunks meet no more sequences than there are on average, since a
   // full batch takes none: at most the chunks' share of the time is spent in longer steps.
-  const double pieces = steps_in_batch(server) - steps;
   for (int i = 0; i < 20; ++i) {
     const double sequences = std::max(1.0, sharing.sequences);
     state.work = prompt_work(server, sequences);
     double prompt = 0.0;
     for (double own : state.work.own) prompt += own / static_cast<double>(state.work.own.size());
     const double share = std::min(1.0, rate * prompt);
-    const double rates = share * pieces / prompt + (1.0 - share) / server.step(sequences, context);
+    const double rates = share * usual.pieces / prompt + (1.0 - share) / server.step(sequences, context);
     sharing.sequences = std::min(sharing.sequences, rate * steps / rates);
   }
-  const Held crowd = held(server, server.most);
+  const TakenPlaces crowd = taken_places(server, server.most);
   state.own_place = std::min(1.0 / server.most, sharing.full / (rate * (crowd.prompt + steps * crowd.token)));
 }
 

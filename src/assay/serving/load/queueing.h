@@ -11,7 +11,7 @@ namespace assay::serving {
 /// Where and when prefill runs.
 enum class BatchingPolicy : std::uint8_t {
   interleaved,   ///< a waiting prompt runs before the next decode step
-  chunked,       ///< chunks of prompts are added to decode steps
+  chunked,       ///< prompts, or chunks of them, are added to decode steps
   disaggregated  ///< on separate servers
 };
 
@@ -45,6 +45,7 @@ struct LoadedTimes {
   Spread first_token, per_token;
   double last_token = 0;   ///< seconds from arrival to the end, mean
   double preemptions = 0;  ///< per request; simulation only
+  double served = 0;       ///< requests that end per second; simulation only
 };
 
 /// `rate` requests per second of one replica, as a Poisson process.

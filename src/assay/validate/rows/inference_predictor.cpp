@@ -80,6 +80,13 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   const bool step = row.figure == InferenceFigure::step && row.output <= 1;
   std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
   if (row.cache > 0) context = row.cache;
+  if (row.figure == InferenceFigure::server_token) {
+    made.question.setup = setup;
+    made.question.prompt = row.prompt;
+    made.question.output = std::max<std::int64_t>(1, row.output);
+    if (row.limits.step_tokens > 0.0) made.question.step_tokens = row.limits.step_tokens;
+    made.profiles = serving::serving_profiles(made.question, row.strategy, made.links);
+  }
   if (row.figure != InferenceFigure::step)
     made.prefill = serving::make_prompt_profile(setup, row.strategy, row.prompt, row.prompt);
   if (row.figure != InferenceFigure::first_token)
@@ -132,7 +139,11 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
     case InferenceFigure::server_token: {
       const double most = row.limits.sequences;
       const double batch = most > 0.0 ? std::min(ready->fitting, most * data) : ready->fitting;
-      return Seconds((prefill(data) / data + output * step(batch) / batch) / output);
+      serving::ServingQuestion question = ready->question;
+      question.setup = setup;
+      return Seconds(1.0 /
+                     serving::served_rate(question, row.strategy, ready->profiles, ready->links, batch, step(batch))
+                         .tokens_per_second);
     }
   }
   return fail(row.id, "no such figure", "", Error::Kind::internal);

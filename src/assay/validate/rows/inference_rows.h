@@ -83,6 +83,8 @@ class InferencePredictor {
     serving::ServingSetup setup;
     training::StageLinks links;
     std::optional<serving::ServingProfile> prefill, decode;
+    serving::ServingQuestion question;  ///< of a server at the largest load; its setup is set when it is asked
+    serving::ServingProfiles profiles;
     double fitting = 1;  ///< sequences whose caches fit together
     double least = 0;    ///< seconds of a step or a prefill on ideal hardware
     double sequences(const InferenceRow& row) const { return row.batch > 0.0 ? row.batch : fitting; }

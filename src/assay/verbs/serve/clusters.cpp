@@ -5,6 +5,7 @@
 
 #include "assay/base/text.h"
 #include "assay/search/front.h"
+#include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/verbs.h"
 
@@ -121,21 +122,27 @@ report::Items best_of_each(const std::vector<Alternative>& all, bool formats) {
     Row row;
     row.members = {{"cluster", q.cluster.text}, {"chips", q.cluster.chips()}};
     if (formats) row.members.emplace_back("formats", format_text(q));
-    row.members.emplace_back("meets", found && found->best.has_value());
+    std::optional<PointUnderLoad> loaded;
+    if (q.rate && found && found->fits)
+      if (auto under = best_under_rate(q, *found)) loaded = *std::move(under);
+    const bool meets = found && found->best && (!loaded || loaded->meets);
+    row.members.emplace_back("meets", meets);
+    if (loaded) row.members.emplace_back("most_requests_per_second", loaded->most_requests);
     const serving::ServingPoint* p = !found           ? nullptr
+                                     : loaded         ? &loaded->point
                                      : found->best    ? &*found->best
                                      : found->closest ? &*found->closest
                                                       : nullptr;
     if (p) {
-      const double rate = p->tokens_per_second();
-      row.members.emplace_back("fits", p->memory.total() <= q.question.capacity);
+      const double rate = p->served.tokens_per_second;
+      row.members.emplace_back("fits", p->memory.total() <= q.question.chip_memory);
       row.members.emplace_back("batch", p->batch);
-      row.members.emplace_back("latency", Seconds(p->decode.estimate));
+      row.members.emplace_back("latency", Seconds(p->served.per_token));
       row.members.emplace_back("ttft", Seconds(p->prefill.estimate));
       row.members.emplace_back("throughput", TokensPerSecond(rate));
       row.members.emplace_back("throughput_per_chip", TokensPerSecond(rate / q.chips()));
       if (const auto cost = cost_of_million(q, rate)) {
-        if (found->best) row.tokens_per_dollar = 1e6 / cost->value();
+        if (meets) row.tokens_per_dollar = 1e6 / cost->value();
         row.members.emplace_back("cost", *cost);
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
       }
@@ -164,8 +171,8 @@ report::Items joint_front(const std::vector<Alternative>& all, bool formats) {
   for (const auto& [q, found] : all) {
     if (!found) continue;
     for (const serving::ServingPoint& p : found->front) {
-      const double rate = p.tokens_per_second();
-      points.push_back({p.decode.estimate, priced ? cost_of_million(q, rate)->value() : q.chips() / rate});
+      const double rate = p.served.tokens_per_second;
+      points.push_back({p.served.per_token, priced ? cost_of_million(q, rate)->value() : q.chips() / rate});
       of.emplace_back(&q, &p);
     }
   }
@@ -174,9 +181,9 @@ report::Items joint_front(const std::vector<Alternative>& all, bool formats) {
     const auto& [q, p] = of[i];
     report::Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
     if (formats) row.emplace_back("formats", format_text(*q));
-    const double rate = p->tokens_per_second();
+    const double rate = p->served.tokens_per_second;
     row.emplace_back("batch", p->batch);
-    row.emplace_back("latency", Seconds(p->decode.estimate));
+    row.emplace_back("latency", Seconds(p->served.per_token));
     row.emplace_back("ttft", Seconds(p->prefill.estimate));
     row.emplace_back("throughput_per_chip", TokensPerSecond(rate / q->chips()));
     if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
@@ -201,9 +208,68 @@ Result<Comparison> comparison(const ServeQuery& query, const search::ServingSear
   return out;
 }
 
+namespace {
+
+/// Dollars per hour where every cluster has a price, else chips.
+double size_of(const ServeQuery& query, bool priced) {
+  const hardware::Price* price = hardware::newest_price(query.cluster.chip);
+  return query.chips() * (priced ? price->value.value.value() : 1.0);
+}
+
+/// The cheapest cluster of --on that serves the rate within the latency limits; else the one that serves the most.
+Result<search::ServingSearch> cheapest_under_load(ServeQuery& query, search::ServingSearch found,
+                                                  const Request& request, const Context& context) {
+  std::vector<Alternative> all;
+  for (std::size_t i = 0; i < query.sizes.size(); ++i) {
+    auto other = i == 0 ? Result<ServeQuery>(query) : read_serve_query(request, context, i);
+    if (!other) continue;
+    bind(*other);
+    auto there = i == 0 ? Result<search::ServingSearch>(found) : search_as_measured(*other);
+    if (there && there->fits) all.push_back({*std::move(other), std::move(there)});
+  }
+  const bool priced = std::all_of(all.begin(), all.end(), [](const Alternative& a) {
+    return hardware::newest_price(a.query.cluster.chip) != nullptr;
+  });
+  std::stable_sort(all.begin(), all.end(), [&](const Alternative& a, const Alternative& b) {
+    return size_of(a.query, priced) < size_of(b.query, priced);
+  });
+  const Alternative* best = nullptr;
+  double most = -1.0;
+  bool meets = false;
+  for (Alternative& one : all) {
+    bind(one.query);  // it has moved
+    ASSAY_TRY(loaded, best_under_rate(one.query, *one.found));
+    meets = loaded.meets && one.found->best;
+    if (!meets && loaded.most_requests <= most) continue;
+    best = &one;
+    most = loaded.most_requests;
+    if (meets) break;
+  }
+  const std::size_t sizes = query.sizes.size();
+  if (best) {
+    query = best->query;
+    bind(query);
+    found = *best->found;
+  }
+  query.notes.push_back(
+      !best ? fmt::format("--on names {} clusters, and the model fits on none", sizes)
+      : meets
+          ? fmt::format(
+                "--on names {} clusters: {} is the {} that serves {} requests per second{}; comparison shows all",
+                sizes, query.cluster.text, priced ? "cheapest" : "smallest", human_number(*query.rate),
+                query.choices.first_token || query.choices.per_token ? " within the latency limits" : "")
+          : fmt::format("none of the {} clusters of --on serves {} requests per second within the latency limits: {} "
+                        "serves the most, {}",
+                        sizes, human_number(*query.rate), query.cluster.text, human_number(most)));
+  return found;
+}
+
+}  // namespace
+
 Result<search::ServingSearch> first_that_serves(ServeQuery& query, search::ServingSearch found, const Request& request,
                                                 const Context& context) {
   if (query.sizes.empty()) return found;
+  if (query.rate) return cheapest_under_load(query, std::move(found), request, context);
   for (std::size_t i = 1; i < query.sizes.size() && !found.best; ++i) {
     auto other = read_serve_query(request, context, i);
     if (!other) continue;

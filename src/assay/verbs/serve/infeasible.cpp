@@ -30,10 +30,10 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
     most = search::batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
   response.headline =
       fmt::format("does not fit: with {} each chip needs {} and has {}; ", strategy_text(point.strategy),
-                  human(Bytes(point.memory.total())), human(Bytes(query.question.capacity)));
-  if (weights > query.question.capacity * query.chips())
+                  human(Bytes(point.memory.total())), human(Bytes(query.question.chip_memory)));
+  if (weights > query.question.chip_memory * query.chips())
     response.headline += fmt::format("weights alone take {}, which needs {} such chips", human(Bytes(weights)),
-                                     std::ceil(weights / query.question.capacity));
+                                     std::ceil(weights / query.question.chip_memory));
   else if (most >= 1.0)
     response.headline +=
         fmt::format("at most --batch {} fits{}", human_number(most), query.draft ? " with the draft" : "");
@@ -59,7 +59,7 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
 
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
                   const Context& context, report::Response& response) {
-  const double token = found.fastest_token->decode.estimate, prompt = found.fastest_prompt->prefill.estimate;
+  const double token = found.fastest_token->served.per_token, prompt = found.fastest_prompt->prefill.estimate;
   const Seconds bound = bounds_of(query, found.fastest_token->batch).step();
   std::string missed;
   if (query.step_time && *query.step_time > query.choices.per_token.value_or(HUGE_VAL))

@@ -22,7 +22,7 @@ report::Members spread_members(const serving::Spread& spread) {
 
 std::string_view policy_text(serving::BatchingPolicy policy) {
   return policy == serving::BatchingPolicy::interleaved ? "prefill before decode"
-         : policy == serving::BatchingPolicy::chunked   ? "chunked prefill"
+         : policy == serving::BatchingPolicy::chunked   ? "continuous batching"
                                                         : "disaggregated prefill";
 }
 
@@ -41,10 +41,16 @@ report::Members times_members(const serving::LoadedTimes& times, double replicas
           {"time_to_last_token", Seconds(times.last_token)}};
 }
 
+/// Requests per second that all replicas serve within the latency limits.
+double most_within_limits(const ServeQuery& query, const serving::LoadedServer& server) {
+  return server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
+                                                 query.choices.per_token.value_or(HUGE_VAL));
+}
+
 }  // namespace
 
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point) {
-  return serving::loaded_server(query.question, query.cluster, point, {query.chunk, query.prefill_servers});
+  return serving::loaded_server(query.question, query.cluster, point, query.prefill_servers);
 }
 
 Result<report::Items> lengths_list(const ServeQuery& query, const serving::ServingPoint& point) {
@@ -68,6 +74,18 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
   const auto longest = static_cast<double>(lengths.prompt.largest());
   add("longest", longest, static_cast<double>(lengths.output.largest()), server.prefill(longest));
   return rows;
+}
+
+Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found) {
+  ASSAY_TRY(point, search::best_under_load(query.question, query.cluster, found, query.choices, query.prefill_servers,
+                                           *query.rate));
+  ASSAY_TRY(server, server_under_load(query, point));
+  PointUnderLoad out;
+  out.point = point;
+  out.times = serving::loaded_times(server, *query.rate / server.replicas);
+  out.meets = search::meets_limits(out.times, query.choices);
+  out.most_requests = most_within_limits(query, server);
+  return out;
 }
 
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
@@ -100,21 +118,27 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
   for (auto& member : times_members(times, server.replicas)) out.push_back(std::move(member));
   const double tokens = *query.rate * server.lengths.output.mean();
   out.emplace_back("tokens_per_second", TokensPerSecond(tokens));
-  if (const auto cost = cost_of_million(query, tokens))
-    out.emplace_back("cost_per_million_tokens", chips_in_all(query, point) / query.chips() * *cost);
+  std::string cost_text;
+  if (const auto cost = cost_of_million(query, tokens)) {
+    const Dollars all = chips_in_all(query, point) / query.chips() * *cost;
+    out.emplace_back("cost_per_million_tokens", all);
+    cost_text = fmt::format(" at {} per million", human(all));
+  }
+  const std::string latencies = fmt::format("the 99th percentiles are {} to the first token and {} per token",
+                                            human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)));
+  response.headline =
+      fmt::format("{} requests per second on {}: {}; {} of output{} with {}, {:.0f} % utilised",
+                  human_number(*query.rate), query.cluster.text, latencies, human(TokensPerSecond(tokens)), cost_text,
+                  strategy_text(point.strategy), 100.0 * times.utilisation);
   if (query.choices.first_token || query.choices.per_token) {
-    const double most = server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
-                                                                query.choices.per_token.value_or(HUGE_VAL));
+    const double most = most_within_limits(query, server);
     out.emplace_back("meets", search::meets_limits(times, query.choices));
     out.emplace_back("most_requests_per_second_that_meet", most);
     if (!search::meets_limits(times, query.choices)) {
       response.outcome = report::Outcome::infeasible;
-      response.headline = fmt::format(
-          "at {} requests per second the 99th percentiles are {} to the first token and {} per token; the latency "
-          "limits "
-          "hold up to {} requests per second",
-          human_number(*query.rate), human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)),
-          human_number(most));
+      response.headline =
+          fmt::format("at {} requests per second on {} {}; the latency limits hold up to {} requests per second",
+                      human_number(*query.rate), query.cluster.text, latencies, human_number(most));
     }
   }
   if (query.simulated_requests) {

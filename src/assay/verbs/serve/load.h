@@ -14,7 +14,15 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
 
 /// The server of a point, as the queueing model sees it.
 Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const serving::ServingPoint& point);
-/// Times of the point at the given rate; the response says if it is too high.
+/// The point of a search that serves the rate best, and how it does.
+struct PointUnderLoad {
+  serving::ServingPoint point;
+  serving::LoadedTimes times;
+  bool meets = false;        ///< keeps up with the rate, within the latency limits
+  double most_requests = 0;  ///< per second, within the latency limits
+};
+Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found);
+/// Times of the point at the given rate; the headline is that of the loaded server.
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
                                      report::Response& response);
 

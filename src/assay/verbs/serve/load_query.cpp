@@ -129,7 +129,7 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
                 "e.g. 10 or 2.5/s");
   query.rate = *rate;
   ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
-  if (query.prefill_servers && query.chunk)
+  if (query.prefill_servers && request.has("chunk"))
     return fail("--prefill-servers", "prefill runs on separate servers or in chunks, not both",
                 "leave --chunk or --prefill-servers out", Error::Kind::usage);
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
@@ -198,7 +198,10 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   }
   ASSAY_CHECK(read_dispatch(request, model, query.question.setup.dispatch));
   ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
-  ASSAY_CHECK(read_count(request, "chunk", query.chunk));
+  if (std::optional<std::int64_t> chunk; request.has("chunk")) {
+    ASSAY_CHECK(read_count(request, "chunk", chunk));
+    query.question.step_tokens = static_cast<double>(*chunk);
+  }
   ASSAY_CHECK(read_prompts(request, query));
   for (const char* option : {"chunk", "prefix-hit"})
     if (model.encoder && request.has(option))

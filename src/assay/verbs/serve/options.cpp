@@ -69,7 +69,10 @@ std::vector<OptionSpec> sharding_options() {
       {"dp", "N", "data parallelism: replicas, or attention groups that share experts"},
       {"weights-2d", "N", "shards of each weight along its other dimension"},
       {"gather-weights", "", "with --weights-2d: gather weights before use and split sequences instead"},
-      {"cache", "HOW", "how the KV cache is sharded within a tensor-parallel group", false, "heads|batch|sequence"},
+      {"cache", "HOW",
+       "how the KV cache is sharded within a tensor-parallel group; heads-batch and heads-sequence: by heads, and what "
+       "devices would hold twice by batch or sequence",
+       false, "heads|batch|sequence|heads-batch|heads-sequence"},
   };
 }
 
@@ -93,8 +96,12 @@ std::vector<OptionSpec> answer_options() {
       {"formats", "LIST",
        "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
       {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
-      {"memory-share", "SHARE",
-       "share of a chip's memory that the server may use (default 1, or as --software says; 0.9 is usual)"},
+      {"memory-margin", "interval|N%|none",
+       "memory of each chip that plans leave free: interval (default) as much as engines leave (those of the "
+       "catalogue, "
+       "or --software), a share of the chip's memory (10%), or none. Without a plan that keeps it, one without it is "
+       "shown"},
+      {"memory-share", "SHARE", "share of a chip's memory that the server can use at all (default 1)"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
       {"list", "", "also list the kernels and collectives of a decode step and of a prefill, with their times"},
       {"products", "",

@@ -31,7 +31,7 @@ void add_batches(draw::Chart& chart, const ServeQuery& query, const search::Serv
                              static_cast<int>(c) + 1};
     for (const serving::ServingPoint& point : found.front)
       if (point.batch >= bounds[c] && point.batch < bounds[c + 1])
-        series.points.push_back({point.decode.estimate, point.tokens_per_second() / query.chips()});
+        series.points.push_back({point.served.per_token, point.served.tokens_per_second / query.chips()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
 }
@@ -51,7 +51,7 @@ draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& fo
   const auto line = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name, int colour) {
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, colour};
     for (const serving::ServingPoint& point : s.front)
-      series.points.push_back({point.decode.estimate, point.tokens_per_second() / q.chips()});
+      series.points.push_back({point.served.per_token, point.served.tokens_per_second / q.chips()});
     chart.series.push_back(std::move(series));
   };
   if (fronts.empty()) {
@@ -67,8 +67,8 @@ draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& fo
     const serving::ServingPoint& point = found.front[i];
     const std::string text = strategy_text(point.strategy);
     if (fronts.empty() && text != before)
-      chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), point.decode.estimate,
-                              point.tokens_per_second() / query.chips(), 0});
+      chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), point.served.per_token,
+                              point.served.tokens_per_second / query.chips(), 0});
     before = text;
   }
   if (query.choices.per_token) chart.lines.push_back({draw::Orientation::vertical, *query.choices.per_token, "--tpot"});
@@ -110,8 +110,8 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
   const auto add = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name) {
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
     for (const serving::ServingPoint& p : s.front)
-      if (const auto cost = cost_of_million(q, p.tokens_per_second()))
-        series.points.push_back({p.decode.estimate, cost->value()});
+      if (const auto cost = cost_of_million(q, p.served.tokens_per_second))
+        series.points.push_back({p.served.per_token, cost->value()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   };
   if (fronts.empty()) add(query, found, query.cluster.text);

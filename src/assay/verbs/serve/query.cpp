@@ -46,7 +46,10 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
     return {};
   };
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
-  if (own_shares) return read_rates(hardware::AttentionKernel::automatic);
+  if (own_shares) {
+    if (query.memory_margin == "interval") query.memory_margin = "none";
+    return read_rates(hardware::AttentionKernel::automatic);
+  }
   if (calibration) setup.collectives = calibration->values.collective;
   query.notes.push_back(
       calibration
@@ -196,10 +199,16 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_count(request, "weights-2d", c.second));
   ASSAY_CHECK(read_time(request, "ttft", c.first_token));
   ASSAY_CHECK(read_time(request, "tpot", c.per_token));
-  if (const auto text = request.value("cache"))
-    c.cache = *text == "heads"   ? lower::CacheScheme::heads
-              : *text == "batch" ? lower::CacheScheme::batch
-                                 : lower::CacheScheme::sequence;
+  if (const auto text = request.value("cache")) {
+    c.cache = *text == "heads"           ? lower::CacheScheme::heads
+              : text->ends_with("batch") ? lower::CacheScheme::batch
+                                         : lower::CacheScheme::sequence;
+    c.cache_by_heads = text->starts_with("heads-");
+    if (c.cache_by_heads && serving::key_copies(query.model(), c.tensor.value_or(query.cluster.chips())) == 1)
+      return fail("--cache",
+                  fmt::format("{} splits by heads alone or not at all among the devices of --tp", query.model().id),
+                  "heads-batch and heads-sequence need more tensor-parallel devices than KV heads, and several heads");
+  }
   if (request.has("gather-weights")) {
     if (c.second.value_or(1) == 1)
       return fail("--gather-weights",
@@ -312,7 +321,38 @@ Result<void> read_sweep(const Request& request, ServeQuery& query) {
   return {};
 }
 
+/// --memory-share, or --memory-margin as a share or none; the software says what the default is.
+Result<void> read_memory(const Request& request, ServeQuery& query) {
+  if (request.has("memory-share")) {
+    if (request.has("memory-margin"))
+      return fail("--memory-margin", "--memory-share already says what the server may use", "leave one of them out",
+                  Error::Kind::usage);
+    ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
+    if (query.memory_share == 0.0) return fail("--memory-share", "it must be above 0", "e.g. 0.9");
+    query.memory_margin = "none";
+  }
+  if (const auto text = request.value("memory-margin")) {
+    query.memory_margin = *text;
+    const auto percent = text->ends_with('%') ? parse_number(text->substr(0, text->size() - 1)) : std::nullopt;
+    if (percent && *percent >= 0.0 && *percent < 100.0)
+      query.memory_share = 1.0 - *percent / 100.0;
+    else if (*text != "none" && *text != "interval")
+      return fail("--memory-margin", fmt::format("{} is not a margin", in_quotes(*text)),
+                  "interval, a share of the chip's memory from 0% to below 100%, e.g. 10%, or none",
+                  Error::Kind::usage);
+  }
+  query.set_memory(query.memory_share);
+  if (request.has("memory-share")) query.question.chip_memory = query.question.capacity;
+  return {};
+}
+
 }  // namespace
+
+void ServeQuery::set_memory(double share) {
+  memory_share = share;
+  question.chip_memory = cluster.chip.hbm().capacity.value.value();
+  question.capacity = share * question.chip_memory;
+}
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }
 
@@ -327,9 +367,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
                          : hardware::parse_cluster(query.sizes[size], context.catalogue, "--on", overrides));
   query.cluster = cluster;
   query.notes.insert(query.notes.end(), cluster.notes.begin(), cluster.notes.end());
-  ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
-  if (query.memory_share == 0.0) return fail("--memory-share", "it must be above 0", "e.g. 0.9");
-  query.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
+  ASSAY_CHECK(read_memory(request, query));
   ASSAY_CHECK(read_serve_load(request, query));
   ASSAY_CHECK(read_measured(request, query));
   ASSAY_CHECK(read_strategy(request, query));
@@ -360,7 +398,7 @@ Result<ServeQuery> on_other_cluster(const ServeQuery& query, const hardware::Clu
                                     const Context& context, std::optional<Dtype> format) {
   ServeQuery other = query;
   other.cluster = cluster;
-  other.question.capacity = query.memory_share * cluster.chip.hbm().capacity.value.value();
+  ASSAY_CHECK(read_memory(request, other));
   lower::Formats& formats = other.question.setup.formats;
   if (format) {
     formats.set_weights(*format);
@@ -392,7 +430,8 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   if (text.empty()) text = "one chip";
   if (s.second > 1 && s.scheme.weights == lower::WeightScheme::gathered) text += ", weights gathered";
   if (s.tensor * s.second > 1 && s.scheme.cache != lower::CacheScheme::heads)
-    text += s.scheme.cache == lower::CacheScheme::batch ? ", cache by batch" : ", cache by sequence";
+    text += fmt::format(", cache by {}{}", s.cache_ways > 1 ? "heads and " : "",
+                        s.scheme.cache == lower::CacheScheme::batch ? "batch" : "sequence");
   return text;
 }
 

@@ -19,14 +19,14 @@ struct ServeQuery {
   serving::ServingQuestion question;  ///< its model is set by bind()
   search::ServingChoices choices;
   Dtype compute = Dtype::bf16;
-  double memory_share = 1;            ///< usable share of each chip's memory
+  std::string memory_margin = "interval";
+  double memory_share = 1;            ///< of each chip's memory that the server may use: all but the margin
   double parameters = 0, active = 0;  ///< total, and active per token; given or counted
   bool parameters_given = false;
   double encoder_active = 0;  ///< active per prompt token in an encoder
 
   std::optional<double> prefill_time, step_time;  ///< measured seconds, in place of estimates
   std::optional<double> mfu;                      ///< of prefill
-  std::optional<std::int64_t> chunk;              ///< prompt tokens added to each decode step
   std::optional<double> rate;                     ///< requests per second
   std::optional<std::int64_t> prefill_servers;    ///< replicas that only run prefill
   std::optional<std::int64_t> simulated_requests;
@@ -42,6 +42,8 @@ struct ServeQuery {
   std::string impossible;                             ///< why no strategy can meet the request; else empty
 
   double chips() const { return static_cast<double>(cluster.chips()); }
+  /// Sets what of a chip's memory may be used.
+  void set_memory(double share);
   const model::Transformer& model() const { return imported.model; }
 };
 

@@ -50,11 +50,11 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
   const serving::ServingBounds b = bounds_of(query, point.batch);
   const estimate::KernelRates& rates = query.question.setup.rates;
   const Bytes total = b.weights + b.cache, per_sequence = b.cache / point.batch;
-  const Seconds full_memory = Bytes(query.question.capacity) / rates.hbm;
+  const Seconds full_memory = Bytes(query.question.chip_memory) / rates.hbm;
   const TokensPerSecond rate = Tokens(point.batch) / b.step();
   report::Members out{{"weights", b.weights}, {"weights_read", b.weights_read},
                       {"kv_cache", b.cache},  {"kv_cache_of_a_sequence", per_sequence},
-                      {"total", total},       {"chips_for_total", total / Bytes(query.question.capacity)}};
+                      {"total", total},       {"chips_for_total", total / Bytes(query.question.chip_memory)}};
   if (per_sequence > Bytes(0)) out.emplace_back("sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence));
   for (auto& member : report::Members{
            {"weights_time", b.weights_time},
@@ -66,7 +66,7 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
            {"tokens_per_second_per_chip", rate / query.chips()},
            {"full_memory_time", full_memory},
            {"full_memory_time_of_output",
-            Seconds(static_cast<double>(query.question.output) * query.question.capacity / rates.hbm.value())}})
+            Seconds(static_cast<double>(query.question.output) * query.question.chip_memory / rates.hbm.value())}})
     out.push_back(std::move(member));
   if (const auto network = serving::network_bounds(bounds_question(query), query.cluster.chip, point.batch))
     out.emplace_back("network", report::Members{{"axis_bandwidth", network->axis},
@@ -95,35 +95,40 @@ report::Members disaggregated_members(const ServeQuery& query, const search::Pre
   return out;
 }
 
-report::Members chunked_members(const serving::ChunkedRate& rate) {
-  const serving::ServingTime& step = rate.step;
-  return {{"chunk", rate.chunk},
-          {"step_time", report::range(Seconds(step.lower), Seconds(step.estimate), Seconds(step.upper))},
-          {"limiter", serving::limiter_of(step)},
-          {"share_of_steps", rate.share_of_steps},
-          {"time_per_token", rate.per_token},
-          {"time_to_first_token", rate.first_token},
-          {"batch_kept_full", rate.batch_kept_full},
-          {"requests_per_second", rate.requests_per_second},
-          {"tokens_per_second", TokensPerSecond(rate.tokens_per_second)}};
-}
-
 }  // namespace
 
-Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
-                                         const serving::ServingPoint& point, const serving::InterleavedRate& rate) {
-  report::Members out{{"requests_per_second", rate.requests_per_second},
-                      {"tokens_per_second", TokensPerSecond(rate.tokens_per_second)},
-                      {"time_to_last_token", rate.last_token},
-                      {"prefill_servers_per_decode_server", rate.prefill_servers},
-                      {"finished_per_step", rate.finished_per_step},
-                      {"cache_tokens_freed_per_step", rate.freed_per_step},
-                      {"balanced_chunk", rate.balanced_chunk}};
+report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point) {
+  const serving::ServedRate& served = point.served;
+  const double in_and_out =
+      served.requests_per_second * static_cast<double>(query.question.prompt + query.question.output);
+  report::Members out{{"requests_per_second", served.requests_per_second},
+                      {"output_tokens_per_second", TokensPerSecond(served.tokens_per_second)},
+                      {"output_tokens_per_second_per_chip", TokensPerSecond(served.tokens_per_second / query.chips())},
+                      {"tokens_per_second", TokensPerSecond(in_and_out)},
+                      {"time_per_token", Seconds(served.per_token)},
+                      {"time_to_last_token", serving::phase_balance(query.question, point).last_token},
+                      {"mixed_step_time", report::range(Seconds(served.step.lower), Seconds(served.step.estimate),
+                                                        Seconds(served.step.upper))},
+                      {"limiter", serving::limiter_of(point)},
+                      {"prompt_tokens_per_step", Tokens(served.load.tokens)},
+                      {"share_of_steps", served.load.share},
+                      {"sequences_per_step", served.replicas * served.load.sequences}};
+  if (const auto cost = cost_of_million(query, served.tokens_per_second)) {
+    out.emplace_back("cost_per_million_output_tokens", *cost);
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, in_and_out));
+  }
+  return out;
+}
+
+report::Members batching_section(const ServeQuery& query, const search::ServingSearch& found,
+                                 const serving::ServingPoint& point) {
+  const serving::PhaseBalance balance = serving::phase_balance(query.question, point);
+  report::Members out{{"prefill_servers_per_decode_server", balance.prefill_servers},
+                      {"finished_per_step", balance.finished_per_step},
+                      {"cache_tokens_freed_per_step", balance.freed_per_step},
+                      {"balanced_chunk", balance.balanced_chunk}};
   if (found.most_prompts && found.fits)
     out.emplace_back("disaggregated", disaggregated_members(query, *found.most_prompts, point));
-  if (!query.chunk) return out;
-  ASSAY_TRY(chunked, serving::chunked_rate(query.question, query.cluster, point, *query.chunk));
-  out.emplace_back("chunked", chunked_members(chunked));
   return out;
 }
 
@@ -175,7 +180,7 @@ report::Members speculation_section(const ServeQuery& query, const serving::Serv
                       {"speedup", point.decode.estimate / best.per_token()},
                       {"draft_strategy", strategy_text(found.draft_strategy)},
                       {"draft_memory", Bytes(found.draft_memory)},
-                      {"fits", total <= query.question.capacity}};
+                      {"fits", total <= query.question.chip_memory}};
   report::Items rows;
   for (const search::SpeculativeLoop& loop : found.loops)
     rows.emplace_back(report::Members{{"draft_length", loop.length},
@@ -190,7 +195,7 @@ report::Members speculation_section(const ServeQuery& query, const serving::Serv
 report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingProfile profile =
       serving::make_serving_profile(query.question.setup, point.strategy, 1, serving::decode_keys(query.question));
-  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
+  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "cache", "tensor"};
   const double sequences = serving::step_sequences(point.strategy, point.batch);
   report::Items rows;
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
@@ -251,13 +256,14 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"bound", bounds.step()},
                         {"tokens_per_second_at_bound", Tokens(batch) / bounds.step()},
                         {"step_time", Seconds(p.decode.estimate)},
-                        {"tokens_per_second", TokensPerSecond(p.tokens_per_second())},
+                        {"tokens_per_second", TokensPerSecond(p.decoded_per_second())},
+                        {"served_tokens_per_second", TokensPerSecond(p.served.tokens_per_second)},
                         {"compute_time", Seconds(p.decode.compute)},
                         {"memory_time", Seconds(p.decode.memory)},
                         {"network_time", Seconds(p.decode.network)},
                         {"limiter", serving::limiter_of(p.decode)},
-                        {"fits", p.memory.total() <= query.question.capacity}};
-    if (const auto cost = cost_of_million(query, p.tokens_per_second())) row.emplace_back("cost", *cost);
+                        {"fits", p.memory.total() <= query.question.chip_memory}};
+    if (const auto cost = cost_of_million(query, p.served.tokens_per_second)) row.emplace_back("cost", *cost);
     rows.emplace_back(std::move(row));
   }
   return rows;

@@ -17,9 +17,11 @@ Result<search::ServingSearch> search_as_measured(const ServeQuery& query);
 void note_measured(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response);
 
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
-/// Prefill and decode on the same chips, one after the other or on separate ones, and in one step with --chunk.
-Result<report::Members> batching_section(const ServeQuery& query, const search::ServingSearch& found,
-                                         const serving::ServingPoint& point, const serving::InterleavedRate& rate);
+/// What the server yields that both prefills and decodes, and what it costs.
+report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point);
+/// How prefill and decode balance, and prefill on separate chips.
+report::Members batching_section(const ServeQuery& query, const search::ServingSearch& found,
+                                 const serving::ServingPoint& point);
 /// Speculative decoding with the draft. A searched batch shrinks until the draft fits, too; a given one is infeasible.
 Result<search::Speculation> with_draft(const ServeQuery& query, serving::ServingPoint& point,
                                        report::Response& response);

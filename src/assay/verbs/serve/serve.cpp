@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "assay/base/text.h"
-#include "assay/search/serving/under_load.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
 #include "assay/verbs/serve/launch.h"
@@ -25,6 +24,11 @@ std::string_view cache_name(lower::CacheScheme scheme) {
   return scheme == lower::CacheScheme::heads ? "heads" : scheme == lower::CacheScheme::batch ? "batch" : "sequence";
 }
 
+/// As --cache takes it.
+std::string cache_name(const serving::ServingStrategy& strategy) {
+  return fmt::format("{}{}", strategy.cache_ways > 1 ? "heads-" : "", cache_name(strategy.scheme.cache));
+}
+
 std::string_view weights_name(lower::WeightScheme scheme) {
   return scheme == lower::WeightScheme::gathered         ? "gathered before use"
          : scheme == lower::WeightScheme::two_dimensions ? "in two directions"
@@ -33,8 +37,8 @@ std::string_view weights_name(lower::WeightScheme scheme) {
 
 /// The mesh axes in their order on the cluster, outermost first: "dp 2, tp 8".
 std::string placement_text(const serving::ServingStrategy& strategy) {
-  constexpr std::pair<std::string_view, std::string_view> words[] = {
-      {"P", "pp"}, {"R", "dp"}, {"X", "weights-2d"}, {"W", "ep"}, {"Y", "tp"}};
+  constexpr std::pair<std::string_view, std::string_view> words[] = {{"P", "pp"}, {"R", "dp"},    {"X", "weights-2d"},
+                                                                     {"W", "ep"}, {"Z", "cache"}, {"Y", "tp"}};
   std::string text;
   for (const program::MeshAxis& axis : training::whole_mesh(strategy.parallelism(), strategy.layout).axes)
     for (const auto& [name, word] : words)
@@ -90,19 +94,25 @@ report::Members prefill_members(const ServeQuery& query, const serving::ServingP
 report::Items front_list(const ServeQuery& query, const search::ServingSearch& found) {
   report::Items front;
   for (const serving::ServingPoint& p : found.front) {
-    const double rate = p.tokens_per_second();
+    const double rate = p.served.tokens_per_second;
     report::Members row{{"batch", p.batch},
                         {"chips", query.cluster.chips()},
-                        {"latency", Seconds(p.decode.estimate)},
+                        {"latency", Seconds(p.served.per_token)},
                         {"throughput", TokensPerSecond(rate)},
                         {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
                         {"ttft", Seconds(p.prefill.estimate)},
                         {"strategy", strategy_text(p.strategy)},
-                        {"limiter", serving::limiter_of(p.decode)}};
+                        {"limiter", serving::limiter_of(p)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
     front.emplace_back(std::move(row));
   }
   return front;
+}
+
+/// Whether a server fits with the margin, only without it, or not at all.
+std::string_view memory_verdict(const ServeQuery& query, double total) {
+  if (total > query.question.chip_memory) return "no";
+  return total <= query.question.capacity ? "fits" : "tight";
 }
 
 Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& point,
@@ -118,8 +128,11 @@ Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& po
     if (bytes > 0.0) memory.emplace_back(part, Bytes(bytes));
   if (speculation) memory.emplace_back("draft", Bytes(speculation->draft_memory));
   memory.emplace_back("total", Bytes(total));
-  memory.emplace_back("capacity", Bytes(query.question.capacity));
-  memory.emplace_back("fits", total <= query.question.capacity);
+  memory.emplace_back("capacity", Bytes(query.question.chip_memory));
+  memory.emplace_back("margin", query.memory_margin);
+  memory.emplace_back("budget", Bytes(query.question.capacity));
+  memory.emplace_back("fits", total <= query.question.chip_memory);
+  memory.emplace_back("verdict", memory_verdict(query, total));
   memory.emplace_back("max_batch", speculation ? speculation->max_batch : point.memory.max_batch);
   if (const auto& lengths = query.question.lengths) {
     ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
@@ -158,9 +171,17 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const Traced num{&response.ledger};
   const auto critical = critical_batch(num, query);
   ASSAY_TRY(steps, derive_steps(num, query, point));
-  const auto batch = num.given("batch", Tokens(point.batch), "one token per sequence");
+  const serving::SteadyLoad& load = point.served.load;
+  const auto mixed = num.given("step with prompts", Seconds(point.served.step.estimate),
+                               query.step_time ? "--step-time" : "kernels and collectives of the program");
+  const auto with = num.given("share of steps with prompts", load.share, "a prompt for each sequence that ends");
+  const auto without = num.given("share without", 1.0 - load.share, "the other steps");
+  const auto step = num.named("mean step", with * mixed + without * steps.decode);
+  const auto tokens =
+      num.given("output tokens per step", Tokens(point.served.replicas * load.requests * point.served.output),
+                "one token per sequence that is decoded");
   const auto n = num.given("chips", query.chips(), query.cluster.text);
-  const auto rate = num.named("tokens per second per chip", batch / steps.decode / n);
+  const auto rate = num.named("output tokens per second per chip", tokens / step / n);
   response.derived = {critical.id, rate.id, steps.prefill.id};
   return {};
 }
@@ -172,7 +193,7 @@ report::Members strategy_members(const serving::ServingPoint& point) {
                       {"pp", s.pipeline},
                       {"ep", s.expert},
                       {"weights_2d", s.second},
-                      {"cache", cache_name(s.scheme.cache)},
+                      {"cache", cache_name(s)},
                       {"batch_per_replica", std::ceil(point.batch / static_cast<double>(s.data))}};
   if (s.expert > 1) out.emplace_back("ep_over", lower::expert_axes_text(s.parallelism()));
   if (s.second > 1) out.emplace_back("weights", weights_name(s.scheme.weights));
@@ -181,18 +202,15 @@ report::Members strategy_members(const serving::ServingPoint& point) {
   return out;
 }
 
-/// Adds batching with prefill and what tokens cost.
-Result<void> add_batching(const ServeQuery& query, const search::ServingSearch& found,
-                          const serving::ServingPoint& point, report::Response& response) {
+/// Adds what the server yields and what tokens cost.
+void add_served(const ServeQuery& query, const search::ServingSearch& found, const serving::ServingPoint& point,
+                report::Response& response) {
   report::Members& out = response.results;
-  const serving::InterleavedRate rate = serving::interleaved_rate(query.question, point);
-  ASSAY_TRY(batching, batching_section(query, found, point, rate));
-  out.emplace_back("with_prefill", std::move(batching));
+  out.emplace_back("served", served_section(query, point));
+  out.emplace_back("with_prefill", batching_section(query, found, point));
   out.emplace_back("chip_time_per_token", Seconds(query.chips() * point.decode.estimate / point.batch));
-  if (!hardware::newest_price(query.cluster.chip)) return {};
-  out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.tokens_per_second()));
-  out.emplace_back("cost_per_million_tokens_with_prefill", *cost_of_million(query, rate.tokens_per_second));
-  return {};
+  if (hardware::newest_price(query.cluster.chip))
+    out.emplace_back("cost_per_million_tokens", *cost_of_million(query, point.served.tokens_per_second));
 }
 
 /// Adds the point itself: strategy, both phases, memory, bounds, load and draft.
@@ -206,6 +224,8 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
   report::Members decode =
       phase_members(point.decode, step_interval(query, point.decode, false, point.batch), point.batch, query.chips());
   decode.front().first = "step_time";
+  if (const auto cost = cost_of_million(query, point.decoded_per_second()))
+    decode.emplace_back("cost_per_million_tokens", *cost);
   out.emplace_back("decode", std::move(decode));
   note_intervals(query, point, response);
   note_measured(query, point, response);
@@ -216,7 +236,7 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
     ASSAY_TRY(lengths, lengths_list(query, point));
     out.emplace_back("lengths", std::move(lengths));
   }
-  ASSAY_CHECK(add_batching(query, found, point, response));
+  add_served(query, found, point, response);
   if (query.rate && found.fits) {
     ASSAY_TRY(load, load_section(query, point, response));
     out.emplace_back("load", std::move(load));
@@ -265,14 +285,21 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
   return {};
 }
 
+/// " at 0.58 USD per million"; empty without a price.
+std::string cost_text(const ServeQuery& query, double tokens_per_second) {
+  const auto cost = cost_of_million(query, tokens_per_second);
+  return cost ? fmt::format(" at {} per million", human(*cost)) : "";
+}
+
 /// The headline, and why nothing does what was asked where nothing does.
 void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
                  const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
   if (response.headline.empty())
-    response.headline = fmt::format("{} to the first token, {} per token, {} with {}, batch {}; {} limits decoding",
-                                    human(Seconds(point.prefill.estimate)), human(Seconds(point.decode.estimate)),
-                                    human(TokensPerSecond(point.tokens_per_second())), strategy_text(point.strategy),
-                                    human_number(point.batch), serving::limiter_of(point.decode));
+    response.headline = fmt::format(
+        "{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
+        human(Seconds(point.prefill.estimate)), human(Seconds(point.served.per_token)),
+        human(TokensPerSecond(point.served.tokens_per_second)), cost_text(query, point.served.tokens_per_second),
+        strategy_text(point.strategy), human_number(point.batch), serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);
@@ -315,9 +342,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
                 "leave out some of --tp --pp --ep --dp, or change the batch");
   serving::ServingPoint point = found.best ? *found.best : *found.closest;
   if (query.rate && found.fits) {
-    ASSAY_TRY(loaded, search::best_under_load(query.question, query.cluster, found, query.choices,
-                                              {query.chunk, query.prefill_servers}, *query.rate));
-    point = loaded;
+    ASSAY_TRY(loaded, best_under_rate(query, found));
+    point = loaded.point;
   }
   std::optional<search::Speculation> speculation;
   if (query.draft && found.fits) {

@@ -2,12 +2,57 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
 #include "assay/verbs/interval_members.h"
 #include "assay/verbs/option_values.h"
 
 namespace assay::verbs::serve {
+namespace {
+
+/// What an engine leaves of a chip's memory, and how many tokens of prompts it puts into a step.
+struct EngineLimits {
+  double memory_share = 1, step_tokens = HUGE_VAL;
+};
+
+/// The least of all engines of the catalogue.
+Result<EngineLimits> usual_limits(const Context& context) {
+  ASSAY_TRY(all, estimate::software_of(context.catalogue));
+  EngineLimits limits;
+  for (const estimate::Software& engine : all) {
+    if (engine.serve.empty()) continue;
+    if (engine.defaults.step_tokens > 0.0)
+      limits.step_tokens = std::min(limits.step_tokens, engine.defaults.step_tokens);
+    estimate::EngineSoftware does;
+    for (const estimate::SoftwareProperty& property : engine.serve)
+      if (property.option == "memory-share")
+        ASSAY_CHECK(estimate::set_software(does, property.option, property.value, engine.id));
+    limits.memory_share = std::min(limits.memory_share, does.memory_share);
+  }
+  return limits;
+}
+
+/// Memory and prompts of a step as the software limits them, where the request does not.
+Result<void> set_limits(const Request& request, const Context& context, const AssumedSoftware& assumed,
+                        const estimate::EngineSoftware& software, ServeQuery& query) {
+  EngineLimits limits;
+  if (assumed.named()) {
+    limits.memory_share = software.memory_share;
+    if (assumed.step_tokens > 0.0) limits.step_tokens = assumed.step_tokens;
+  } else {
+    ASSAY_TRY(usual, usual_limits(context));
+    limits = usual;
+  }
+  if (query.memory_margin == "interval") query.set_memory(limits.memory_share);
+  const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
+  if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
+  return {};
+}
+
+}  // namespace
 
 Result<estimate::EngineSoftware> read_serving_software(const Request& request, const Context& context,
                                                        ServeQuery& query) {
@@ -21,10 +66,7 @@ Result<estimate::EngineSoftware> read_serving_software(const Request& request, c
   estimate::EngineSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, estimate::engine_software_options(), software));
   if (software.kv && !request.has("kv")) formats.kv_cache = *software.kv;
-  if (assumed.named() && !request.has("memory-share")) {
-    query.memory_share = software.memory_share;
-    query.question.capacity = query.memory_share * query.cluster.chip.hbm().capacity.value.value();
-  }
+  ASSAY_CHECK(set_limits(request, context, assumed, software, query));
   query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(

@@ -1,0 +1,61 @@
+// Continuous batching at the largest load: every place of the batch is taken, a sequence that ends makes room for a
+// prompt, and prompts join decode steps. Step times are given, so that estimates, tables of a loaded server and tests
+// share one formula.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+namespace assay::serving {
+
+/// One replica.
+struct SteadyServer {
+  double places = 1;        ///< sequences at once: those being decoded, and those whose prompt is worked on
+  double output = 1;        ///< tokens of a request, mean
+  double prompt = 1;        ///< tokens of a request to work on, mean
+  double chunk = HUGE_VAL;  ///< most prompt tokens of one step
+  double pieces = 0;        ///< steps that a prompt takes, mean; 0: those of the mean prompt
+};
+
+/// What its steps hold: follows from places and lengths alone. In each step `requests` requests end and as many prompts
+/// are worked on, whole ones if a chunk holds them.
+struct SteadyLoad {
+  double requests = 0;   ///< that end per step, mean
+  double tokens = 0;     ///< of prompts, in a step that has any
+  double share = 1;      ///< of steps that have some
+  double sequences = 0;  ///< decoded in a step with prompts
+  double alone = 0;      ///< decoded in a step without
+};
+
+inline SteadyLoad steady_load(const SteadyServer& of) {
+  const double pieces = of.pieces > 0.0 ? of.pieces : std::max(1.0, std::ceil(of.prompt / of.chunk - 1e-9));
+  SteadyLoad load;
+  load.requests = of.places / (of.output + pieces);
+  load.alone = of.places;
+  if (load.requests * pieces <= 1.0) {
+    load.tokens = of.prompt / pieces;
+    load.share = load.requests * pieces;
+    load.sequences = of.places - 1.0;
+    return load;
+  }
+  // Every step has prompts: as many as sequences end, or as fit in a chunk, and then some places stay empty.
+  load.requests = std::min(of.places / (of.output + 1.0), of.chunk / of.prompt);
+  load.tokens = load.requests * of.prompt;
+  load.sequences = load.requests * of.output;
+  return load;
+}
+
+struct SteadyTimes {
+  double step = 0;       ///< seconds, mean over all steps
+  double per_token = 0;  ///< seconds between two tokens of a sequence, mean
+};
+
+/// `mixed` and `alone`: seconds of a step with and without prompts.
+inline SteadyTimes steady_times(const SteadyLoad& load, double mixed, double alone) {
+  const double with = load.share * load.sequences, without = (1.0 - load.share) * load.alone;
+  SteadyTimes out;
+  out.step = load.share * mixed + (1.0 - load.share) * alone;
+  out.per_token = (with * mixed + without * alone) / (with + without);
+  return out;
+}
+
+}  // namespace assay::serving
