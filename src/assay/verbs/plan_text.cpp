@@ -59,4 +59,12 @@ std::string plan_difference(std::string_view from, std::string_view to) {
   return changes.empty() ? "the same mesh in another order" : join(changes, ", ");
 }
 
+std::vector<std::string> notes_on_options(const report::Response& response) {
+  constexpr std::size_t most = 2;
+  std::vector<std::string> notes;
+  for (const std::string& note : response.notes)
+    if (note.starts_with("--") && notes.size() < most) notes.push_back(note);
+  return notes;
+}
+
 }  // namespace assay::verbs

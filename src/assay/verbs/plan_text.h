@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/report/screen.h"
+#include "assay/report/response.h"
 
 namespace assay::verbs {
 
@@ -13,5 +13,8 @@ std::vector<report::Phrase> plan_phrases(std::string_view plan);
 
 /// What to change in the plan `from` to get `to`: the whole mesh if it differs, and every other part that does.
 std::string plan_difference(std::string_view from, std::string_view to);
+
+/// The first two notes on options: defaults taken, and options without effect.
+std::vector<std::string> notes_on_options(const report::Response& response);
 
 }  // namespace assay::verbs

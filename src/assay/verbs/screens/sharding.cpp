@@ -107,10 +107,15 @@ std::optional<report::Screen> scaling(const Request& request, const Answer& answ
                             : one.truth("compute_bound") ? "compute"
                                                          : "network"});
   }
+  if (!results.has("batch")) {  // which way the ratio goes depends on it
+    schemes.head.resize(schemes.head.size() - 2);
+    for (auto& row : schemes.rows) row.resize(schemes.head.size());
+  }
   add_table(screen, std::move(schemes));
-  add_line(screen, "Tensor",
-           phrases(results, {"up to {tensor_parallel.max_ways} ways over {tensor_parallel.links}",
-                             "{tensor_parallel.power_of_two_ways} as a power of two", "{tensor_parallel.bandwidth}"}));
+  add_line(
+      screen, "Tensor",
+      phrases(results, {"over {tensor_parallel.links}", "{tensor_parallel.power_of_two_ways} ways as a power of two",
+                        "{tensor_parallel.bandwidth}"}));
   add_line(screen, "Experts", phrases(results, {"{expert_parallel.ways} ways", "ratio {expert_parallel.ratio}"}));
   add_line(screen, "Best",
            phrases(results, {"FSDP {best.fsdp} x tensor {best.tensor}", "{best.placed}", "{best.layer_time} per layer"},

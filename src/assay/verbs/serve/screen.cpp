@@ -168,7 +168,8 @@ report::Screen serve_screen(const Request&, const report::Response& response, co
     add_table(screen, front(results));
   for (const char* list : {"fits", "products", "collectives"})
     if (results.at(list) && results.at(list)->items()) screen.table = list;
-  screen.notes = response.important;
+  screen.notes = notes_on_options(response);
+  screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back("More: --all, --explain, --compare CLUSTER, --rate R");
   return screen;
 }

@@ -172,8 +172,8 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     add_line(screen, "Limit", limits(results));
     if (!several) add_line(screen, "Helps", helps(results, plan));
     add_line(screen, "Rate",
-             phrases(results, {"{tokens_per_second}", "{tokens_per_second_per_chip} per chip",
-                               "{flops_per_second_per_chip} per chip", "{hfu%} HFU"}));
+             phrases(results, {"{sequences} x {sequence_length} tokens per step", "{tokens_per_second}",
+                               "per chip {tokens_per_second_per_chip}, {flops_per_second_per_chip}"}));
     add_line(screen, "Run",
              phrases(results, {"{steps} steps", "{chip_hours} chip hours", "{energy}", "{goodput.goodput%} goodput"}));
   }
@@ -190,6 +190,7 @@ report::Screen train_screen(const Request& request, const report::Response& resp
   else
     add_table(screen, alternatives(results, plan));
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
+  for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back(several ? "More: --all, --explain, --pareto"
                                     : "More: --all, --explain, --sensitivity, --list");
