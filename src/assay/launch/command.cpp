@@ -53,7 +53,7 @@ Result<const Target*> best_target(const std::vector<Target>& targets, const std:
       most = n;
     }
   }
-  if (best && 2 * most >= given.size()) return best;
+  if (best && 4 * most >= given.size()) return best;
   return fail(std::string(where), "these are not the options of a program that is known here",
               fmt::format("known: {}", join(ids, ", ")));
 }
@@ -181,8 +181,12 @@ class CommandReader {
       out_.notes.push_back(fmt::format("{} cannot be read: its options are not known", in_quotes(path)));
       return {};
     }
-    ASSAY_TRY(given, read_document(style_of(path).value_or(target_.style), text, path));
-    for (Given& one : given) {
+    auto given = read_document(style_of(path).value_or(target_.style), text, path);
+    if (!given && text.find('$') == std::string::npos) return tl::unexpected<Error>(given.error());
+    if (!given)
+      out_.notes.push_back(
+          fmt::format("{} holds values that only a shell knows: its options are not known", in_quotes(path)));
+    for (Given& one : given ? *given : std::vector<Given>{}) {
       one.name = target_name(target_, one.name);
       out_.given.push_back(std::move(one));
     }

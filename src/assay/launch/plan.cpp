@@ -421,7 +421,10 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
       if (value && found == choice.cases.end())
         unclear.push_back({name, *value, fmt::format("no such setting is modelled: --{} is searched", choice.about)});
     }
-    if (found == choice.cases.end()) continue;
+    if (found == choice.cases.end()) {
+      out.plan.erase(choice.about);
+      continue;
+    }
     for (const auto& [field, value] : found->when) {
       if (value.starts_with('>')) continue;
       if (value.starts_with(equal_word)) {

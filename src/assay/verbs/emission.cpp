@@ -44,10 +44,13 @@ bool same(std::string_view field, const std::string& a, const std::string& b) {
 
 /// Reads the script as --from would.
 Result<void> check_script(const launch::Target& target, const std::string& script, const Emission& emission,
-                          std::string_view verb) {
+                          const Request& request) {
   ASSAY_TRY(found, launch::find_options_in({target}, script, "--emit"));
-  ASSAY_TRY(reading, launch::read_lines(target, found.given, {}, relations_of(verb)));
-  for (const std::string_view field : emission.promised) {
+  ASSAY_TRY(reading, launch::read_lines(target, found.given, {}, relations_of(request.verb().name)));
+  std::vector<std::string_view> promised(emission.promised.begin(), emission.promised.end());
+  for (const OptionSpec& option : request.verb().options)
+    if (request.has(option.name)) promised.push_back(option.name);
+  for (const std::string_view field : promised) {
     if (std::find(target.elsewhere.begin(), target.elsewhere.end(), field) != target.elsewhere.end()) continue;
     const auto wanted = emission.plan.find(field);
     const auto got = reading.plan.find(field);
@@ -89,7 +92,7 @@ Result<void> add_script(const Request& request, const Context& context, const Em
       elsewhere.push_back(fmt::format("{} {}", field, found->second));
   if (!elsewhere.empty()) parts.header.push_back(fmt::format("set in the program itself: {}", join(elsewhere, ", ")));
   ASSAY_TRY(plain, launch::write_script(target, lines, emission.plan, parts));
-  ASSAY_CHECK(check_script(target, plain, emission, verb));
+  ASSAY_CHECK(check_script(target, plain, emission, request));
   std::string text = plain;
   if (const auto name = request.value("launcher")) {
     ASSAY_TRY(launcher, launch::find_launcher(context.catalogue, *name, "--launcher"));

@@ -24,12 +24,13 @@ constexpr std::string_view mesh_fields[] = {"dp", "fsdp", "tp", "pp", "cp"};
 
 bool has_count(std::string_view cluster) { return cluster.find_first_of(":@*,") != std::string_view::npos; }
 
-/// The chips of --on, where that is one cluster.
-std::optional<std::int64_t> chips_of(const Request& request, const Context& context) {
-  const auto on = request.value("on");
-  if (!on) return std::nullopt;
-  const auto cluster = hardware::parse_cluster(*on, context.catalogue, "--on");
-  return cluster ? std::optional(cluster->chips()) : std::nullopt;
+/// What --on says of the cluster, where that is one.
+launch::Settings known_of(const Request& request, const Context& context) {
+  const auto cluster = hardware::parse_cluster(*request.value("on"), context.catalogue, "--on");
+  if (!cluster) return {};
+  launch::Settings out{{"slices", std::to_string(cluster->slices)}};
+  if (has_count(*request.value("on"))) out["chips"] = std::to_string(cluster->chips());
+  return out;
 }
 
 /// Options of the program that starts processes say nothing where --on gives the cluster.
@@ -49,7 +50,7 @@ Result<void> fill_model(Request& request, const Context& context, Launched& out)
   if (request.arguments().size() >= request.verb().arguments.size()) return {};
   auto named = out.reading.plan.find("model");
   if (named == out.reading.plan.end()) named = out.reading.plan.find("model_path");
-  if (named != out.reading.plan.end()) {
+  if (named != out.reading.plan.end() && !named->second.starts_with('$')) {
     out.filled.emplace_back("model", named->second);
     return request.fill_argument(named->second);
   }
@@ -88,7 +89,7 @@ Result<void> fill_options(Request& request, const Request& given, Launched& out)
 std::optional<std::pair<std::string, std::string>> option_of(const std::string& field, const std::string& value,
                                                              const launch::Settings& plan) {
   if (field == "sequences") return std::pair<std::string, std::string>("batch", value + "seq");
-  if (value == "published") return std::nullopt;
+  if (value == "published" || value == "default") return std::nullopt;
   if (value == "none" && field != "recompute" && field != "offload" && field != "optimizer") return std::nullopt;
   const auto stages = plan.find("pp"), experts = plan.find("ep");
   if (field == "ep-over" && experts != plan.end() && experts->second == "1") return std::nullopt;
@@ -112,11 +113,8 @@ Result<std::optional<Launched>> fill_from(Request& request, const Context& conte
     return fail("--from", "it does not say on which chips it runs", "add --on, e.g. --on h100-sxm", Error::Kind::usage);
   Launched out{std::move(found.target), {}, {}, std::move(found.notes)};
   std::vector<launch::Unused> dropped;
-  launch::Settings known;
-  if (has_count(*on)) {
-    drop_launcher(out.target, found.given, dropped);
-    if (const auto chips = chips_of(request, context)) known["chips"] = std::to_string(*chips);
-  }
+  launch::Settings known = known_of(request, context);
+  if (has_count(*on)) drop_launcher(out.target, found.given, dropped);
   const auto relations = relations_of(request.verb().name);
   ASSAY_TRY(reading, launch::read_lines(out.target, found.given, known, relations));
   if (!has_count(*on) && reading.plan.find("chips") == reading.plan.end()) {

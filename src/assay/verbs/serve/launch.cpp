@@ -97,6 +97,7 @@ launch::Settings plan_of(const Request& request, const ServeQuery& query, const 
   plan["model"] = query.model().id;
   plan["batch"] = exact_number(point.batch);
   plan["ep-over"] = expert_axes(s);
+  plan["dp-attention"] = s.data > 1 && s.expert > 1 ? "yes" : "no";  // replicas of attention that share experts
   plan["cache"] = caches[static_cast<std::size_t>(s.scheme.cache)];
   plan["kv"] = name(formats.kv_cache);
   plan["weights"] = request.value("weights").value_or("published");

@@ -55,10 +55,7 @@ void add_formats(const TrainQuery& query, launch::Settings& plan) {
   plan["no-overlap"] = query.question.overlap ? "no" : "yes";
   static constexpr std::string_view overlaps[] = {"none", "backward", "all"};
   plan["tensor-overlap"] = overlaps[static_cast<std::size_t>(setup.effects.overlap.tensor)];
-  plan["fusion"] = "fused";
-  for (const estimate::SoftwareProperty& property : query.software.properties)
-    if (property.option == "fusion") plan["fusion"] = property.value;
-  if (!query.software.fusion.empty()) plan["fusion"] = query.software.fusion;
+  plan["fusion"] = query.software.fusion.empty() ? "default" : query.software.fusion;
   plan["adapters"] = query.imported.model.adapters ? "yes" : "no";
 }
 
