@@ -284,8 +284,9 @@ Result<Understood> understand(Written& written, std::string_view text, const Clu
     if (copies > 1) written.multiple = copies * written.multiple.value_or(1);
     written.size = std::to_string(found->chips);
     out.slice = true;
-    out.note = fmt::format("{} names {}: {} chips,", said, found->counts.empty() ? "chips" : found->counts,
-                           written.multiple.value_or(1) * found->chips);
+    const std::int64_t chips = written.multiple.value_or(1) * found->chips;
+    out.note = found->counts.empty() ? fmt::format("{} is {} chips:", said, chips)
+                                     : fmt::format("{} names {}: {} chips,", said, found->counts, chips);
   } else {
     ASSAY_TRY(machines, machine_count(written, copies, where));
     written.multiple.reset();

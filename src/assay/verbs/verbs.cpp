@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/base/text.h"
 
 namespace assay::verbs {
@@ -44,6 +46,11 @@ Result<std::vector<hardware::Override>> overrides_of(const Request& request) {
                        std::string(trim(std::string_view(text).substr(equals + 1)))});
   }
   return changes;
+}
+
+bool sets_efficiency(const Request& request) {
+  const auto sets = request.values("set");
+  return std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
 }
 
 Result<hardware::Cluster> cluster_of(const Request& request, const Context& context) {

@@ -131,9 +131,7 @@ struct Calibrated {
 /// where the request names the table that they were measured for. A user's own efficiency takes precedence.
 Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Context& context, const Query& query,
                                                 const std::optional<hardware::ChipCalibration>& calibration) {
-  const auto sets = request.values("set");
-  const bool own_share =
-      std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
+  const bool own_share = sets_efficiency(request);
   ASSAY_TRY(families, estimate::families_of(context.catalogue));
   const estimate::Family* family = estimate::family_of(families, query.cluster.chip);
   const bool general =

@@ -4,21 +4,20 @@
 
 #include <algorithm>
 
+#include "assay/verbs/verbs.h"
+
 namespace assay::verbs::roofline {
 
 namespace {
 
 /// Without regard to the way of measuring.
 bool can_be_calibrated(const Request& request, const RooflineQuery& query) {
-  const auto sets = request.values("set");
-  const bool own_shares =
-      std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
   const bool products = std::any_of(query.operations.begin(), query.operations.end(),
                                     [](const assay::roofline::Operation& operation) { return !operation.function(); });
   const bool plain = query.roof.chips == 1.0 && query.roof.level == "hbm" && !query.counting.tile &&
                      query.counting.split_chips == 1.0 && !query.pad &&
                      (!products || query.unit.starts_with("matrix unit"));
-  return !own_shares && !query.operations.empty() && plain;
+  return !sets_efficiency(request) && !query.operations.empty() && plain;
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ constexpr std::int64_t longest_draft = 16;
 Result<void> set_rates(const Request& request, const Context& context, ServeQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   serving::ServingSetup& setup = query.question.setup;
-  const auto sets = request.values("set");
-  const bool own_shares =
-      std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.starts_with("efficiency."); });
+  const bool own_shares = sets_efficiency(request);
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
   const bool used = calibration && !own_shares;
   if (!used && request.has("attention-kernel"))

@@ -75,9 +75,13 @@ Result<void> read_train_software(const Request& request, const Context& context,
   estimate::TrainingSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, estimate::training_software_options(), software));
   ASSAY_TRY(calibration, hardware::calibration_of(chip, context.catalogue));
+  const bool own_shares = sets_efficiency(request);
+  if (own_shares) calibration.reset();
   if (!calibration && request.has("attention-kernel"))
-    return fail("--attention-kernel", fmt::format("{} has no calibration", chip.id),
-                "leave it out: attention then uses the efficiencies in the chip's file");
+    return fail(
+        "--attention-kernel",
+        own_shares ? "--set efficiency replaces measured kernels" : fmt::format("{} has no calibration", chip.id),
+        "leave it out: attention then uses the efficiencies in the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
   ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute",
                                           calibration ? &calibration->values : nullptr, {software.attention}));
@@ -110,8 +114,9 @@ Result<void> read_train_software(const Request& request, const Context& context,
   query.steps = std::move(steps);
   query.notes.push_back(
       fmt::format("the estimate uses {} and steps/training.toml for {} element-wise work{} ({})",
-                  calibration ? calibration->basis
-                              : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
+                  calibration  ? calibration->basis
+                  : own_shares ? std::string("the efficiencies of --set")
+                               : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
                   estimate::fusion_names[static_cast<std::size_t>(software.step.fusion)],
                   software.step.captured ? " in captured graphs" : "",
                   assumed.named() ? assumed.text() : "--software, or --fusion --graphs"));
