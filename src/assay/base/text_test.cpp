@@ -97,6 +97,8 @@ TEST(ParseQuantity, UnitsAreReadWithTheirPrefixes) {
   EXPECT_EQ(parse_quantity("1.2 USD/h", "")->value, 1.2 / 3600.0);
   EXPECT_EQ(*parse_quantity("1024 FLOP/cycle", ""), AnyQuantity(1024_FLOP));
   EXPECT_EQ(*parse_quantity("2 days", ""), AnyQuantity(48_h));
+  EXPECT_EQ(*parse_quantity("2 \u00b5s", ""), AnyQuantity(2_us));
+  EXPECT_EQ(*parse_quantity("2 \u03bcs", ""), AnyQuantity(2_us));
   EXPECT_EQ(*parse_as<Seconds>("30d", ""), 30_day);
   EXPECT_EQ(*parse_as<Seconds>("1.5 week", ""), 252_h);
   EXPECT_FALSE(parse_as<Seconds>("2h30m", ""));
@@ -164,7 +166,7 @@ RC_GTEST_PROP(ParseQuantity, AnyTextIsReadOrRefusedWithItsPlace, (const std::str
 }
 
 TEST(Human, FourDigitsAndAPrefixThatFits) {
-  EXPECT_EQ(human(40.2244_us), "40.22 us");
+  EXPECT_EQ(human(40.2244_us), "40.22 \u00b5s");
   EXPECT_EQ(human(3.35_TB_per_s), "3.35 TB/s");
   EXPECT_EQ(human(999.96_us), "1 ms");  // rounding carries into the next prefix
   EXPECT_EQ(human(5_h), "5 h");

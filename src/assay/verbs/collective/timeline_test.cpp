@@ -44,8 +44,12 @@ TEST(CollectiveTimeline, EndsNearTheClosedFormAndLinksDoOneThingAtATime) {
       std::sort(bars.begin(), bars.end(), [](const draw::TimelineBar& a, const draw::TimelineBar& b) {
         return a.lane != b.lane ? a.lane < b.lane : a.start < b.start;
       });
+      std::vector<Seconds> busy(timeline.lanes.size());
+      for (const draw::TimelineBar& bar : bars) busy[bar.lane] += bar.end - bar.start;
+      for (std::size_t lane = 0; lane < busy.size(); ++lane)
+        EXPECT_LE(busy[lane], (1 + 1e-9) * timeline.lanes[lane].members * last_bar(timeline)) << what;
       for (std::size_t i = 1; i < bars.size(); ++i)
-        if (bars[i].lane == bars[i - 1].lane) {
+        if (bars[i].lane == bars[i - 1].lane && timeline.lanes[bars[i].lane].members == 1.0) {
           ASSERT_GE(bars[i].start.value(), bars[i - 1].end.value() * (1 - 1e-9)) << what;
         }
     }
@@ -59,6 +63,13 @@ TEST(CollectiveTimeline, ALineShowsWhoseShardIsWhere) {
     found = found || (timeline.lanes[bar.lane].name == "Y+ from chip 2" && bar.label == "hop 3 of shard 0, 8 MiB");
   EXPECT_TRUE(found);
   EXPECT_EQ(timeline.lanes.size(), 6u);
+}
+
+TEST(CollectiveTimeline, ManyLinksOfADirectionAreOneLane) {
+  const draw::Timeline timeline = timeline_of(program::Collective::all_gather, {"tpu-v5e:4x4", {"X", "Y"}}, 32_MiB);
+  ASSERT_EQ(timeline.lanes.size(), 4u);
+  EXPECT_EQ(timeline.lanes[0].name, "X+, 12 links");  // three links up in each of four rows
+  EXPECT_EQ(timeline.lanes[0].members, 12.0);
 }
 
 TEST(CollectiveTimeline, WhatIsTooLargeIsDrawnByHops) {

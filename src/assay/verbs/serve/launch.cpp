@@ -104,7 +104,7 @@ launch::Settings plan_of(const Request& request, const ServeQuery& query, const 
   plan["compute"] = name(query.compute);
   plan["graphs"] = request.flag("graphs").value_or(true) ? "yes" : "no";
   plan["memory-share"] = exact_number(query.memory_share);
-  if (query.chunk) plan["chunk"] = std::to_string(*query.chunk);
+  if (request.has("chunk")) plan["chunk"] = exact_number(query.question.step_tokens);
   if (const auto page = request.value("page")) plan["page"] = *page;
   return plan;
 }
@@ -128,22 +128,24 @@ Result<report::Items> improvement_rows(const ServeQuery& query, const serving::S
     choices.first_token = query.choices.first_token;
     choices.per_token = query.choices.per_token;
     const auto found = search::search_serving(query.question, query.cluster, choices);
-    if (!found || !found->best || !(found->best->tokens_per_second() > given.tokens_per_second() * (1.0 + 1e-6)))
+    if (!found || !found->best ||
+        !(found->best->served.tokens_per_second > given.served.tokens_per_second * (1.0 + 1e-6)))
       continue;
     std::string change = change_of(given, *found->best);
     const bool known = std::any_of(better.begin(), better.end(), [&](const Better& b) { return b.change == change; });
     if (!known && !change.empty()) better.push_back({std::move(change), *found->best});
   }
   std::stable_sort(better.begin(), better.end(), [](const Better& a, const Better& b) {
-    return a.point.tokens_per_second() > b.point.tokens_per_second();
+    return a.point.served.tokens_per_second > b.point.served.tokens_per_second;
   });
   report::Items rows;
   for (const Better& one : better)
-    rows.emplace_back(report::Members{{"change", one.change},
-                                      {"tokens_per_second", TokensPerSecond(one.point.tokens_per_second())},
-                                      {"gain", one.point.tokens_per_second() / given.tokens_per_second() - 1.0},
-                                      {"time_per_token", Seconds(one.point.decode.estimate)},
-                                      {"time_to_first_token", Seconds(one.point.prefill.estimate)}});
+    rows.emplace_back(
+        report::Members{{"change", one.change},
+                        {"tokens_per_second", TokensPerSecond(one.point.served.tokens_per_second)},
+                        {"gain", one.point.served.tokens_per_second / given.served.tokens_per_second - 1.0},
+                        {"time_per_token", Seconds(one.point.served.per_token)},
+                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}});
   return rows;
 }
 
