@@ -88,7 +88,8 @@ struct ServingScheme {
   WeightScheme weights = WeightScheme::one_dimension;
   friend bool operator==(const ServingScheme&, const ServingScheme&) = default;
 };
-/// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y.
+/// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y. With a
+/// context axis Z, Y splits caches by heads and Z by the scheme; both together are the tensor-parallel group.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
 /// Like stage_mesh() and serving_rules(), with the tensor axis cut as in training.
 StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const model::Transformer& model);
