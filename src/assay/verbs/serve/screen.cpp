@@ -112,6 +112,9 @@ report::ScreenTable front(const Reader& results) {
                                         {"per M tokens", "{cost}"},
                                         {"plan", "{strategy}"}},
                                        most_points);
+  constexpr std::size_t room = 26;  // beside the other columns, so that a point is one line
+  for (auto& row : table.rows)
+    if (row.back().size() > room) row.back() = row.back().substr(0, row.back().rfind(", ", room - 4)) + " ...";
   if (all.size() > count) table.more = fmt::format("{} points in all: --all", all.size());
   return table;
 }
