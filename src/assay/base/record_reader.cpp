@@ -297,8 +297,8 @@ std::string RecordReader::source_of(const SourcedParts& parts, const Toml& node,
     return parts.value->file.empty() ? std::string(override_source) : parts.value->file;
   // The source of a base's table is not that of a number which replaces the base's.
   const bool other = parts.inherited && node.file != source_file_;
-  if (file_.own && node.file.empty() && (parts.source.empty() || other))
-    return fmt::format("{}:{} ({})", file_.name, node.line, own_source);
+  const std::string& file = node.file.empty() ? file_.name : node.file;
+  if (file_.own && (parts.source.empty() || other)) return fmt::format("{}:{} ({})", file, node.line, own_source);
   if (parts.source.empty() || other) {
     fault_at(node, key, "this number has no source", "add source = \"KEY\" to its table or to the number");
     return {};
@@ -308,7 +308,7 @@ std::string RecordReader::source_of(const SourcedParts& parts, const Toml& node,
   if (!known) return {};
   if (parts.source == "assumed" && note.empty())
     fault_at(node, key, "an assumed number needs a note", "say what the assumption is based on: note = \"...\"");
-  return fmt::format("{}:{} ({})", node.file.empty() ? file_.name : node.file, node.line, parts.source);
+  return fmt::format("{}:{} ({})", file, node.line, parts.source);
 }
 
 void RecordReader::read_value(const Toml& node, const Toml& at, std::string_view key, std::int64_t& value) {

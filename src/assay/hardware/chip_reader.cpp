@@ -1,6 +1,8 @@
 // Reads a chip file into a Chip: one pass over visit_chip, then the rules between fields.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/base/record_reader.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
@@ -48,9 +50,14 @@ Result<Chip> read_chip(const ChipRecord& record, const std::vector<Override>& ov
   };
   if (shared.faults.empty()) check_chip(chip, root, report);
   if (shared.faults.empty() && !overrides.empty()) {
-    if (const auto unchanged = read_chip(record)) derive_changed(chip, *unchanged, root, report);
+    const Stated set = [&](const std::string& source) {
+      return source == override_source ||
+             std::any_of(overrides.begin(), overrides.end(), [&](const Override& o) { return o.source == source; });
+    };
+    if (const auto unchanged = read_chip(record)) derive_changed(chip, *unchanged, set, root, report);
   } else if (shared.faults.empty() && record.before) {
-    derive_changed(chip, *record.before, root, report);
+    const Stated own = [&](const std::string& source) { return source.starts_with(record.file + ":"); };
+    derive_changed(chip, *record.before, own, root, report);
   }
   if (shared.faults.empty()) check_fabric(chip, root, report);
   ASSAY_CHECK(shared.result());

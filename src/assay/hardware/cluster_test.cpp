@@ -180,7 +180,7 @@ TEST(Cluster, ATorusIsNamedByItsShapeOrItsCount) {
 
 TEST(Cluster, WhatIsNoClusterIsRefused) {
   EXPECT_EQ(refused(""), "no cluster is named");
-  EXPECT_EQ(refused("h100"), "unknown chip \"h100\"");
+  EXPECT_EQ(refused("h101"), "unknown chip \"h101\"");
   EXPECT_EQ(refused("h100-sxm:0"), "\"0\" is not a size: a count must be at least 1, got \"0\"");
   EXPECT_EQ(refused("h100-sxm:8x8"), "h100-sxm is not a torus, so its size is a count");
   EXPECT_EQ(refused("2*h100-sxm:8"), "h100-sxm is not sold in slices, so S* does not apply");
