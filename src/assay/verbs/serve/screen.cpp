@@ -17,20 +17,15 @@ using report::Tone;
 
 constexpr std::size_t most_points = 5, most_compared = 8;
 
-/// Of a server that both prefills and decodes; of decoding alone where only that is known.
+/// Of a server that both prefills and decodes.
 std::vector<Phrase> headline(const Reader& results) {
   std::vector<Phrase> out{results.text("memory.verdict") == "tight" ? Phrase{"tight in memory", Tone::warning}
                                                                     : Phrase{"fits", Tone::good}};
-  std::vector<Phrase> rates = report::phrases(
+  const std::vector<Phrase> rates = report::phrases(
       results,
       {"{served.requests_per_second} requests/s", "{served.output_tokens_per_second} of output",
        "{served.time_per_token} per token", "{served.cost_per_million_output_tokens} per M output tokens"},
       Tone::strong);
-  if (rates.empty())
-    rates = report::phrases(results,
-                            {"{decode.tokens_per_second} decoded", "{decode.step_time.estimate} per token",
-                             "{cost_per_million_tokens} per M tokens"},
-                            Tone::strong);
   out.insert(out.end(), rates.begin(), rates.end());
   for (Phrase& phrase : report::phrases(results, {"{prefill.time.estimate} to the first token"}, Tone::strong))
     out.push_back(std::move(phrase));
