@@ -59,7 +59,7 @@ TEST(Calibration, TheWrittenTextReadsBack) {
   const Calibration c = read(small);
   const std::string text = calibration_text(c);
   EXPECT_EQ(calibration_text(read(text)), text);
-  EXPECT_NE(text.find("launch = \"6 \u00b5s\""), std::string::npos) << text;
+  EXPECT_NE(text.find("launch = \"6 us\""), std::string::npos) << text;
 }
 
 TEST(Calibration, EveryFaultIsReported) {

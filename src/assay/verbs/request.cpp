@@ -384,16 +384,16 @@ Result<report::Response> ask_within(const Request& given, const Context& context
   if (!response) return response;
   response->inputs = given.echo();
   if (launched) add_from(*launched, *response);
-  if (has_estimate_outside(report::Value(response->results)))
-    response->notes.emplace_back(
-        "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "
-        "them");
   if (progress.is_stopped()) {
     response->notes.emplace_back("interrupted: this is the best of what was searched so far");
     response->important.push_back(response->notes.back());
     if (response->screen) response->screen->notes.push_back(response->notes.back());
   }
   if (!response->screen && request.verb().screen) response->screen = request.verb().screen(request, *response);
+  if (has_estimate_outside(report::Value(response->results)))
+    response->notes.emplace_back(
+        "lower and upper are bounds of ideal hardware: what real kernels and links reach, the estimate, may lie above "
+        "them");
   if (request.picture() && !response->picture) response->picture = draw::sentences(response->headline, response->notes);
   if (!request.explain()) return response;
   if (response->derived.empty()) {

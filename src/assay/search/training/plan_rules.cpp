@@ -249,6 +249,18 @@ void check_model_axes(const PlanRules& rules, const TrainingChoices& c, const mo
             rules.experts ? "it does not distribute experts over these axes" : "it has no expert parallelism");
 }
 
+/// Whether a layout has the mesh axes in this order; axes of one device do not count.
+bool is_order(const std::array<std::uint8_t, 6>& order, const network::AxisLayout& layout, const TrainingChoices& c) {
+  const std::optional<std::int64_t>* const sizes[] = {&c.pipeline, &c.data, &c.fsdp, &c.expert, &c.context, &c.tensor};
+  const auto counted = [&](const auto& axes) {
+    std::vector<std::uint8_t> out;
+    for (const std::uint8_t axis : axes)
+      if (axis < order.size() && *sizes[axis] != 1) out.push_back(axis);
+    return out;
+  };
+  return counted(order) == counted(layout.order);
+}
+
 }  // namespace
 
 std::vector<PlanConflict> plan_conflicts(const PlanRules& rules, const TrainingChoices& choices,
@@ -266,9 +278,7 @@ std::vector<PlanConflict> plan_conflicts(const PlanRules& rules, const TrainingC
               fmt::format("it does not offload {}", training::name(choices.offloads.front())));
   if (choices.layout && rules.limits_orders(cluster))
     out.check(std::any_of(rules.orders.begin(), rules.orders.end(),
-                          [&](const auto& order) {
-                            return std::equal(order.begin(), order.end(), choices.layout->order.begin());
-                          }),
+                          [&](const auto& order) { return is_order(order, *choices.layout, choices); }),
               "order", "--order", "it does not place mesh axes in this order");
   return std::move(out.found);
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "assay/base/text.h"
 #include "assay/launch/plan.h"
@@ -36,6 +38,24 @@ std::string expert_axes(const lower::Parallelism& p) {
   if (p.expert == 1) return "none";
   const bool tensor = p.expert_over.tensor && p.tensor > 1, context = p.expert_over.context && p.context > 1;
   return tensor && context ? "tensor,context" : tensor ? "tensor" : context ? "context" : "data";
+}
+
+/// How layers are split into stages and chunks: evenly, with one fewer where the embedding or the loss is, or
+/// otherwise.
+std::string_view split_of(const model::Transformer& model, const training::Strategy& s) {
+  if (s.parallelism.pipeline == 1) return "even";
+  const pipeline::StageSplit runs = training::stage_runs(model, s.parallelism.pipeline, s.schedule, s.interleave);
+  std::vector<int> layers;
+  for (const std::int16_t part : runs.part_of) {
+    const auto& by_kind = runs.parts[static_cast<std::size_t>(part)].layers;
+    layers.push_back(std::accumulate(by_kind.begin(), by_kind.end(), 0));
+  }
+  const int most = *std::max_element(layers.begin(), layers.end());
+  for (std::size_t i = 1; i + 1 < layers.size(); ++i)
+    if (layers[i] != most) return "uneven";
+  const int first = most - layers.front(), last = most - layers.back();
+  if (std::max(first, last) > 1) return "uneven";
+  return first > 0 ? (last > 0 ? "ends" : "embedding") : last > 0 ? "loss" : "even";
 }
 
 std::string residual_name(const lower::Parallelism& p) {
@@ -102,6 +122,7 @@ launch::Settings plan_of(const TrainQuery& query, const training::Strategy& s) {
   plan["microbatches"] = exact_number(training::microbatches(query.question, s));
   plan["model"] = query.imported.model.id;
   plan["schedule"] = p.pipeline > 1 ? pipeline::schedule_name(s.schedule) : std::string_view("none");
+  plan["split"] = split_of(query.imported.model, s);
   plan["recompute"] = lower::name(s.recompute);
   plan["offload"] = training::name(s.offload);
   plan["residual"] = residual_name(p);
