@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # everyday.sh [--path DIR] [--seed N] [--count N] [--show]: asks requests drawn at random from the catalogue, as people ask
-# them, and checks what every answer must keep to: no bug (exit 70), no crash, at most ten seconds, no nan and no inf.
+# them, and checks what every answer must keep to: no bug (exit 70), no crash, at most ten seconds, no nan and no inf,
+# and one screen of 25 lines by 100 columns where nothing else is asked for.
 # The same seed draws the same requests from the same catalogue. --show only prints them.
 set -uo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -109,13 +110,20 @@ draw_other() {
 }
 
 # What an answer of `assay REQUEST` must keep to, from its exit code, its seconds and $scratch/out; prints what it does not.
-# Rules on plans and on the size of the default answer belong here, too.
+# Whether plans divide and keep their margin is a test beside the search (verbs/train/plans_test.cpp).
 faults() {
-  local code=$1 seconds=$2
+  local code=$1 seconds=$2 lines=0 line
   ((code == 70)) && echo "is called a bug: $(grep -m1 '^error' "$scratch/out")"
   ((code > 100)) && echo "ends with exit code $code"
   ((seconds > slowest)) && echo "takes $seconds s"
   grep -qiwE -- '-?(nan|inf)' "$scratch/out" && echo "has $(grep -m1 -iwoE -- '-?(nan|inf)' "$scratch/out"): $(grep -m1 -iwE -- '-?(nan|inf)' "$scratch/out" | cut -c1-100)"
+  case " ${request[*]} " in *' --format '* | *' --sensitivity '*) return 0 ;; esac
+  ((code == 0)) || return 0
+  while IFS= read -r line; do
+    lines=$((lines + 1))
+    ((${#line} > 100)) && echo "has a line of ${#line} columns: ${line:0:60}"
+  done <"$scratch/out"
+  ((lines > 25)) && echo "has $lines lines"
   return 0
 }
 
