@@ -78,8 +78,7 @@ class Watch {
   }
 
  private:
-  static constexpr auto first = std::chrono::seconds(1), again = std::chrono::milliseconds(200),
-                        patience = std::chrono::seconds(2);
+  static constexpr std::chrono::milliseconds first{1000}, again{200}, patience{2000};
   using Clock = std::chrono::steady_clock;
 
   void run() {

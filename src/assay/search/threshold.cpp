@@ -148,7 +148,15 @@ std::optional<double> nearest_change(const FactorTest& changed, const FactorTest
       // Of the other side only what is nearer counts.
       if (!holds(found ? side * *found : whole.far)) continue;
       Gap gap = halved(whole, known, precision);
-      while (gap.near != whole.near && changed(std::exp(gap.near))) gap = halved(whole, known, precision);
+      while (gap.near != whole.near && changed(std::exp(gap.near))) {
+        const Gap nearer = halved(whole, known, precision);
+        if (nearer.near != gap.near) {
+          gap = nearer;
+          continue;
+        }
+        gap = halved({whole.near, gap.near}, changed, precision);  // what changes there does not become known
+        break;
+      }
       if (!found || std::abs(gap.far) < std::abs(*found)) found = gap.far;
     }
     if (found) return std::exp(*found);

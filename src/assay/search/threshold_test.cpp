@@ -124,5 +124,12 @@ TEST(NearestChange, IsNothingBeyondItsReach) {
   EXPECT_FALSE(nearest_change([](double) { return false; }, 64.0, 1e-3));
 }
 
+// A search may find what pricing again does not: then it is located by searches alone, and ends.
+TEST(NearestChange, EndsWhereWhatChangesIsNotKnown) {
+  const auto changed = [](double f) { return f >= 1.3; };
+  const auto known = [](double f) { return f >= 1.9; };
+  EXPECT_NEAR(nearest_change(changed, known, 4.0, 1e-4).value_or(0.0), 1.3, 2e-4);
+}
+
 }  // namespace
 }  // namespace assay::search
