@@ -36,7 +36,7 @@ class ShellReader {
       ++at_;
       end_command();
       read_documents();
-    } else if (c == ' ' || c == '\t' || c == '\r') {
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       ++at_;
     } else if (c == '#') {
       while (at_ < text_.size() && peek() != '\n') ++at_;
@@ -157,10 +157,17 @@ class ShellReader {
       else if (peek() == '#')
         while (at_ < text_.size() && peek() != '\n') ++at_;
       else
-        read_word(values);
+        read_item(values);
     }
-    if (at_ == text_.size()) failed_ = "a list is not closed";
+    if (at_ >= text_.size()) failed_ = "a list is not closed";
     ++at_;
+  }
+
+  /// A word of a list, or a sign that ends words elsewhere and means nothing here.
+  void read_item(std::vector<std::string>& out) {
+    const std::size_t start = at_;
+    read_word(out);
+    if (at_ == start) ++at_;
   }
 
   /// One word, or several where it is a list: "${NAME[@]}".

@@ -8,12 +8,19 @@
 
 namespace assay::testing {
 
+/// N of ASSAY_TEST_EVERY=N; 1 where the environment has none.
+inline std::size_t sampled_every() {
+  const char* text = std::getenv("ASSAY_TEST_EVERY");
+  return text ? static_cast<std::size_t>(std::max(1, std::atoi(text))) : 1;
+}
+/// So many of `all` random cases.
+inline int sampled_count(int all) { return std::max(1, all / static_cast<int>(sampled_every())); }
+
 /// All of them or, where the environment has ASSAY_TEST_EVERY=N, every N-th and at least one, starting one later each
 /// time: lists that are walked for many models are covered together.
 template <class T>
 std::vector<T> sampled(std::vector<T> all) {
-  const char* text = std::getenv("ASSAY_TEST_EVERY");
-  const std::size_t every = text ? static_cast<std::size_t>(std::atoi(text)) : 1;
+  const std::size_t every = sampled_every();
   if (every <= 1 || all.size() <= 1) return all;
   static std::size_t calls = 0;
   std::vector<T> out;

@@ -101,7 +101,7 @@ TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
     EXPECT_EQ(derived(*response, "prefill"), number_at(results, "prefill.time.estimate")) << line;
     EXPECT_EQ(derived(*response, "kernels and collectives"), listed(results, "decode_steps")) << line;
   }
-  EXPECT_GT(answered, lines.size() / 2);
+  EXPECT_GE(2 * answered, lines.size());
 }
 
 TEST(Agreement, AStepIsDerivedAsItIsPriced) {
@@ -114,7 +114,7 @@ TEST(Agreement, AStepIsDerivedAsItIsPriced) {
     const double priced = number_at(report::Value(response->results), "step_time.estimate");
     EXPECT_EQ(derived(*response, "step time"), priced) << line;
   }
-  EXPECT_GT(answered, lines.size() / 2);
+  EXPECT_GE(2 * answered, lines.size());
 }
 
 }  // namespace

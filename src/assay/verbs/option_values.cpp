@@ -71,6 +71,17 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::ve
   return static_cast<double>(used);
 }
 
+Result<std::optional<double>> read_margin(const Request& request) {
+  const std::string text = request.value("memory-margin").value_or("interval");
+  if (text == "interval") return std::optional<double>();
+  if (text == "none") return std::optional(0.0);
+  const auto percent = text.ends_with('%') ? parse_number(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!percent || !(*percent >= 0.0 && *percent < 100.0))
+    return fail("--memory-margin", fmt::format("{} is not a margin", in_quotes(text)),
+                "interval, a share of the chip's memory from 0% to below 100%, e.g. 10%, or none", Error::Kind::usage);
+  return std::optional(*percent / 100.0);
+}
+
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
   const auto text = request.value(option);
   if (!text) return {};

@@ -331,13 +331,8 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
   }
   if (const auto text = request.value("memory-margin")) {
     query.memory_margin = *text;
-    const auto percent = text->ends_with('%') ? parse_number(text->substr(0, text->size() - 1)) : std::nullopt;
-    if (percent && *percent >= 0.0 && *percent < 100.0)
-      query.memory_share = 1.0 - *percent / 100.0;
-    else if (*text != "none" && *text != "interval")
-      return fail("--memory-margin", fmt::format("{} is not a margin", in_quotes(*text)),
-                  "interval, a share of the chip's memory from 0% to below 100%, e.g. 10%, or none",
-                  Error::Kind::usage);
+    ASSAY_TRY(share, read_margin(request));
+    if (share) query.memory_share = 1.0 - *share;
   }
   query.set_memory(query.memory_share);
   if (request.has("memory-share")) query.question.chip_memory = query.question.capacity;

@@ -326,6 +326,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   report::Response response;
   response.notes = query.imported.notes;
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  response.important = query.cluster.notes;
   report::Members& out = response.results;
   out.emplace_back("model", query.model().id);
   out.emplace_back("cluster", query.cluster.text);

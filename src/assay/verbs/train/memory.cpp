@@ -6,6 +6,7 @@
 
 #include "assay/base/text.h"
 #include "assay/verbs/interval_members.h"
+#include "assay/verbs/option_values.h"
 
 namespace assay::verbs::train {
 namespace {
@@ -46,23 +47,14 @@ Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
   MemoryMargin& margin = query.margin;
   margin.text = request.value("memory-margin").value_or("interval");
   const double capacity = capacity_of(query).value();
-  if (margin.text == "interval") {
+  ASSAY_TRY(share, read_margin(request));
+  if (!share) {
     margin.spread = spread_of_peaks(query);
     margin.budget = capacity / (1.0 + margin.spread);
     return {};
   }
-  double share = 0.0;
-  if (margin.text != "none") {
-    const std::string_view text = margin.text;
-    const auto percent = text.ends_with('%') ? parse_number(text.substr(0, text.size() - 1)) : std::nullopt;
-    if (!percent || !(*percent >= 0.0 && *percent < 100.0))
-      return fail("--memory-margin", fmt::format("{} is not a margin", in_quotes(text)),
-                  "interval, a share of the chip's memory from 0% to below 100%, e.g. 10%, or none",
-                  Error::Kind::usage);
-    share = *percent / 100.0;
-  }
-  margin.share = share;
-  margin.budget = capacity * (1.0 - share);
+  margin.share = *share;
+  margin.budget = capacity * (1.0 - *share);
   return {};
 }
 

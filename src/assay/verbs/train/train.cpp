@@ -374,6 +374,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   response.notes = query.imported.notes;
   response.notes.insert(response.notes.end(), launch_notes.begin(), launch_notes.end());
   response.notes.insert(response.notes.end(), query.notes.begin(), query.notes.end());
+  response.important = query.cluster.notes;
   const Dtype measure = measure_of(query);
   ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, measure, "--compute"));
   if (measure != query.compute)

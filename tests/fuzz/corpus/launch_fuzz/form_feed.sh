@@ -1,0 +1,1 @@
+g=01 trtllm-serv${A[@]} "±$Ø‡¤‘et
