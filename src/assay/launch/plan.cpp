@@ -437,10 +437,14 @@ Result<Reading> read_lines(const Target& target, std::span<const Given> given, S
     ASSAY_CHECK(solve());
   }
   ASSAY_CHECK(name_unused(target, given, options, out));
-  for (Unused& one : unclear) {
-    std::erase_if(out.used,
-                  [&](const Given& used) { return GivenOptions::plain(used.name) == GivenOptions::plain(one.name); });
-    out.unused.push_back(std::move(one));
+  for (Unused& one : unclear) {  // an option that is given twice is named twice
+    const std::size_t named = out.unused.size();
+    std::erase_if(out.used, [&](const Given& used) {
+      if (GivenOptions::plain(used.name) != GivenOptions::plain(one.name)) return false;
+      out.unused.push_back({used.name, used.value, one.why});
+      return true;
+    });
+    if (out.unused.size() == named) out.unused.push_back(std::move(one));
   }
   return out;
 }
