@@ -35,7 +35,7 @@ TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
 
 // Numbers are not rounded: what is cast, and where, changes no result.
 TEST(RunTraining, CastsForProductsChangeNothing) {
-  for (const Variety& variety : all_varieties()) {
+  for (const Variety& variety : sampled(all_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
     for (const Scheme& scheme : sampled(schemes(variety.model))) {
@@ -96,7 +96,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
       std::size_t most = 0;
       for (std::size_t i = 0; i < gradient.values.size(); ++i)
         if (std::abs(gradient.values[i]) > std::abs(gradient.values[most])) most = i;
-      for (std::size_t i : {most, gradient.values.size() / 2}) {
+      for (std::size_t i : sampled<std::size_t>({most, gradient.values.size() / 2})) {
         const auto loss = [&, &name = name](double by) {
           NamedArrays moved = weights;
           moved.at(name).values[i] += by;
@@ -112,7 +112,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
 }
 
 TEST(RunTraining, FlashAttentionEqualsPlainAttention) {
-  for (const Variety& variety : all_varieties()) {
+  for (const Variety& variety : sampled(all_varieties())) {
     SCOPED_TRACE(variety.name);
     const NamedArrays weights = weights_of(variety.model);
     lower::TrainingPlan plain = small_plan(variety.model);

@@ -365,7 +365,7 @@ TEST_F(Checkpoints, AnIndexOfManyExpertsIsLong) {
   write("config.json", tiny_config);
   std::string index = R"({"weight_map": {)";
   for (int i = 0; index.size() < (17U << 20); ++i)
-    index += (i ? ", \"" : "\"") + std::string(200, 'x') + std::to_string(i) + R"(": "one.safetensors")";
+    index += (i ? ", \"" : "\"") + std::string(2000, 'x') + std::to_string(i) + R"(": "one.safetensors")";
   write("model.safetensors.index.json", index + "}}");
   const auto checkpoint = read();
   ASSERT_TRUE(checkpoint) << checkpoint.error().where << ": " << checkpoint.error().what;

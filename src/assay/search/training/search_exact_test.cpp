@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/hardware/calibration.h"
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_search_case.h"
 
 namespace assay::search {
@@ -14,10 +15,10 @@ namespace {
 using namespace testing::training_search;
 
 TEST(TrainingSearch, PruningNeverLosesTheBest) {
-  for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"}) {
+  for (const char* where : testing::sampled<const char*>({"h100-sxm:16", "tpu-v5e:4x4", "tpu-v5p:4x4x4"})) {
     SearchCase c(where);
     for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
-    for (double capacity : {1e9, 4e9, 8e10}) {
+    for (double capacity : testing::sampled<double>({1e9, 4e9, 8e10})) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
       const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
       ASSERT_TRUE(cut && all);
@@ -42,7 +43,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
     c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
     TrainingChoices choices;
     choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
-    for (double capacity : {4e8, 8e10}) {
+    for (double capacity : testing::sampled<double>({4e8, 8e10})) {
       const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, true});
       const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, false});
       ASSERT_TRUE(cut && all);
@@ -56,12 +57,12 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
 
 // Few microbatches a stage, so that bubbles decide, and weights that are waited for: the bounds count both.
 TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
-  for (const char* where : {"h100-sxm:64", "tpu-v5p:4x4x4"})
-    for (const double sequences : {8, 64}) {
+  for (const char* where : testing::sampled<const char*>({"h100-sxm:64", "tpu-v5p:4x4x4"}))
+    for (const double sequences : testing::sampled<double>({8, 64})) {
       SearchCase c(where);
       c.question.sequences = sequences;
       c.question.setup.effects.overlap = {0.3, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
-      for (double capacity : {5e8, 8e10}) {
+      for (double capacity : testing::sampled<double>({5e8, 8e10})) {
         const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, true});
         const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
         ASSERT_TRUE(cut && all);
@@ -75,7 +76,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
 
 // Schedules that hide the exchange between experts are the faster for it: a bound must allow for that.
 TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
-  for (const double share : {0.0, 0.25, 1.0}) {
+  for (const double share : testing::sampled<double>({0.0, 0.25, 1.0})) {
     SearchCase c("h100-sxm:16");
     for (model::Layer& layer : c.model.decoder.kinds) {
       layer.feed_forward->experts = 8;
@@ -83,7 +84,7 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
     }
     c.question.setup.effects.overlap.experts = true;
     c.question.setup.effects.overlap.chip_share = share;
-    for (double capacity : {4e9, 8e10}) {
+    for (double capacity : testing::sampled<double>({4e9, 8e10})) {
       const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
       const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
       ASSERT_TRUE(cut && all);
@@ -116,7 +117,7 @@ std::size_t expect_exact(const SearchCase& c, const TrainingChoices& choices, do
 // Stages hold other layers with every number of chunks, so that one with more of them may be the slower and the fuller
 // one: bounds hold for each, and what is found is priced as by itself.
 TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
-  for (const char* where : {"h100-sxm:16", "tpu-v5e:2x4"}) {
+  for (const char* where : testing::sampled<const char*>({"h100-sxm:16", "tpu-v5e:2x4"})) {
     SearchCase c(where);
     c.model = alternating_model();
     c.question.setup.effects.overlap.experts = true;
@@ -125,7 +126,7 @@ TEST(TrainingSearch, ChunksOfUnlikeLayersAreSearchedExactly) {
     choices.schedule = pipeline::PipelineSchedule::interleaved;
     choices.context = 1;
     choices.pipeline = 2;
-    for (const double capacity : {1e9, 2e9, 8e10}) expect_exact(c, choices, capacity);
+    for (const double capacity : testing::sampled<double>({1e9, 2e9, 8e10})) expect_exact(c, choices, capacity);
   }
 }
 
@@ -143,13 +144,13 @@ TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
   TrainingChoices choices;
   choices.context = 1;
   choices.offloads = {std::begin(every_offload), std::end(every_offload)};
-  for (const double capacity : {1e9, 8e10}) EXPECT_GT(expect_exact(c, choices, capacity), 0u);
+  for (const double capacity : testing::sampled<double>({1e9, 8e10})) EXPECT_GT(expect_exact(c, choices, capacity), 0u);
 }
 
 // Under a budget the answer is that of a chip with so much memory; where nothing keeps to it, that of the whole chip.
 TEST(TrainingSearch, ABudgetIsKeptWhereverSomethingKeepsIt) {
   SearchCase c("h100-sxm:16");
-  for (const double budget : {1e6, 4e8, 2e9}) {
+  for (const double budget : testing::sampled<double>({1e6, 4e8, 2e9})) {
     constexpr double capacity = 8e10;
     SearchLimits limits{capacity, 20};
     limits.budget = budget;

@@ -137,7 +137,7 @@ double best_of_all_orders(const SearchCase& c, training::Strategy strategy) {
 // leave out must not be faster.
 TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
   for (const char* where : testing::sampled<const char*>({"h100-sxm:32", "tpu-v5e:4x8", "2*tpu-v5e:4x4"}))
-    for (const bool experts : {false, true}) {
+    for (const bool experts : testing::sampled<int>({0, 1})) {
       SearchCase c(where);
       if (const auto measured = *hardware::calibration_of(c.cluster.chip, hardware::Catalogue::builtin());
           measured && experts)

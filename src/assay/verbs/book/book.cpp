@@ -7,21 +7,21 @@
 #include <cmath>
 #include <set>
 
+#include "assay/base/record_reader.h"
 #include "assay/base/text.h"
-#include "assay/base/toml.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::book {
 namespace {
 
-Result<double> parse_tolerance(const std::string& text, const std::string& where) {
+Result<double> parse_tolerance(const std::string& text) {
   if (text == "exact") return 1e-6;
   if (text.ends_with("%"))
     if (const auto percent = parse_number(std::string_view(text).substr(0, text.size() - 1)); percent && *percent > 0)
       return *percent / 100.0;
   if (text == "order") return HUGE_VAL;
-  return fail(where, fmt::format("unknown tolerance {}", in_quotes(text)), "exact, 1%, 5% or order");
+  return fail("tolerance", fmt::format("unknown tolerance {}", in_quotes(text)), "exact, 1%, 5% or order");
 }
 
 bool close(double expected, double got, double tolerance) {
@@ -30,37 +30,29 @@ bool close(double expected, double got, double tolerance) {
   return std::abs(got - expected) <= tolerance * std::abs(expected) * (1.0 + 1e-9);
 }
 
-Result<std::string> text_of(const Toml& table, std::string_view key, const std::string& file) {
-  const Toml* node = table.find(key);
-  if (!node || node->kind != Toml::Kind::text)
-    return fail(fmt::format("{}:{}:{}: {}", file, table.line, table.column, key), "text is missing", "");
-  return node->text;
-}
-
 Result<void> load_file(const std::string& path, std::string_view text, Book& book) {
   ASSAY_TRY(root, parse_toml(text, path));
   const std::string chapter = path.substr(5, path.size() - 10);  // book/CHAPTER.toml
-  for (const auto& [key, list] : root.members) {
-    if ((key != "check" && key != "skip") || list.kind != Toml::Kind::array)
-      return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] are allowed here", "");
-    for (const Toml& item : list.items) {
-      ASSAY_TRY(id, text_of(item, "id", path));
-      if (key == "skip") {
-        ASSAY_TRY(why, text_of(item, "why", path));
-        book.skipped.push_back({id, chapter, why});
-        continue;
-      }
-      ASSAY_TRY(request, text_of(item, "request", path));
-      ASSAY_TRY(value_path, text_of(item, "path", path));
-      ASSAY_TRY(expected, text_of(item, "expected", path));
-      ASSAY_TRY(tolerance, text_of(item, "tolerance", path));
-      ASSAY_TRY(known, parse_tolerance(tolerance, path + ": " + id));
-      static_cast<void>(known);
-      const Toml* note = item.find("note");
-      book.checks.push_back({id, chapter, request, value_path, expected, tolerance, note ? note->text : ""});
-    }
-  }
-  return {};
+  RecordFile file{.name = path, .sourced_tables = false};
+  RecordReader reader(file, root);
+  reader.items("check", book.checks, [&](BookCheck& check, RecordReader& in) {
+    check.chapter = chapter;
+    in.text("id", check.id);
+    in.text("request", check.request);
+    in.text("path", check.path);
+    in.text("expected", check.expected);
+    in.text("tolerance", check.tolerance);
+    if (in.has("note")) in.text("note", check.note);
+    if (const auto known = parse_tolerance(check.tolerance); !known)
+      in.fault("tolerance", known.error().what, known.error().hint);
+  });
+  reader.items("skip", book.skipped, [&](BookSkip& skip, RecordReader& in) {
+    skip.chapter = chapter;
+    in.text("id", skip.id);
+    in.text("why", skip.why);
+  });
+  reader.finish();
+  return file.result();
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -145,7 +137,7 @@ CheckResult run_check(const BookCheck& check, const Context& context) {
   result.expected = expected->dim == Dim{} ? report::Value(expected->value) : report::Value(*expected);
   result.got = quantity ? report::Value(quantity->quantity) : *value;
   if (dim != expected->dim) return failed(fmt::format("expected {}, got {}", base_unit(expected->dim), base_unit(dim)));
-  result.ok = close(expected->value, *number, *parse_tolerance(check.tolerance, check.id));
+  result.ok = close(expected->value, *number, *parse_tolerance(check.tolerance));
   if (!result.ok) result.reason = fmt::format("off by {:.3g} %", 100.0 * (*number / expected->value - 1.0));
   return result;
 }
