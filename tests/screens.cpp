@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/report/layout.h"
+#include "assay/testing/sampling.h"
 #include "assay/verbs/request.h"
 
 namespace assay {
@@ -93,9 +94,9 @@ void expect_one_screen(const std::string& line, const hardware::Catalogue& catal
 TEST(Screens, OfEverydayRequestsFit) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   Draw draw;
-  for (int i = 0; i < 16; ++i) expect_one_screen(train_request(draw), catalogue);
-  for (int i = 0; i < 12; ++i) expect_one_screen(serve_request(draw), catalogue);
-  for (int i = 0; i < 20; ++i) expect_one_screen(other_request(draw, catalogue), catalogue);
+  for (int i = 0; i < testing::sampled_count(16); ++i) expect_one_screen(train_request(draw), catalogue);
+  for (int i = 0; i < testing::sampled_count(12); ++i) expect_one_screen(serve_request(draw), catalogue);
+  for (int i = 0; i < testing::sampled_count(20); ++i) expect_one_screen(other_request(draw, catalogue), catalogue);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "assay/lower/lowering.h"
+#include "assay/testing/sampling.h"
 
 namespace assay::estimate {
 namespace {
@@ -99,7 +100,7 @@ TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
 TEST(KernelTime, EstimatesAreNeverBelowIdealOnAnyChip) {
   const program::Program p = program();
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  for (const std::string& id : catalogue.chip_ids()) {
+  for (const std::string& id : testing::sampled(catalogue.chip_ids())) {
     const hardware::Chip chip = *catalogue.chip(id, "test");
     const auto found = *hardware::calibration_of(chip, catalogue);
     const auto rates = kernel_rates(chip, Dtype::bf16, "test", found ? &found->values : nullptr);

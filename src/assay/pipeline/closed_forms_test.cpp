@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 #include <stdexcept>
+#include "assay/testing/sampling.h"
 
 namespace assay::pipeline {
 namespace {
@@ -84,7 +85,7 @@ TEST(PipelineForms, EqualTheSimulationWithAndWithoutHops) {
                                     {0.75_s, 1.5_s, 2_s},
                                     {1_s, 3_s, 0.5_s},
                                     {1_s, 0.5_s, 3_s}})
-      for (const Seconds hop : {0_s, Seconds(0.0625), Seconds(0.375), 2_s}) {
+      for (const Seconds hop : testing::sampled<Seconds>({0_s, Seconds(0.0625), Seconds(0.375), 2_s})) {
         const PipelineForm form = pipeline_form(shape, whole, hop);
         const PipelineResult result = quick_run(uniform(shape, whole, hop));
         const auto about = [&] {

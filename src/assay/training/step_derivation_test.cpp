@@ -5,6 +5,7 @@
 #include <random>
 
 #include "assay/model/model_catalogue.h"
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_case.h"
 #include "assay/training/step_list.h"
 
@@ -32,7 +33,7 @@ TEST(StepDerivation, AddsUpToThePricedCompute) {
   };
   for (const char* id : {"llama-3-8b", "mixtral-8x7b", "mamba-130m", "t5-base"}) {
     const model::ImportedModel imported = *model::load_model(id, hardware::Catalogue::builtin(), "test");
-    for (int trial = 0; trial < 8; ++trial) {
+    for (int trial = 0; trial < testing::sampled_count(8); ++trial) {
       testing::TrainingCase with(pick("h100-sxm:64", "a100-sxm-80:64", "tpu-v5p:4x4x4"), 256);
       with.question.setup.model = &imported.model;
       with.question.setup.flash = pick(true, false);

@@ -63,7 +63,7 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
       {dualpipe, 1},    {interleaved, 1}, {interleaved, 2}, {interleaved, 4}};
   std::int64_t tried = 0, priced = 0;
   double closest = 0.0;
-  for (const char* where : {"h100-sxm:32", "tpu-v5e:4x8"})
+  for (const char* where : testing::sampled<const char*>({"h100-sxm:32", "tpu-v5e:4x8"}))
     for (const bool overlap : {true, false})
       for (const std::int64_t tensor : {1, 2})
         for (const std::int64_t pipeline : {1, 2, 4})

@@ -86,7 +86,7 @@ TEST(ServeLaunch, ThousandsOfServersAreReadBackAsTheyAre) {
 TEST(ServeLaunch, PredictionsOfWhatWasWrittenAreTheSame) {
   const Context context{testing::catalogue()};
   for (const std::string_view engine : engines)
-    for (const Words& more : {Words{"--batch", "32"}, Words{"--tpot", "40ms"}, Words{"--kv", "fp8"}}) {
+    for (const Words& more : testing::sampled<Words>({{"--batch", "32"}, {"--tpot", "40ms"}, {"--kv", "fp8"}})) {
       Words words{"serve", "llama-3-70b", "--on", "h100-sxm:8", "--emit", std::string(engine)};
       words.insert(words.end(), more.begin(), more.end());
       const auto answer = ask(served(words), context);

@@ -140,7 +140,7 @@ TEST(TrainLaunch, ThousandsOfStrategiesAreReadBackAsTheyAre) {
 
 /// The whole way: the plan of a search, written, read, and predicted again.
 TEST(TrainLaunch, PredictionsOfWhatWasWrittenAreTheSame) {
-  for (const Written& one : written) {
+  for (const Written& one : testing::sampled(std::vector<Written>(std::begin(written), std::end(written)))) {
     if (one.model == "qwen3-30b-a3b" && one.target != "megatron-core") continue;
     const Words common{"--batch", "256seq", "--seq", "4096"};
     Words words{"train", one.model, "--on", one.cluster, "--emit", one.target};

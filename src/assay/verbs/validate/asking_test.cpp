@@ -14,8 +14,6 @@ using assay::validate::ValidationCase;
 using assay::validate::ValidationInput;
 using assay::validate::ValidationSet;
 
-constexpr const char* numbers = "the release build proves numbers of whole tables";
-
 struct Asked {
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   Context context{catalogue};
@@ -134,7 +132,7 @@ TEST(Requests, ShellsSplitCommandLinesIntoTheSameWords) {
 }
 
 TEST(Requests, WithoutAFoldUseItsNumbersAlone) {
-  if (testing::sampled_every() > 1) GTEST_SKIP() << numbers;
+  if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   Asked before, after;
   for (const auto& [path, text] : before.catalogue.files("folds/2/calibration/h200-sxm.toml")) {
     std::string slower(text);
@@ -156,7 +154,7 @@ TEST(Requests, WithoutAFoldUseItsNumbersAlone) {
 }
 
 TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
-  if (testing::sampled_every() > 1) GTEST_SKIP() << numbers;
+  if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   const Asked asked;
   std::vector<ValidationCase> products, attention, library;
   for (const char* set : {"h200-ops", "h200-random", "h200-products"}) {
