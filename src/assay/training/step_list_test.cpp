@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_case.h"
 
 namespace assay::training {
@@ -61,7 +62,7 @@ RandomStep random_step(std::mt19937& draw) {
 TEST(StepList, PassesAreDrawnAndListedAsPriced) {
   std::mt19937 draw(7);
   int hidden = 0, seen = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < testing::sampled_count(400); ++round) {
     RandomStep drawn = random_step(draw);
     const auto& [c, strategy] = drawn;
     drawn.c.question.setup.model = &drawn.c.model;
@@ -110,8 +111,8 @@ TEST(StepList, PassesAreDrawnAndListedAsPriced) {
       }
     }
   }
-  EXPECT_GT(seen, 200);
-  EXPECT_GT(hidden, 1000);
+  EXPECT_GT(seen, testing::sampled_count(200));
+  EXPECT_GT(hidden, testing::sampled_count(1000));
 }
 
 // Ten equal layers: the first two run freely, each further one waits for the busiest of the chip and the host's lane.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "assay/report/response.h"
+#include "assay/testing/sampling.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs::serve {
@@ -115,7 +116,7 @@ TEST(Serve, ChipsWhoseKernelsNobodyMeasuredHaveADriverToo) {
 TEST(Serve, BoundsLieBelowEveryStep) {
   for (const char* model : {"llama-3-8b", "gemma-4-e2b", "flan-t5-xxl", "deepseek-v2-lite", "mixtral-8x7b",
                             "gopher-280b", "gpt2", "bart-large"})
-    for (const char* rest : {" --batch 1", " --batch 64", " --batch 8 --compute fp8"}) {
+    for (const char* rest : testing::sampled<const char*>({" --batch 1", " --batch 64", " --batch 8 --compute fp8"})) {
       const auto answer = ask_line(model + std::string(" --on h100-sxm:16 --prompt 128 --output 64") + rest);
       ASSERT_TRUE(answer) << model << answer.error().what;
       const double bound = number(*answer, "bounds.step_time");
