@@ -315,7 +315,7 @@ Result<void> add_requested(const Request& request, const Context& context, const
     response.table_key = "improvements";
   }
   if (size.fits() && request.has("sensitivity")) {
-    ASSAY_CHECK(add_sensitivity(request, context, query, best, out));
+    ASSAY_CHECK(add_sensitivity(request, context, size, out));
     response.table_key = "sensitivity";
   }
   return {};
