@@ -56,7 +56,7 @@ class TrainingProfiles {
   std::vector<lower::Recompute> policies_;  ///< by number
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
   const void* links_ = nullptr;  ///< of the last search
-  std::vector<Entry*> listed_;  ///< some of them may be made by now
+  std::vector<Entry*> listed_;   ///< some of them may be made by now
   std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
 };
 

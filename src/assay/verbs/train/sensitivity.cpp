@@ -70,9 +70,10 @@ Result<void> add_sensitivity(const Request& request, const Context& context, con
   report::Items rows;
   for (const search::Sensitivity& one : rates) rows.emplace_back(sensitivity_members(one));
   out.emplace_back("sensitivity", std::move(rows));
+  const auto memory = search::memory_sensitivity(question);
   if (progress.is_stopped()) return {};
-  ASSAY_TRY(memory, search::memory_sensitivity(question));
-  out.emplace_back("memory_sensitivity", memory_sensitivity_members(memory));
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  out.emplace_back("memory_sensitivity", memory_sensitivity_members(*memory));
   question.profiles->forget_recomputation();
   return {};
 }
