@@ -25,6 +25,11 @@ enum class ColourRole {
   series_8,
 };
 
+/// What a series colour means wherever time is shown by what it is spent on.
+inline constexpr ColourRole arithmetic_colour = ColourRole::series_1, network_colour = ColourRole::series_2,
+                            memory_colour = ColourRole::series_3, waiting_colour = ColourRole::series_4,
+                            fixed_cost_colour = ColourRole::series_6;
+
 /// How many series colours there are.
 inline constexpr int series_colour_count = 8;
 
@@ -37,6 +42,11 @@ struct RoleColours {
 
 /// The colours of `role`; empty for `none`.
 const RoleColours& role_colours(ColourRole role);
+
+/// The number of a series colour, counted from 1.
+constexpr int series_number(ColourRole role) {
+  return static_cast<int>(role) - static_cast<int>(ColourRole::series_1) + 1;
+}
 
 /// The colour of the series with number `number`, counted from 1; larger numbers start again with the first colour.
 ColourRole series_colour(int number);

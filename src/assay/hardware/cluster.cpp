@@ -104,6 +104,7 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
   if (fabric.empty()) fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
   const std::size_t first = cluster.levels.size();
   std::int64_t children = nodes, below = per_node, full_below = node_size;
+  std::string groups = "nodes";
   for (const FabricLevel& step : fabric) {
     if (children == 1) break;
     const std::int64_t most = step.degree ? step.degree->value : children;
@@ -119,8 +120,9 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     level.in_network_reduction = out.in_network_reduction && out.in_network_reduction->value;
     cluster.levels.push_back(level);
     if (children % units != 0)
-      cluster.notes.push_back(fmt::format("{} children do not divide evenly over {} {} units; the largest has {}",
-                                          children, units, step.name, degree));
+      cluster.notes.push_back(fmt::format("{} {} do not divide evenly into {} {} groups; the largest has {}", children,
+                                          groups, units, step.name, degree));
+    groups = step.name + " groups";
     below *= degree;
     full_below *= most;
     children = units;

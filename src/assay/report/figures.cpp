@@ -47,7 +47,8 @@ ScaledUnit prefixed(double size, std::span<const Prefix> prefixes, std::string_v
   const auto found =
       std::find_if(prefixes.begin(), prefixes.end(), [&](const Prefix& p) { return size >= nearly * p.scale; });
   const Prefix& chosen = size > 0.0 && found == prefixes.end() ? prefixes.back() : size > 0.0 ? *found : Prefix{"", 1};
-  return {fmt::format("{}{}{}", chosen.name, chosen.name.empty() ? "" : between, unit), chosen.scale};
+  const std::string_view name = chosen.name == "u" ? "\u00b5" : chosen.name;
+  return {fmt::format("{}{}{}", name, name.empty() ? "" : between, unit), chosen.scale};
 }
 
 /// Large counts in thousands, millions and billions, which the field writes B.

@@ -400,10 +400,16 @@ std::string render(const Response& response, const RenderOptions& options) {
 
 std::string render(const Error& error, const RenderOptions& options) {
   if (options.format == Format::json) return render_json(error);
-  std::string out = paint("error: ", red, options.colour);
-  if (!error.where.empty()) out += printable(error.where) + ": ";
-  out += printable(error.what) + "\n";
-  if (!error.hint.empty()) out += paint("hint:  ", dim, options.colour) + printable(error.hint) + "\n";
+  std::string out;
+  const auto add = [&](std::string_view label, std::string_view colour, const std::string& text) {
+    std::string before = paint(label, colour, options.colour);
+    for (const std::string& line : wrapped(printable(text), options.width - label.size())) {
+      out += before + line + "\n";
+      before = std::string(label.size(), ' ');
+    }
+  };
+  add("error: ", red, error.where.empty() ? error.what : error.where + ": " + error.what);
+  if (!error.hint.empty()) add("hint:  ", dim, error.hint);
   for (const Error& other : error.also) out += render(other, options);
   return out;
 }

@@ -197,6 +197,8 @@ TEST(Render, AnErrorHasPlaceRuleAndRemedyOncePerFault) {
 TEST(Render, AnErrorNeverDrivesTheTerminal) {
   EXPECT_EQ(render(Error{Error::Kind::usage, "\x1b[31m", "caf\xc3\xa9", "\xff\x7f", {}}, {}),
             "error: \\x1b[31m: caf\xc3\xa9\nhint:  \\xff\\x7f\n");
+  EXPECT_EQ(render(Error{Error::Kind::usage, "--on", "one two three", "four five six", {}}, {.width = 21}),
+            "error: --on: one two\n       three\nhint:  four five six\n");
   EXPECT_LT(render(Error{Error::Kind::usage, "", std::string(100'000, 'x'), "", {}}, {}).size(), 1000U);
 }
 

@@ -206,7 +206,7 @@ std::string zsh_script() {
 {}    completion) compadd bash zsh fish ;;
   esac
 }}
-compdef _assay assay
+if [[ $funcstack[1] == _assay ]]; then _assay "$@"; else compdef _assay assay; fi
 )script",
                      lists, commands, commands_that_pass(), cases);
 }

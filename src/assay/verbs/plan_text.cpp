@@ -1,8 +1,11 @@
 #include "assay/verbs/plan_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/report/layout.h"
 
 namespace assay::verbs {
 namespace {
@@ -59,11 +62,32 @@ std::string plan_difference(std::string_view from, std::string_view to) {
   return changes.empty() ? "the same mesh in another order" : join(changes, ", ");
 }
 
+std::string shortened_plan(const std::string& plan, std::size_t room) {
+  constexpr std::string_view more = " ...";
+  if (plan.size() <= room) return plan;
+  return plan.substr(0, plan.rfind(", ", room - more.size())) + std::string(more);
+}
+
+void shorten_plans(report::ScreenTable& table) {
+  constexpr std::size_t width = 100, labels = 12, gap = 2, least = 16;
+  std::size_t others = labels;
+  for (std::size_t c = 0; c + 1 < table.head.size(); ++c) {
+    std::size_t widest = report::columns(table.head[c]);
+    for (const auto& row : table.rows) widest = std::max(widest, report::columns(row[c]));
+    others += widest + gap;
+  }
+  const std::size_t room = std::max(least, width - std::min(width, others));
+  for (auto& row : table.rows) row.back() = shortened_plan(row.back(), room);
+}
+
 std::vector<std::string> notes_on_options(const report::Response& response) {
   constexpr std::size_t most = 2;
   std::vector<std::string> notes;
   for (const std::string& note : response.notes)
     if (note.starts_with("--") && notes.size() < most) notes.push_back(note);
+  constexpr std::size_t one_line = 96;
+  if (notes.size() == most && notes[0].size() + notes[1].size() + 2 <= one_line)
+    return {fmt::format("{}; {}", notes[0], notes[1])};
   return notes;
 }
 

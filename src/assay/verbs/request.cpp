@@ -56,6 +56,16 @@ Result<const VerbSpec*> find_verb(std::string_view name) {
   return fail("", fmt::format("unknown command {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
 }
 
+/// Whether an option that both know is one of the command that is passed on: the length of an answer rather than a
+/// file to write, the files of a run rather than the number to start from.
+bool is_of_inner(const std::vector<std::string>& command, std::string_view name, std::string_view value) {
+  const auto inner = find_verb(command.empty() ? "" : command.front());
+  if (!inner || std::none_of((*inner)->options.begin(), (*inner)->options.end(),
+                             [&](const OptionSpec& own) { return own.name == name; }))
+    return false;
+  return name == "output" ? !names_output_file(value) : !parse_count(value, "");
+}
+
 }  // namespace
 
 std::optional<std::string> Request::value(std::string_view option) const {
@@ -191,15 +201,10 @@ Result<Request> parse_request(std::span<const std::string> words) {
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
       const OptionSpec* option = find_option(*verb, name);
-      // In a command that is passed on, a value of --output that names no file is a length if the command knows one.
       const std::string after = equals != std::string::npos ? word.substr(equals + 1)
                                 : i + 1 < words.size()      ? words[i + 1]
                                                             : "";
-      const auto inner = find_verb(words[words.size() > 1 ? 1 : 0]);
-      const bool is_length = name == "output" && !names_output_file(after) && inner &&
-                             std::any_of((*inner)->options.begin(), (*inner)->options.end(),
-                                         [](const OptionSpec& own) { return own.name == "output"; });
-      if (verb->passes_options && (!option || is_length)) {
+      if (verb->passes_options && (!option || is_of_inner(request.arguments_, name, after))) {
         request.arguments_.push_back(std::move(word));
         continue;
       }
@@ -365,7 +370,9 @@ bool has_estimate_outside(const report::Value& value) {
 
 }  // namespace
 
-Result<report::Response> ask_within(const Request& given, const Context& context) {
+namespace {
+
+Result<report::Response> answer_of(const Request& given, const Context& context) {
   Request request = given;
   ASSAY_TRY(launched, fill_from(request, context));
   if (request.picture() && !request.verb().has_picture)
@@ -380,7 +387,7 @@ Result<report::Response> ask_within(const Request& given, const Context& context
     priced = numbers;
     priced->choose_prices(std::move(choice));
   }
-  auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings});
+  auto response = request.verb().answer(request, {priced ? *priced : numbers, context.surroundings, context.within});
   if (!response) return response;
   response->inputs = given.echo();
   if (launched) add_from(*launched, *response);
@@ -405,19 +412,49 @@ Result<report::Response> ask_within(const Request& given, const Context& context
   return response;
 }
 
+/// Whether an answer has all that another one says.
+bool says_all_of(const report::Response& answer, const report::Response& other) {
+  report::Response ours, theirs;
+  const report::Value results(answer.results);
+  for (const auto& [key, value] : other.results) {
+    if (key == "search") continue;  // how long it took, not what it found
+    const report::Value* same = results.find(key);
+    if (!same) return false;
+    ours.results.emplace_back(key, *same);
+    theirs.results.emplace_back(key, value);
+  }
+  ours.outcome = answer.outcome;
+  theirs.outcome = other.outcome;
+  return report::render_json(ours, false) == report::render_json(theirs, false);
+}
+
+}  // namespace
+
+Result<report::Response> ask_within(const Request& request, const Context& context) {
+  return answer_of(request, {context.catalogue, context.surroundings, true});
+}
+
+namespace {
+
+/// Whether an answer stays the same without the n-th value of --set. What takes longest is asked for again only where
+/// all else is the same.
+bool is_unused(const Request& request, const Context& context, const report::Response& response, std::size_t n) {
+  const Request unset = request.without("set", n);
+  for (const Request& less : {unset.without("sensitivity", 0), unset}) {
+    const auto answer = ask_within(less, context);
+    if (!answer || !says_all_of(response, *answer)) return false;
+    if (!request.has("sensitivity")) break;
+  }
+  return true;
+}
+
+}  // namespace
+
 Result<report::Response> ask(const Request& request, const Context& context) {
-  ASSAY_TRY(response, ask_within(request, context));
-  const auto results = [](report::Response answer) {
-    report::Response only;
-    for (auto& [key, value] : answer.results)
-      if (key != "search") only.results.emplace_back(key, std::move(value));  // how long it took, not what it found
-    only.outcome = answer.outcome;
-    return report::render_json(only, false);
-  };
+  ASSAY_TRY(response, answer_of(request, context));
   const auto set = request.values("set");
   for (std::size_t i = 0; i < set.size(); ++i) {
-    const auto unset = ask_within(request.without("set", i), context);
-    if (!unset || results(*unset) != results(response)) continue;
+    if (!is_unused(request, context, response, i)) continue;
     response.notes.push_back(
         fmt::format("{} is not used by this answer: --set changes nothing", set[i].substr(0, set[i].find('='))));
     if (response.screen) response.screen->notes.push_back(response.notes.back());

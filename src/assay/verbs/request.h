@@ -43,6 +43,7 @@ struct Surroundings {
 struct Context {
   const hardware::Catalogue& catalogue;
   Surroundings surroundings = {};
+  bool within = false;  ///< one of many requests of another verb, which needs no advice
 };
 
 /// A verb: what it takes, how it is described, and the function that answers it. Help, completion and checking come
@@ -126,8 +127,8 @@ Result<std::vector<std::string>> split_words(std::string_view line);
 
 /// Answers a request.
 Result<report::Response> ask(const Request& request, const Context& context);
-/// The same for a verb that asks others many times: without a word on values of --set that the answer does not use,
-/// which takes further answers to find out.
+/// The same for a verb that asks others many times: without what takes further answers to find out, values of --set
+/// that the answer does not use and what would help.
 Result<report::Response> ask_within(const Request& request, const Context& context);
 
 /// Words that the command line answers itself, with what they do: completion, version, help.

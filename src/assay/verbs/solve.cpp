@@ -201,6 +201,12 @@ Result<Met> holds(const Condition& condition, const report::Response& response) 
   return Met{*number == wanted, number};
 }
 
+/// A plan that its own command refuses is no answer, unless the question is why: how much memory it would need.
+bool refuses(const Condition& condition, const report::Response& response) {
+  if (response.outcome != report::Outcome::infeasible) return false;
+  return !condition.asks_for_memory || report::find_path(report::Value(response.results), "impossible").has_value();
+}
+
 /// Notices when a number that has moved stays where it is, however far the unknown is doubled: trying further is
 /// futile.
 class Plateau {
@@ -285,9 +291,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       broken = met.error();
       return std::nullopt;
     }
-    // A plan that its own command refuses is no answer, unless the question is why: how much memory it would need.
-    const bool refuses = response->outcome == report::Outcome::infeasible && !condition.asks_for_memory;
-    if (refuses) return false;
+    if (refuses(condition, *response)) return false;
     plateau.add(value, *met);
     return met->holds;
   };

@@ -28,6 +28,17 @@ TEST(Solve, InvertsTheCriticalBatchOfAProduct) {
   EXPECT_EQ(number(*found, "nearest_that_fails"), 255);
 }
 
+TEST(Solve, OptionsOfTheCommandAreItsOwnWhereverItsOwnStand) {
+  const std::string command = "serve llama-3-8b --on h100-sxm:1 --prompt 1000 --batch 8 --output ";
+  const auto behind = solve(command + "? --until 'memory.fits=yes' --from 100"),
+             before = solve("--all --from 100 --until 'memory.fits=yes' " + command + "?");
+  ASSERT_TRUE(behind) << behind.error().what;
+  ASSERT_TRUE(before) << before.error().what;
+  // What the command itself refuses is no answer: the context of the model holds 8192 tokens.
+  EXPECT_EQ(number(*behind, "value"), 7192);
+  EXPECT_EQ(number(*before, "value"), 7192);
+}
+
 TEST(Solve, InvertsAScalingThreshold) {
   const std::string layer = "scaling --sizes D=8192,F=32768 --on tpu-v5p:16x16x16 ";
   const auto fsdp = solve(layer + "--fsdp 4096 --batch ? --until compute-bound");

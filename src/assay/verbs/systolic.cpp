@@ -82,7 +82,7 @@ draw::Scene picture_of(const Query& query, const assay::roofline::SystolicRun& r
   chart.y = {"multipliers busy", "", draw::ScaleKind::linear, draw::AxisRange{0.0, 1.0}, draw::NumberStyle::percent};
   const auto bucket = static_cast<double>(run.activity.cycles_per_bucket);
   draw::ChartSeries useful{"useful", {}, draw::SeriesStyle::step_area, 0},
-      with_padding{"with padding", {}, draw::SeriesStyle::step, 0};
+      with_padding{"with padding", {}, draw::SeriesStyle::step, draw::series_number(draw::waiting_colour)};
   bool padding = false;
   for (std::size_t i = 0; i < run.activity.useful.size(); ++i) {
     const double at = static_cast<double>(i) * bucket;

@@ -30,6 +30,7 @@ LaneShares lane_shares(const std::vector<const TimelineBar*>& bars, Seconds end,
 
 std::vector<ShareArea> share_areas(const LaneShares& shares) {
   constexpr double steps = 12.0;
+  constexpr std::size_t longest_gap = 4;
   std::vector<ShareArea> areas;
   if (shares.by_class.empty()) return areas;
   const std::size_t stretches = shares.by_class.front().size();
@@ -41,8 +42,9 @@ std::vector<ShareArea> share_areas(const LaneShares& shares) {
     }
     for (std::size_t from = 0; from < stretches; ++from) {
       if (above[from] <= below[from]) continue;
-      std::size_t to = from;
-      while (to < stretches && above[to] > below[to]) ++to;
+      std::size_t to = from + 1;  // one area goes on over short gaps, where it is as high as what is below it
+      for (std::size_t i = to; i < stretches && i < to + longest_gap; ++i)
+        if (above[i] > below[i]) to = i + 1;
       ShareArea area{at, {}};
       const auto edge = [&](const std::vector<double>& height, std::size_t i, bool backwards) {
         const double left = static_cast<double>(i), right = left + 1.0, y = height[i];

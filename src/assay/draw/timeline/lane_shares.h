@@ -13,7 +13,7 @@ struct LaneShares {
 };
 LaneShares lane_shares(const std::vector<const TimelineBar*>& bars, Seconds end, std::size_t stretches, double members);
 
-/// Outlines of stacked columns, one area for each unbroken run of a class: x in stretches, y from 0 (idle) up to 1.
+/// Outlines of stacked columns, one area for each run of a class: x in stretches, y from 0 (idle) up to 1.
 /// Shares are rounded to twelfths, so that equal columns merge into one edge.
 struct ShareArea {
   std::size_t colour_class = 0;

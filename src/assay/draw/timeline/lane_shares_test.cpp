@@ -22,7 +22,7 @@ TEST(LaneShares, MembersShareALane) {
 }
 
 TEST(LaneShares, EqualColumnsAreOneArea) {
-  LaneShares shares{{{0.5, 0.5, 0.0, 0.5}, {0.5, 0.5, 0.0, 0.0}}, {}};
+  LaneShares shares{{{0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5}, {0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0}}, {}};
   const auto areas = share_areas(shares);
   ASSERT_EQ(areas.size(), 3u);
   EXPECT_EQ(areas[0].outline.size(), 4u);

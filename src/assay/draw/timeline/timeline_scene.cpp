@@ -31,16 +31,25 @@ std::pair<Seconds, std::string_view> time_unit(Seconds end) {
   return {1_s, "s"};
 }
 
-Paint class_paint(int colour_class) {
-  const ColourRole colour = series_colour(colour_class + 1);
-  return {.fill = colour,
-          .fill_opacity = 0.24,
-          .stroke = colour,
-          .stroke_width = 1.3,
-          .dash = static_cast<Dash>(((colour_class % 9) + 9) % 9)};
+using Classes = std::vector<TimelineClass>;
+
+/// A class of bars as it is filled.
+Paint fill_of(const Classes& classes, int colour_class, double opacity) {
+  const bool is_known = colour_class >= 0 && static_cast<std::size_t>(colour_class) < classes.size();
+  const TimelineClass* known = is_known ? &classes[static_cast<std::size_t>(colour_class)] : nullptr;
+  return {.fill = known && known->colour != ColourRole::none ? known->colour : series_colour(colour_class + 1),
+          .fill_opacity = std::min(1.0, opacity * (known ? known->strength : 1.0))};
 }
 
-Paint column_paint(int colour_class) { return {.fill = series_colour(colour_class + 1), .fill_opacity = 0.6}; }
+Paint class_paint(const Classes& classes, int colour_class) {
+  Paint paint = fill_of(classes, colour_class, 0.24);
+  paint.stroke = paint.fill;
+  paint.stroke_width = 1.3;
+  paint.dash = static_cast<Dash>(((colour_class % 9) + 9) % 9);
+  return paint;
+}
+
+Paint column_paint(const Classes& classes, int colour_class) { return fill_of(classes, colour_class, 0.6); }
 
 /// Bars of one lane that are drawn as one shape.
 struct Run {
@@ -48,6 +57,7 @@ struct Run {
   double covered = 0.0;
   std::size_t count = 0;
   const TimelineBar* bar = nullptr;  ///< the longest of them
+  bool is_mixed = false;             ///< of several classes
 };
 
 /// Bars by time; bars thinner than a pixel join what ends within a pixel before them.
@@ -65,6 +75,7 @@ std::vector<Run> runs_of(std::vector<const TimelineBar*> bars, double pixels_per
       runs.push_back({from, to, to - from, 1, bar});
       continue;
     }
+    last->is_mixed = last->is_mixed || bar->colour_class != last->bar->colour_class;
     if (bar->end - bar->start > last->bar->end - last->bar->start) last->bar = bar;
     last->to = std::max(last->to, to);
     last->covered += to - from;
@@ -77,8 +88,9 @@ std::string span_text(const TimelineBar& bar) {
   return fmt::format("{}, {} to {}", human(bar.end - bar.start), human(bar.start), human(bar.end));
 }
 
-void draw_run(Sketch& sketch, const Run& run, double top, double height, const std::string& lane) {
-  Paint paint = class_paint(run.bar->colour_class);
+void draw_run(Sketch& sketch, const Run& run, const Rectangle& row, const std::string& lane, const Classes& classes) {
+  Paint paint = class_paint(classes, run.bar->colour_class);
+  const double top = row.y, height = row.height;
   const double width = std::max(run.to - run.from, 0.6);
   if (width < 6.0) {  // an outline would hide what is inside
     paint.fill_opacity = run.count > 1 ? std::clamp(0.6 * run.covered / width, 0.12, 0.6) : 0.5;
@@ -99,21 +111,67 @@ void draw_run(Sketch& sketch, const Run& run, double top, double height, const s
 
 /// Above so many shapes nobody tells bars apart, and the picture takes hundreds of kilobytes.
 constexpr std::size_t most_runs = 1200;
+/// Above such a share of the time, shapes that stand for bars of several classes would hide some of them.
+constexpr double most_mixed = 0.2;
+
+using LaneBars = std::vector<std::vector<const TimelineBar*>>;
+
+/// Whether bars cannot be told apart, or lanes stand for several resources.
+bool needs_columns(const Timeline& timeline, const std::vector<std::int64_t>& lanes, const LaneBars& bars,
+                   double pixels_per_second) {
+  std::size_t shapes = 0;
+  double covered = 0.0, mixed = 0.0;
+  for (const std::int64_t number : lanes) {
+    const auto lane = static_cast<std::size_t>(number);
+    if (timeline.lanes[lane].members > 1.0) return true;
+    for (const Run& run : runs_of(bars[lane], pixels_per_second)) {
+      ++shapes;
+      covered += run.covered;
+      if (run.is_mixed) mixed += run.covered;
+    }
+  }
+  return shapes > most_runs || mixed > most_mixed * covered;
+}
+
+/// A lane in columns.
+struct LaneColumns {
+  LaneShares shares;
+  std::vector<ShareArea> areas;
+};
+
+/// As many columns for every lane as a picture of moderate size can show.
+std::vector<LaneColumns> columns_of(const Timeline& timeline, const std::vector<std::int64_t>& lanes,
+                                    const LaneBars& bars, std::size_t& columns) {
+  constexpr std::size_t most_corners = 9000, fewest = 50;
+  for (;; columns /= 2) {
+    std::vector<LaneColumns> all;
+    std::size_t corners = 0;
+    for (const std::int64_t number : lanes) {
+      const auto lane = static_cast<std::size_t>(number);
+      LaneColumns one{lane_shares(bars[lane], timeline_end(timeline), columns, timeline.lanes[lane].members), {}};
+      one.areas = share_areas(one.shares);
+      for (const ShareArea& area : one.areas) corners += area.outline.size() + 4;
+      all.push_back(std::move(one));
+    }
+    if (corners <= most_corners || columns / 2 < fewest) return all;
+  }
+}
 
 /// Columns of a lane: in each the classes are stacked by their share of its time.
-void draw_columns(Sketch& sketch, const LaneShares& shares, const TimelineLane& lane,
-                  const std::vector<std::string>& classes, const Rectangle& box) {
+void draw_columns(Sketch& sketch, const LaneColumns& of, const TimelineLane& lane, const Classes& classes,
+                  const Rectangle& box) {
+  const LaneShares& shares = of.shares;
   std::string tooltip = lane.name + ":";
   double column = 1.0;
   for (std::size_t i = 0; i < shares.whole.size(); ++i) {
     if (!shares.by_class[i].empty()) column = box.width / static_cast<double>(shares.by_class[i].size());
     if (shares.whole[i] > 0.0)
-      tooltip +=
-          fmt::format(" {} {:.0f} %,", i < classes.size() ? classes[i] : std::string("other"), 100.0 * shares.whole[i]);
+      tooltip += fmt::format(" {} {:.0f} %,", i < classes.size() ? classes[i].name : std::string("other"),
+                             100.0 * shares.whole[i]);
   }
   tooltip += " of the time";
-  for (const ShareArea& area : share_areas(shares)) {
-    Polygon shape{{}, column_paint(static_cast<int>(area.colour_class))};
+  for (const ShareArea& area : of.areas) {
+    Polygon shape{{}, column_paint(classes, static_cast<int>(area.colour_class))};
     for (const PlotPoint& corner : area.outline)
       shape.points.push_back({box.x + column * corner.x, box.y + box.height * (1.0 - corner.y)});
     sketch.add(std::move(shape), tooltip);
@@ -171,15 +229,16 @@ Sketch key_of(const Timeline& timeline, double width, bool in_columns) {
   double x = 0.0, y = 0.0;
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) continue;
-    const double needed = 32.0 + text_width(timeline.classes[i], text_size);
+    const double needed = 32.0 + text_width(timeline.classes[i].name, text_size);
     if (x > 0.0 && x + needed > width) {
       x = 0.0;
       y += 20.0;
     }
     key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0,
-                      in_columns ? column_paint(static_cast<int>(i)) : class_paint(static_cast<int>(i))});
+                      in_columns ? column_paint(timeline.classes, static_cast<int>(i))
+                                 : class_paint(timeline.classes, static_cast<int>(i))});
     key.add(Label{.at = {x + 29.0, y + 0.35 * text_size},
-                  .text = timeline.classes[i],
+                  .text = timeline.classes[i].name,
                   .size = text_size,
                   .colour = ColourRole::muted});
     x += needed + 18.0;
@@ -214,18 +273,14 @@ Scene draw_timeline(const Timeline& timeline) {
   const double bar_height = pitch - 5.0;
   const double bottom = (rows.length() + 1.0) * pitch;
 
-  std::vector<std::vector<const TimelineBar*>> bars(timeline.lanes.size());
+  LaneBars bars(timeline.lanes.size());
   for (const TimelineBar& bar : timeline.bars)
     if (bar.lane < bars.size()) bars[bar.lane].push_back(&bar);
 
-  std::size_t shapes = 0;
-  bool in_columns = false;
-  for (const std::int64_t lane : rows.index) {
-    shapes += runs_of(bars[static_cast<std::size_t>(lane)], plot_width / end.value()).size();
-    in_columns = in_columns || timeline.lanes[static_cast<std::size_t>(lane)].members > 1.0;
-  }
-  in_columns = in_columns || shapes > most_runs;
-  const std::size_t columns = rows.size() <= 16 ? 215 : 107;
+  const bool in_columns = needs_columns(timeline, rows.index, bars, plot_width / end.value());
+  std::size_t columns = rows.size() <= 16 ? 215 : 107;
+  std::vector<LaneColumns> in_lanes;
+  if (in_columns) in_lanes = columns_of(timeline, rows.index, bars, columns);
 
   Sketch plot;
   draw_time_axis(plot, end, bottom);
@@ -235,10 +290,11 @@ Scene draw_timeline(const Timeline& timeline) {
     const std::string& name = timeline.lanes[lane].name;
     plot.line({0.0, top + bar_height + 2.5}, {plot_width, top + bar_height + 2.5}, {.stroke = ColourRole::grid});
     if (in_columns)
-      draw_columns(plot, lane_shares(bars[lane], end, columns, timeline.lanes[lane].members), timeline.lanes[lane],
-                   timeline.classes, {.x = 0.0, .y = top, .width = plot_width, .height = bar_height});
+      draw_columns(plot, in_lanes[i], timeline.lanes[lane], timeline.classes,
+                   {.x = 0.0, .y = top, .width = plot_width, .height = bar_height});
     else
-      for (const Run& run : runs_of(bars[lane], plot_width / end.value())) draw_run(plot, run, top, bar_height, name);
+      for (const Run& run : runs_of(bars[lane], plot_width / end.value()))
+        draw_run(plot, run, {.x = 0.0, .y = top, .width = plot_width, .height = bar_height}, name, timeline.classes);
     plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * text_size},
                    .text = shortened(name, text_size, widest_name),
                    .size = text_size,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "assay/base/units.h"
@@ -23,6 +24,16 @@ struct TimelineBar {
   Seconds end = {};
   std::string label = {};
   int colour_class = 0;  ///< index into `classes`
+};
+
+/// Bars that look alike. Classes of one colour differ in strength: the phases of one kind of work.
+struct TimelineClass {
+  std::string name;
+  ColourRole colour;  ///< none: the next of the series
+  double strength;    ///< of the colour, 1 for most
+  TimelineClass(std::string of, ColourRole in = ColourRole::none, double how = 1.0)
+      : name(std::move(of)), colour(in), strength(how) {}
+  TimelineClass(const char* of) : TimelineClass(std::string(of)) {}
 };
 
 /// A notable moment across all lanes.
@@ -47,7 +58,7 @@ struct Timeline {
   std::string subtitle = {};
   std::vector<TimelineLane> lanes = {};
   std::vector<TimelineBar> bars = {};
-  std::vector<std::string> classes = {};  ///< names of the colour classes, for the key
+  std::vector<TimelineClass> classes = {};
   std::vector<TimelineMark> marks = {};
   std::vector<TimelineCounter> counters = {};  ///< in traces only
   std::vector<std::string> notes = {};         ///< below the picture
@@ -57,9 +68,10 @@ struct Timeline {
 Seconds timeline_end(const Timeline& timeline);
 
 /// The picture: one row per lane from the top, time from left to right in a fitting unit. Neighbouring bars thinner
-/// than a pixel share one shape. Where bars are still too many, or lanes stand for several resources, columns show
-/// which share of the time each class takes. With very many lanes the middle ones are omitted, and the picture says how
-/// many. Bars with a lane that does not exist are ignored.
+/// than a pixel share one shape. Where bars are still too many, where those that would share shapes are of several
+/// classes, or where lanes stand for several resources, columns show which share of the time each class takes. With
+/// very many lanes the middle ones are omitted, and the picture says how many. Bars with a lane that does not exist are
+/// ignored.
 Scene draw_timeline(const Timeline& timeline);
 
 /// The same bars in the Chrome trace event format for trace viewers: one thread per lane, times in microseconds.

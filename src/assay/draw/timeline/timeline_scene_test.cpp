@@ -49,6 +49,30 @@ TEST(TimelineScene, ShowsEveryBarWhereThereIsRoom) {
   }
 }
 
+TEST(TimelineScene, ThinBarsOfSeveralClassesAreAllSeen) {
+  const Scene scene = draw_timeline(pipeline(2, 700));
+  const auto areas = shapes<Polygon>(scene);
+  for (const int number : {1, 2})
+    EXPECT_TRUE(std::any_of(areas.begin(), areas.end(), [&](const Polygon& area) {
+      return area.paint.fill == series_colour(number);
+    })) << number;
+}
+
+TEST(TimelineScene, ManyStagesMakeAPictureOfModerateSize) {
+  for (const std::size_t stages : {8u, 16u, 32u})
+    for (const std::size_t micro_batches : {8u, 64u, 512u})
+      EXPECT_LT(to_svg(draw_timeline(pipeline(stages, micro_batches))).size(), 200'000u)
+          << stages << ' ' << micro_batches;
+}
+
+TEST(TimelineScene, ClassesOfOneColourDifferInStrength) {
+  Timeline timeline = pipeline(2, 4);
+  timeline.classes = {{"forward", arithmetic_colour, 1.5}, {"backward", arithmetic_colour, 0.8}};
+  const auto boxes = shapes<Rectangle>(draw_timeline(timeline));
+  for (const Rectangle& box : boxes) EXPECT_EQ(box.paint.fill, arithmetic_colour);
+  EXPECT_GT(boxes[0].paint.fill_opacity, boxes[1].paint.fill_opacity);
+}
+
 TEST(TimelineScene, BarsAreAsLongAsTheyLast) {
   Timeline timeline{.title = "t", .lanes = {{"a"}}};
   timeline.bars = {{0, 0_us, 10_us, "one", 0}, {0, 20_us, 50_us, "two", 0}};

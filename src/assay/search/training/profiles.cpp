@@ -63,26 +63,35 @@ void TrainingProfiles::make_listed() {
 void TrainingProfiles::make(Entry& entry) const {
   Microbatch& made = entry.second;
   if (!made.policies.empty()) return;
-  priced(made, 0);        // every search looks at it,
-  made.profiles.reset();  // and at the others of very few
+  const training::PolicyProfiles profiles(question_.setup, entry.first, training::ProfilePart::work);
+  made.policies.resize(policies_.size());
+  // Every search looks at the first policy, and at the others of very few.
+  made.policies.front() = std::make_unique<Priced>(Priced{profiles.with(policies_.front()), {}});
 }
 
 TrainingProfiles::Priced& TrainingProfiles::priced(Microbatch& made, std::size_t policy) const {
-  if (made.policies.size() <= policy) made.policies.resize(policies_.size());
-  std::unique_ptr<Priced>& under = made.policies[policy];
-  if (under) return *under;
-  if (!made.profiles)
-    made.profiles = std::make_unique<training::PolicyProfiles>(question_.setup, *made.key, training::ProfilePart::work);
-  under = std::make_unique<Priced>(Priced{made.profiles->with(policies_[policy]), {}});
-  return *under;
+  if (policy < made.policies.size() && made.policies[policy]) return *made.policies[policy];
+  // Who asks for one policy that recomputes asks for most of them; the program that all follow from is too large to
+  // keep.
+  made.policies.resize(policies_.size());
+  const training::PolicyProfiles profiles(question_.setup, *made.key, training::ProfilePart::work);
+  for (std::size_t i = 0; i < policies_.size(); ++i)
+    if (!made.policies[i]) made.policies[i] = std::make_unique<Priced>(Priced{profiles.with(policies_[i]), {}});
+  return *made.policies[policy];
 }
 
-void TrainingProfiles::trim() {
+void TrainingProfiles::trim(const void* links) {
+  if (links && links == links_) return;
+  links_ = links;
   for (auto& [key, made] : microbatches_) {
-    made.profiles.reset();
-    for (std::size_t policy = 1; policy < made.policies.size(); ++policy) made.policies[policy].reset();
-    if (!made.policies.empty()) made.policies.front()->least.clear();
+    for (const std::unique_ptr<Priced>& under : made.policies)
+      if (under) under->least = {};
   }
+}
+
+void TrainingProfiles::forget_recomputation() {
+  for (auto& [key, made] : microbatches_)
+    if (made.policies.size() > 1) made.policies.resize(1);
 }
 
 const training::TrainingProfile& TrainingProfiles::sharing_of(const training::Strategy& strategy) {

@@ -20,8 +20,7 @@ class TrainingProfiles {
   };
   struct Microbatch {
     const training::ProfileKey* key = nullptr;
-    std::unique_ptr<training::PolicyProfiles> profiles;  ///< large: only while policies that recompute are priced
-    std::vector<std::unique_ptr<Priced>> policies;       ///< once it is made
+    std::vector<std::unique_ptr<Priced>> policies;  ///< once it is made
   };
 
   /// Refers to the question.
@@ -37,8 +36,10 @@ class TrainingProfiles {
   /// Leaves some out when it is asked to stop (base/progress.h).
   void make_listed();
   Priced& priced(Microbatch& made, std::size_t policy) const;
-  /// Before the next search: forgets the links of the last one, and policies that only it looked at.
-  void trim();
+  /// Before a search: forgets what was found on other links than its own.
+  void trim(const void* links);
+  /// Frees what policies that recompute take; it is made again where it is asked for.
+  void forget_recomputation();
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
   const training::TrainingProfile& sharing_of(const training::Strategy& strategy);
 
@@ -54,7 +55,8 @@ class TrainingProfiles {
   std::int64_t sequence_;
   std::vector<lower::Recompute> policies_;  ///< by number
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
-  std::vector<Entry*> listed_;  ///< some of them may be made by now
+  const void* links_ = nullptr;  ///< of the last search
+  std::vector<Entry*> listed_;   ///< some of them may be made by now
   std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
 };
 

@@ -464,11 +464,12 @@ TrainingCaches::TrainingCaches(const training::TrainingQuestion& of_question, st
       linker(cluster, question.collectives ? &*question.collectives : nullptr,
              training::routing_of(*question.setup.model, question.setup.dispatch)),
       inner(linker) {
-  profiles.trim();
+  profiles.trim(nullptr);
 }
 
 Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
                                        const SearchLimits& limits) {
+  caches.profiles.trim(&caches.inner);
   if (limits.budget < limits.capacity) {
     SearchLimits within = limits;
     within.capacity = limits.budget;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "assay/base/parallel.h"
 #include "assay/base/progress.h"
 #include "assay/search/threshold.h"
 #include "assay/training/limits.h"
@@ -270,14 +271,11 @@ std::optional<Sensitivity::BreakEven> batch_break_even(const SensitivityQuestion
 
 }  // namespace
 
-Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestion& in) {
+namespace {
+
+/// Of the batch and of the sequence length, as far as the strategy can run twice as much.
+std::vector<Sensitivity> size_sensitivities(const SensitivityQuestion& in) {
   std::vector<Sensitivity> out;
-  for (const HardwareRate& rate : hardware_rates(in)) {
-    if (progress.is_stopped()) return out;
-    ASSAY_TRY(one, rate_sensitivity(in, rate));
-    out.push_back(std::move(one));
-  }
-  if (progress.is_stopped()) return out;
   const auto length = static_cast<double>(in.sequence);
   if (auto batch = doubled_size(in, 2.0, 1)) {
     batch->rate = "batch";
@@ -292,6 +290,30 @@ Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestio
     sequence->value = Tokens(length);
     out.push_back(*std::move(sequence));
   }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestion& in) {
+  const std::vector<HardwareRate> rates = hardware_rates(in);
+  std::vector<std::optional<Result<Sensitivity>>> rows(rates.size());
+  std::vector<Sensitivity> sizes;
+  // Where kernels change, every search makes profiles of its own. The others share theirs and so follow each other.
+  parallel_for(2, 1, [&](std::size_t part) {
+    const bool changes_kernels = part == 0;
+    for (std::size_t i = 0; i < rates.size(); ++i)
+      if (rates[i].changes_kernels == changes_kernels && !progress.is_stopped())
+        rows[i] = rate_sensitivity(in, rates[i]);
+    if (!changes_kernels && !progress.is_stopped()) sizes = size_sensitivities(in);
+  });
+  std::vector<Sensitivity> out;
+  for (std::optional<Result<Sensitivity>>& row : rows) {
+    if (!row || (!*row && progress.is_stopped())) continue;
+    if (!*row) return tl::unexpected<Error>(row->error());
+    out.push_back(**std::move(row));
+  }
+  out.insert(out.end(), sizes.begin(), sizes.end());
   return out;
 }
 

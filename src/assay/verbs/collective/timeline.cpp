@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "assay/base/text.h"
@@ -13,11 +14,12 @@ namespace {
 
 constexpr double most_transfers = 4000;    // more than that cannot be told apart in a picture
 constexpr std::ptrdiff_t most_lanes = 16;  // with more links, those of one direction are drawn together
-constexpr int hop_classes = 8;             // as many as there are colours
+constexpr int hop_classes = 8;             // more shades cannot be told apart
 
 void name_hops(draw::Timeline& timeline) {
   for (int hop = 1; hop <= hop_classes; ++hop)
-    timeline.classes.push_back(hop < hop_classes ? fmt::format("hop {}", hop) : fmt::format("hop {} and later", hop));
+    timeline.classes.emplace_back(hop < hop_classes ? fmt::format("hop {}", hop) : fmt::format("hop {} and later", hop),
+                                  draw::network_colour, 1.6 * std::pow(0.75, hop - 1));
 }
 
 /// "X+ from chip 3", "leaf to chip 1".
@@ -85,7 +87,8 @@ void add_schedule(draw::Timeline& timeline, const network::LinkSchedule& schedul
   if (torus)
     name_hops(timeline);
   else
-    timeline.classes = {"into the switches", "out of the switches"};
+    timeline.classes = {{"into the switches", draw::network_colour, 1.4},
+                        {"out of the switches", draw::network_colour, 0.5}};
   note_chips(timeline, schedule, torus);
 }
 

@@ -97,9 +97,13 @@ std::optional<report::Screen> chips(const Request&, const Answer& answer) {
 std::optional<report::Screen> clusters(const Request&, const Answer& answer) {
   const Reader results(answer.results);
   report::Screen screen;
-  screen.headline = report::phrases(
-      results, {"{cluster}", "{chips} chips on {hosts} hosts", "{flops_per_second}", "{memory} of memory"},
-      Tone::strong);
+  screen.headline = report::phrases(results,
+                                    {"{cluster}",
+                                     results.number("chips") == 1.0   ? "one chip"
+                                     : results.number("hosts") == 1.0 ? "{chips} chips on one host"
+                                                                      : "{chips} chips on {hosts} hosts",
+                                     "{flops_per_second}", "{memory} of memory"},
+                                    Tone::strong);
   add_line(screen, "Peak", each_of(results, "flops_per_second_by_dtype"));
   add_line(screen, "Memory", phrases(results, {"{memory}", "{memory_bandwidth}"}));
   add_line(screen, "Layout",

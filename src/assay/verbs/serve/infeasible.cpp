@@ -7,8 +7,13 @@
 #include "assay/verbs/serve/sections.h"
 
 namespace assay::verbs::serve {
-
 namespace {
+
+/// What would do instead: a note that stands on the screen, too.
+void advise(report::Response& response, std::string text) {
+  response.notes.push_back(text);
+  response.important.push_back(std::move(text));
+}
 
 void say_narrower(const ServeQuery& query, report::Response& response) {
   const auto narrower = search::narrower_weights(query.question, query.cluster, query.choices);
@@ -17,7 +22,7 @@ void say_narrower(const ServeQuery& query, report::Response& response) {
                                 report::Members{{"weights", name(narrower->weights)},
                                                 {"strategy", strategy_text(narrower->point.strategy)},
                                                 {"time_per_token", Seconds(narrower->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("it fits on {} with --weights {}", query.cluster.text, name(narrower->weights)));
+  advise(response, fmt::format("it fits on {} with --weights {}", query.cluster.text, name(narrower->weights)));
 }
 
 }  // namespace
@@ -28,11 +33,12 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
   double most = point.memory.max_batch;
   if (query.draft)
     most = search::batch_beside_draft(query.question, *query.draft, query.cluster, point.strategy).value_or(0.0);
+  const report::SharedUnit unit = report::shared_unit(Bytes(query.question.chip_memory));
   response.headline =
       fmt::format("does not fit: with {} each chip needs {} and has {}; ", strategy_text(point.strategy),
-                  human(Bytes(point.memory.total())), human(Bytes(query.question.chip_memory)));
+                  unit.text(point.memory.total()), unit.text(query.question.chip_memory));
   if (weights > query.question.chip_memory * query.chips())
-    response.headline += fmt::format("weights alone take {}, which needs {} such chips", human(Bytes(weights)),
+    response.headline += fmt::format("weights alone take {}, which needs {} such chips", unit.text(weights),
                                      std::ceil(weights / query.question.chip_memory));
   else if (most >= 1.0)
     response.headline +=
@@ -41,20 +47,20 @@ void say_too_large(const ServeQuery& query, const serving::ServingPoint& point, 
     response.headline += "with the draft there is no room for a single sequence";
   else
     response.headline += fmt::format("weights take {} of it, and the rest is too little for one sequence of {} tokens",
-                                     human(Bytes(point.memory.weights)), query.question.prompt + query.question.output);
+                                     unit.text(point.memory.weights), query.question.prompt + query.question.output);
   say_narrower(query, response);
   const auto slice = search::first_slice(slice_question(query, request, context), query.cluster.chips() + 1,
                                          [](const search::ServingSearch& found) { return found.fits; });
   if (!slice) {
-    response.notes.emplace_back(
-        "no larger slice up to 512 chips fits either: use narrower --weights and --kv, or a smaller --batch");
+    advise(response,
+           "no larger slice up to 512 chips fits either: use narrower --weights and --kv, or a smaller --batch");
     return;
   }
   response.results.emplace_back("would_fit",
                                 report::Members{{"cluster", slice_text(query, slice->slice)},
                                                 {"strategy", strategy_text(slice->point.strategy)},
                                                 {"time_per_token", Seconds(slice->point.decode.estimate)}});
-  response.notes.push_back(fmt::format("it fits on {}", slice_text(query, slice->slice)));
+  advise(response, fmt::format("it fits on {}", slice_text(query, slice->slice)));
 }
 
 void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, const Request& request,
@@ -94,7 +100,7 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
   const search::SliceQuestion slices = slice_question(query, request, context);
   const auto slice = search::first_meeting_slice(slices, query.cluster.chips());
   if (!slice) {
-    response.notes.emplace_back("no slice of this chip up to 512 chips meets it, even with 4-bit weights");
+    advise(response, "no slice of this chip up to 512 chips meets it, even with 4-bit weights");
     if (const auto fastest = search::fastest_slice(slices, late))
       response.results.emplace_back("fastest",
                                     report::Members{{"cluster", slice_text(query, fastest->slice)},
@@ -118,9 +124,10 @@ void say_too_slow(const ServeQuery& query, const search::ServingSearch& found, c
     met.emplace_back("kv", name(formats.kv_cache));
   }
   response.results.emplace_back("would_meet", std::move(met));
-  response.notes.push_back(fmt::format(
-      "{} meets it{}", text,
-      other_formats ? fmt::format(" with --weights {} --kv {}", name(formats.weights), name(formats.kv_cache)) : ""));
+  advise(response, fmt::format("{} meets it{}", text,
+                               other_formats ? fmt::format(" with --weights {} --kv {}", name(formats.weights),
+                                                           name(formats.kv_cache))
+                                             : ""));
 }
 
 }  // namespace assay::verbs::serve

@@ -81,9 +81,12 @@ Result<draw::Chart> step_chart(const ServeQuery& query, const serving::ServingPo
   chart.y = {"time of a step", "s", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
   ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
   const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
-  draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, 1},
-      memory{"memory", {}, draw::SeriesStyle::dashed, 2}, compute{"compute", {}, draw::SeriesStyle::dashed, 3},
-      network{"network", {}, draw::SeriesStyle::dashed, 4};
+  const auto part = [](const char* name, draw::ColourRole colour) {
+    return draw::ChartSeries{name, {}, draw::SeriesStyle::dashed, draw::series_number(colour)};
+  };
+  draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, draw::series_colour_count},
+      memory = part("memory", draw::memory_colour), compute = part("arithmetic", draw::arithmetic_colour),
+      network = part("network", draw::network_colour);
   const double unit = profiles.decode.unit * static_cast<double>(point.strategy.pipeline);
   const double most = std::max({point.batch, point.memory.max_batch, 64.0 * unit});
   for (double batch = unit; batch <= most; batch *= std::sqrt(2.0)) {

@@ -92,6 +92,37 @@ void add_decode(report::Screen& screen, const Reader& results) {
   }
 }
 
+/// What would help most: by the output of a chip or, at a given batch, by the time per token.
+std::vector<Phrase> helps(const Reader& results, bool is_batch_given) {
+  constexpr double worth_saying = 0.005;
+  constexpr std::size_t most_helps = 3;
+  std::vector<Phrase> line;
+  const auto add = [&](const std::string& text) { line.push_back({text}); };
+  for (const report::Value& row : results.rows("helps")) {
+    const Reader help(*row.members());
+    const std::string change = help.text("change");
+    const double gain = help.number(is_batch_given ? "time_gain" : "output_gain");
+    if (gain < worth_saying || line.size() == most_helps) continue;
+    const bool per_chip = !is_batch_given && help.number("chips") != results.number("chips");
+    add(fmt::format("{} {}{}{}", change, report::signed_percent(is_batch_given ? -gain : gain),
+                    !line.empty()    ? ""
+                    : is_batch_given ? " time per token"
+                                     : " output",
+                    per_chip ? " per chip" : ""));
+  }
+  for (const report::Value& row : results.rows("helps"))
+    if (const Reader help(*row.members());
+        help.text("change").starts_with("--batch") && help.number("output_gain") >= worth_saying)
+      add(fmt::format("{} {} output at {} time per token", help.text("change"),
+                      report::signed_percent(help.number("output_gain")),
+                      report::signed_percent(-help.number("time_gain"))));
+  const double now = results.number("served.output_tokens_per_second_per_chip"),
+               apart = results.number("with_prefill.disaggregated.tokens_per_second_per_chip");
+  if (now > 0.0 && apart / now - 1.0 >= worth_saying)
+    add(fmt::format("separate prefill servers {} output per chip", report::signed_percent(apart / now - 1.0)));
+  return line;
+}
+
 /// A few points from the front, the ends among them.
 report::ScreenTable front(const Reader& results) {
   const report::Items& all = results.rows("pareto");
@@ -107,16 +138,14 @@ report::ScreenTable front(const Reader& results) {
                                         {"per M tokens", "{cost}"},
                                         {"plan", "{strategy}"}},
                                        most_points);
-  constexpr std::size_t room = 26;  // beside the other columns, so that a point is one line
-  for (auto& row : table.rows)
-    if (row.back().size() > room) row.back() = row.back().substr(0, row.back().rfind(", ", room - 4)) + " ...";
+  shorten_plans(table);
   if (all.size() > count) table.more = fmt::format("{} points in all: --all", all.size());
   return table;
 }
 
 }  // namespace
 
-report::Screen serve_screen(const Request&, const report::Response& response, const std::string& plan) {
+report::Screen serve_screen(const Request& request, const report::Response& response, const std::string& plan) {
   const Reader results(response.results);
   report::Screen screen;
   const bool ok = response.outcome == report::Outcome::ok;
@@ -145,10 +174,7 @@ report::Screen serve_screen(const Request&, const report::Response& response, co
   add_line(screen, "Draft",
            phrases(results, {"{speculation.tokens_per_second}", "{speculation.time_per_token} per token",
                              "{speculation.speedup} times as fast"}));
-  add_line(
-      screen, "Separate",
-      phrases(results, {"prefill servers: {with_prefill.disaggregated.tokens_per_second_per_chip} per chip, prefill "
-                        "with {with_prefill.disaggregated.prefill_strategy}"}));
+  if (!results.has("comparison")) add_line(screen, "Helps", helps(results, request.has("batch")));
   if (results.has("comparison"))
     add_table(screen, table_of(results, "comparison", "Compared",
                                {{"cluster", "{cluster}"},

@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/serve/improvements.h"
 #include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
@@ -355,6 +356,11 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));
   if (request.explain()) ASSAY_CHECK(explain(query, point, response));
   say_outcome(request, context, query, found, point, response);
+  const bool is_measured = query.step_time || query.prefill_time || query.mfu;
+  if (response.outcome == report::Outcome::ok && !is_measured && !query.rate && !context.within) {
+    ASSAY_TRY(rows, help_rows(request, context, query, point));
+    out.emplace_back("helps", std::move(rows));
+  }
   if (request.has("improve") && found.fits) {
     ASSAY_TRY(rows, improvement_rows(query, point));
     out.emplace_back("improvements", std::move(rows));

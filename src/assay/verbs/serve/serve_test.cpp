@@ -161,5 +161,29 @@ TEST(Serve, WhatWasMeasuredReplacesTheEstimateEverywhere) {
   EXPECT_TRUE(says(*ask_line(run + " --step-time 1us"), "the lower bound on these chips"));
 }
 
+TEST(Serve, WhatHelpsIsWhatTheChangedCommandAnswers) {
+  const std::string run = "llama-3-8b --on h100-sxm:1 --prompt 1000 --output 100 --batch 8 ";
+  const auto answer = ask_line(run);
+  ASSERT_TRUE(answer);
+  const report::Value rows = value_at(*answer, "helps");
+  int asked = 0;
+  for (const report::Value& row : *rows.items()) {
+    const std::string change = report::scalar_text(*row.find("change"));
+    if (change.starts_with("--weights")) {
+      const auto changed = ask_line(run + change);
+      ASSERT_TRUE(changed) << change;
+      EXPECT_DOUBLE_EQ(*report::numeric(*row.find("time_per_token")), number(*changed, "served.time_per_token"));
+      ++asked;
+    }
+    if (change == "twice the memory bandwidth") {
+      const auto changed = ask_line(run + "--set memory.hbm.bandwidth=6.7TB/s");
+      ASSERT_TRUE(changed);
+      EXPECT_DOUBLE_EQ(*report::numeric(*row.find("time_per_token")), number(*changed, "served.time_per_token"));
+      ++asked;
+    }
+  }
+  EXPECT_EQ(asked, 2);
+}
+
 }  // namespace
 }  // namespace assay::verbs::serve

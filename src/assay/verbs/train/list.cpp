@@ -63,8 +63,12 @@ std::string event_name(const pipeline::PipelineEvent& event, bool in_parts) {
 void add_stages(const SimulatedStep& step, draw::Timeline& timeline) {
   const std::size_t lane = timeline.lanes.size();
   const auto colour = static_cast<int>(timeline.classes.size());
-  for (const char* word : {"forward", "backward", "weight gradients", "send", "end of the step"})
-    timeline.classes.emplace_back(word);
+  // Phases of arithmetic are shades of its colour.
+  timeline.classes.insert(timeline.classes.end(), {{"forward", draw::arithmetic_colour, 1.5},
+                                                   {"backward", draw::arithmetic_colour, 0.8},
+                                                   {"weight gradients", draw::arithmetic_colour, 0.4},
+                                                   {"send", draw::network_colour},
+                                                   {"end of the step", draw::fixed_cost_colour}});
   for (std::int64_t i = 0; i < step.shape.stages; ++i) timeline.lanes.push_back({fmt::format("stage {}", i)});
   const auto colour_of = [](pipeline::PipelineWork work) {
     switch (work) {
@@ -136,7 +140,10 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
   timeline.lanes.push_back({"chip"});
   for (program::AxisSet axes : schedule.lanes)
     timeline.lanes.push_back({fmt::format("net {}", program::axes_text(program.mesh, axes))});
-  timeline.classes = {"arithmetic", "memory", "collective", "recomputed forward"};
+  timeline.classes = {{"arithmetic", draw::arithmetic_colour},
+                      {"memory", draw::memory_colour},
+                      {"collective", draw::network_colour},
+                      {"recomputed forward", draw::arithmetic_colour, 0.4}};
   for (const estimate::ScheduledStep& done : schedule.steps) {
     const program::Step& step = program.steps[static_cast<std::size_t>(done.step)];
     const bool is_copy = program::is_collective(step.op) && done.lane == 0;
@@ -148,7 +155,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
                              colour});
   }
   if (schedule.copies.empty()) return timeline;
-  timeline.classes.emplace_back("copy");
+  timeline.classes.emplace_back("copy", draw::fixed_cost_colour);
   const std::size_t out = timeline.lanes.size();
   timeline.lanes.push_back({"to host"}), timeline.lanes.push_back({"from host"});
   for (const estimate::ScheduledCopy& copy : schedule.copies)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/search/training/caches.h"
 #include "assay/verbs/train/list.h"
@@ -73,9 +74,11 @@ Result<std::optional<search::Candidate>> better_in_open_space(const SizedTrainin
   std::optional<search::TrainingCaches> own;
   search::TrainingCaches& caches =
       size.caches ? *size.caches : own.emplace(query.question, query.sequence, query.cluster);
-  ASSAY_TRY(found, search::search_training(caches, query.open_choices, limits));
-  if (found.best.empty()) return std::optional<search::Candidate>();
-  return std::optional<search::Candidate>(found.best.front());
+  const auto found = search::search_training(caches, query.open_choices, limits);
+  if (progress.is_stopped()) return std::optional<search::Candidate>();
+  if (!found) return tl::unexpected<Error>(found.error());
+  if (found->best.empty()) return std::optional<search::Candidate>();
+  return std::optional<search::Candidate>(found->best.front());
 }
 
 Result<void> add_open_space(const SizedTraining& size, report::Response& response) {
@@ -83,6 +86,7 @@ Result<void> add_open_space(const SizedTraining& size, report::Response& respons
   if (!is_limited(query) || !size.shown()) return {};
   const search::Candidate& shown = *size.shown();
   ASSAY_TRY(better, better_in_open_space(size));
+  if (progress.is_stopped()) return {};  // what was not searched through says nothing
   if (!size.fits()) {
     if (!better) return {};
     response.results.emplace_back("open_space", report::Members{{"step_time", Seconds(better->cost.estimate)},

@@ -16,7 +16,7 @@ using report::Phrase;
 using report::Reader;
 using report::Tone;
 
-constexpr std::size_t most_parts = 6, most_alternatives = 3, most_sizes = 10;
+constexpr std::size_t most_of_a_plan = 46, most_parts = 6, most_alternatives = 3, most_sizes = 10;
 
 Phrase verdict(const Reader& results) {
   const std::string said = results.text("memory.verdict");
@@ -140,8 +140,9 @@ report::ScreenTable alternatives(const Reader& results, const std::string& plan)
     if (table.rows.size() == most_alternatives) break;
     const Reader other(*row.members());
     const std::string why = other.text("why");
-    table.rows.push_back({plan_difference(plan, other.text("strategy")), unit.text(other.number("step_time")),
-                          report::signed_percent(other.number("slower_by")), why.substr(0, why.find(" ("))});
+    table.rows.push_back({shortened_plan(plan_difference(plan, other.text("strategy")), most_of_a_plan),
+                          unit.text(other.number("step_time")), report::signed_percent(other.number("slower_by")),
+                          why.substr(0, why.find(" ("))});
   }
   return table;
 }
@@ -177,17 +178,19 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     add_line(screen, "Run",
              phrases(results, {"{steps} steps", "{chip_hours} chip hours", "{energy}", "{goodput.goodput%} goodput"}));
   }
-  if (several)
-    add_table(screen, table_of(results, "sizes", "Sizes",
-                               {{"cluster", "{cluster}"},
-                                {"step", "{step_time}"},
-                                {"run", "{training_time}"},
-                                {"cost", "{cost}"},
-                                {"efficiency", "{scaling_efficiency%}"},
-                                {"plan", "{strategy}"},
-                                {"why not", "{why_not}"}},
-                               most_sizes));
-  else
+  if (several) {
+    report::ScreenTable sizes = table_of(results, "sizes", "Sizes",
+                                         {{"cluster", "{cluster}"},
+                                          {"step", "{step_time}"},
+                                          {"run", "{training_time}"},
+                                          {"cost", "{cost}"},
+                                          {"efficiency", "{scaling_efficiency%}"},
+                                          {"why not", "{why_not}"},
+                                          {"plan", "{strategy}"}},
+                                         most_sizes);
+    if (sizes.head.size() < 7) shorten_plans(sizes);  // reasons stand whole
+    add_table(screen, std::move(sizes));
+  } else
     add_table(screen, alternatives(results, plan));
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
   for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));

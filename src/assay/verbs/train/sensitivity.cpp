@@ -1,7 +1,7 @@
 #include "assay/verbs/train/sensitivity.h"
 
 #include "assay/base/progress.h"
-#include "assay/search/training/profiles.h"
+#include "assay/search/training/caches.h"
 #include "assay/search/training/sensitivity.h"
 #include "assay/verbs/train/list.h"
 
@@ -60,18 +60,21 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
 
 }  // namespace
 
-Result<void> add_sensitivity(const Request& request, const Context& context, const TrainQuery& query,
-                             const search::Candidate& best, report::Members& out) {
-  search::TrainingProfiles profiles(query.question, query.sequence);
-  search::SensitivityQuestion question = question_of(request, context, query, best);
-  question.profiles = &profiles;
+Result<void> add_sensitivity(const Request& request, const Context& context, const SizedTraining& size,
+                             report::Members& out) {
+  const TrainQuery& query = size.query;
+  search::SensitivityQuestion question = question_of(request, context, query, *size.shown());
+  std::optional<search::TrainingProfiles> own;
+  question.profiles = size.caches ? &size.caches->profiles : &own.emplace(query.question, query.sequence);
   ASSAY_TRY(rates, search::training_sensitivities(question));
   report::Items rows;
   for (const search::Sensitivity& one : rates) rows.emplace_back(sensitivity_members(one));
   out.emplace_back("sensitivity", std::move(rows));
+  const auto memory = search::memory_sensitivity(question);
   if (progress.is_stopped()) return {};
-  ASSAY_TRY(memory, search::memory_sensitivity(question));
-  out.emplace_back("memory_sensitivity", memory_sensitivity_members(memory));
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  out.emplace_back("memory_sensitivity", memory_sensitivity_members(*memory));
+  question.profiles->forget_recomputation();
   return {};
 }
 

@@ -1,12 +1,12 @@
 // Sensitivity of `assay train`, as its answer shows it.
 #pragma once
 #include "assay/report/document.h"
-#include "assay/verbs/train/query.h"
+#include "assay/verbs/train/sizes.h"
 
 namespace assay::verbs::train {
 
 /// Adds how the step depends on each hardware rate, the batch, the sequence and chip memory.
-Result<void> add_sensitivity(const Request& request, const Context& context, const TrainQuery& query,
-                             const search::Candidate& best, report::Members& out);
+Result<void> add_sensitivity(const Request& request, const Context& context, const SizedTraining& size,
+                             report::Members& out);
 
 }  // namespace assay::verbs::train

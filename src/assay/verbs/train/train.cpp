@@ -315,7 +315,7 @@ Result<void> add_requested(const Request& request, const Context& context, const
     response.table_key = "improvements";
   }
   if (size.fits() && request.has("sensitivity")) {
-    ASSAY_CHECK(add_sensitivity(request, context, query, best, out));
+    ASSAY_CHECK(add_sensitivity(request, context, size, out));
     response.table_key = "sensitivity";
   }
   return {};
@@ -414,7 +414,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);
   }
-  ASSAY_CHECK(add_open_space(sizes.best(), response));
+  if (!context.within || !fits) ASSAY_CHECK(add_open_space(sizes.best(), response));
   if (sizes.several || !sizes.best().meets) say_choice(sizes, response);
   if (request.has("emit") && fits) ASSAY_CHECK(add_launch(request, context, sizes.best(), launch_notes, response));
   response.screen = train_screen(request, response, strategy_text(best.strategy));
