@@ -37,13 +37,35 @@ Result<std::string> text_of(const Toml& table, std::string_view key, const std::
   return node->text;
 }
 
+Result<BookFigure> read_figure(const Toml& item, const std::string& chapter, const std::string& file) {
+  ASSAY_TRY(title, text_of(item, "title", file));
+  ASSAY_TRY(request, text_of(item, "request", file));
+  BookFigure figure{chapter, title, request, {}};
+  const Toml* controls = item.find("controls");
+  if (!controls) return figure;
+  for (const auto& [name, values] : controls->members) {
+    BookFigure::Control& control = figure.controls.emplace_back();
+    control.name = name;
+    for (const Toml& value : values.items) control.values.push_back(value.text);
+    if (control.values.empty())
+      return fail(fmt::format("{}:{}: {}", file, values.line, name), "a control is a list of texts", "");
+  }
+  return figure;
+}
+
 Result<void> load_file(const std::string& path, std::string_view text, Book& book) {
   ASSAY_TRY(root, parse_toml(text, path));
   const std::string chapter = path.substr(5, path.size() - 10);  // book/CHAPTER.toml
   for (const auto& [key, list] : root.members) {
-    if ((key != "check" && key != "skip") || list.kind != Toml::Kind::array)
-      return fail(fmt::format("{}:{}: {}", path, list.line, key), "only [[check]] and [[skip]] are allowed here", "");
+    if ((key != "check" && key != "skip" && key != "figure") || list.kind != Toml::Kind::array)
+      return fail(fmt::format("{}:{}: {}", path, list.line, key),
+                  "only [[check]], [[skip]] and [[figure]] are allowed here", "");
     for (const Toml& item : list.items) {
+      if (key == "figure") {
+        ASSAY_TRY(figure, read_figure(item, chapter, path));
+        book.figures.push_back(std::move(figure));
+        continue;
+      }
       ASSAY_TRY(id, text_of(item, "id", path));
       if (key == "skip") {
         ASSAY_TRY(why, text_of(item, "why", path));
@@ -61,6 +83,27 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
     }
   }
   return {};
+}
+
+/// The figures of a chapter, or of all: requests that draw them, and what may be varied.
+Result<report::Items> figure_rows(const Book& book, const std::string& chapter) {
+  report::Items rows;
+  for (const BookFigure& figure : book.figures) {
+    if (!chapter.empty() && figure.chapter != chapter) continue;
+    ASSAY_TRY(words, split_words(figure.request));
+    ASSAY_TRY(request, parse_request(words));
+    report::Items controls;
+    for (const BookFigure::Control& control : figure.controls)
+      controls.emplace_back(report::Members{{"argument", control.name},
+                                            {"values", report::Items(control.values.begin(), control.values.end())}});
+    rows.emplace_back(report::Members{{"chapter", figure.chapter},
+                                      {"title", figure.title},
+                                      {"request", "assay " + figure.request},
+                                      {"verb", request.verb().name},
+                                      {"arguments", request.named_arguments()},
+                                      {"controls", std::move(controls)}});
+  }
+  return rows;
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -102,6 +145,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.results.emplace_back("left_out", static_cast<std::int64_t>(skipped.size()));
   response.results.emplace_back("checks", std::move(rows));
   if (request.has("left-out")) response.results.emplace_back("skipped", std::move(skipped));
+  if (!one_fact) {
+    ASSAY_TRY(figures, figure_rows(book, wanted));
+    response.results.emplace_back("figures", std::move(figures));
+  }
   response.table_key = "checks";
   if (failed > 0) response.outcome = report::Outcome::check_failed;
   return response;

@@ -8,6 +8,7 @@
 #include "assay/verbs/emission.h"
 #include "assay/verbs/launched.h"
 #include "assay/verbs/model_shape.h"
+#include "assay/verbs/serve/plans.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 /// Fields of a point that a script must say.
 constexpr std::string_view promised_fields[] = {"dp",         "tp",    "pp",    "ep",   "ep-over",      "cache",
                                                 "weights-2d", "batch", "chunk", "page", "memory-share", "kv"};
-
-std::string expert_axes(const serving::ServingStrategy& s) {
-  return s.expert == 1 ? "none" : s.expert_over.tensor && s.tensor > 1 ? "tensor" : "data";
-}
 
 /// Every choice as the point makes it.
 search::ServingChoices fixed_choices(const serving::ServingPoint& point) {
@@ -116,7 +113,7 @@ Result<void> add_launch(const Request& request, const Context& context, const Se
   return add_script(request, context, emission, response);
 }
 
-Result<report::Items> improvement_rows(const ServeQuery& query, const serving::ServingPoint& given) {
+Result<report::Items> change_rows(const Request& request, const ServeQuery& query, const serving::ServingPoint& given) {
   struct Better {
     std::string change;
     serving::ServingPoint point;
@@ -139,13 +136,15 @@ Result<report::Items> improvement_rows(const ServeQuery& query, const serving::S
     return a.point.served.tokens_per_second > b.point.served.tokens_per_second;
   });
   report::Items rows;
-  for (const Better& one : better)
-    rows.emplace_back(
-        report::Members{{"change", one.change},
+  for (const Better& one : better) {
+    report::Members row{{"change", one.change},
                         {"tokens_per_second", TokensPerSecond(one.point.served.tokens_per_second)},
                         {"gain", one.point.served.tokens_per_second / given.served.tokens_per_second - 1.0},
                         {"time_per_token", Seconds(one.point.served.per_token)},
-                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}});
+                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}};
+    add_plan(request, query, one.point, row);
+    rows.emplace_back(std::move(row));
+  }
   return rows;
 }
 

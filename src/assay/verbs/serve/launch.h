@@ -19,6 +19,6 @@ Result<void> add_launch(const Request& request, const Context& context, const Se
                         const serving::ServingPoint& point, report::Response& response);
 
 /// Rows of plans that differ in one choice and produce more tokens, at the same batch or another one.
-Result<report::Items> improvement_rows(const ServeQuery& query, const serving::ServingPoint& point);
+Result<report::Items> change_rows(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
 
 }  // namespace assay::verbs::serve
