@@ -3,7 +3,7 @@
 
 Every answer in tests/golden/, every answer to the requests of tests/golden/requests.txt, every command of tests/cli/
 that asks for JSON, and requests drawn by tests/everyday.sh: no key that is not declared in src/assay/verbs/answers/, no
-promised key missing, and every `arguments` in an answer a valid request. `assay json` gives the same answers.
+promised key missing, and every `arguments` in an answer a valid request. `assay json` gives the same answers, and declared defaults hold.
 """
 import argparse
 import json
@@ -142,7 +142,7 @@ def command_line_tests():
 
 
 def everyday():
-    drawn = run([str(top / "tests/everyday.sh"), "--show", "--count", "60", "--seed", "7"])[1]
+    drawn = run([str(top / "tests/everyday.sh"), "--show", "--count", "30", "--seed", "7"])[1]
     for line in drawn.splitlines():
         words = shlex.split(line)
         if words[:1] == ["assay"]:
@@ -179,7 +179,41 @@ def is_strict(answers):
             fault("train.request", f"{change} goes unnoticed")
 
 
+def found(value):
+    """What an answer found, less the words of the request in it, and who set what."""
+    words = ("arguments", "search", "request", "software_properties")
+    if isinstance(value, list):
+        return [found(item) for item in value]
+    if isinstance(value, dict):
+        return {key: found(item) for key, item in value.items() if key not in words}
+    return value
+
+
+def defaults():
+    """What the schema calls a default is what holds where the option is left out."""
+    bases = [
+        ("train", {"model": "llama-3-8b", "on": "h100-sxm:8", "batch": "64seq", "seq": 4096, "fsdp": 8}),
+        ("train", {"model": "mixtral-8x7b", "on": "h100-sxm:64", "batch": "64seq", "seq": 4096, "ep": 8, "tokens": "1T"}),
+        ("serve", {"model": "llama-3-8b", "on": "h100-sxm:1", "batch": 8}),
+        ("roofline", {"op": "bf16[B,8192] @ bf16[8192,8192]", "on": "h100-sxm"}),
+        ("collective", {"kind": "all-gather", "bytes": "1GB", "on": "h100-sxm:8"}),
+        ("scaling", {"model": "llama-3-70b", "on": "tpu-v5p:16x16x16"}),
+        ("models", {"model": "llama-3-8b", "seq": 4096}),
+        ("layer", {"one": True, "sizes": "I=4096,J=8192,K=8192", "on": "tpu-v5e:4x4"}),
+        ("systolic", {"M": 8, "K": 128, "N": 128}),
+    ]
+    for verb, base in bases:
+        options = schema["$defs"][f"{verb}.request"]["properties"]["arguments"]["properties"]
+        tried = [{}] + [{name: option["default"]} for name, option in options.items() if "default" in option]
+        requests = [json.dumps({"verb": verb, "arguments": other | base}) for other in tried]
+        output = [json.loads(line) for line in run([assay, "json"], text="\n".join(requests).encode())[1].splitlines()]
+        for other, answer in zip(tried, output):
+            if "error" not in answer and found(answer["results"]) != found(output[0]["results"]):
+                fault(f"{verb}.request", f"{other} is not the default: the answer changes")
+
+
 answers = golden()
+defaults()
 lines(answers)
 command_line_tests()
 everyday()

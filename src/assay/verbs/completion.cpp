@@ -85,10 +85,11 @@ std::string shell_quoted(std::string_view text) {
   return out;
 }
 
-std::string verb_names() {
+std::string verb_names(bool with_built_in) {
   std::string names;
   for (const VerbSpec& verb : verbs()) names += std::string(verb.name) + " ";
-  for (const auto& [name, help] : built_in_words()) names += std::string(name) + " ";
+  if (with_built_in)
+    for (const auto& [name, help] : built_in_words()) names += std::string(name) + " ";
   names.pop_back();
   return names;
 }
@@ -153,11 +154,12 @@ _assay() {{
   case "$current" in -*) COMPREPLY=($(compgen -W "$flags" -- "$current")); return ;; esac
   case "$verb" in
 {}    completion) COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")) ;;
+    schema) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;
   esac
 }}
 complete -F _assay assay
 )script",
-                     commands_that_pass(), verb_names(), values, flags, arguments);
+                     commands_that_pass(), verb_names(true), values, flags, arguments, verb_names(false));
 }
 
 /// The action of an argument in _arguments, after its name.
@@ -213,11 +215,12 @@ std::string zsh_script() {
   esac
   case $verb in
 {}    completion) compadd bash zsh fish ;;
+    schema) compadd {} ;;
   esac
 }}
 compdef _assay assay
 )script",
-                     lists, commands, commands_that_pass(), cases);
+                     lists, commands, commands_that_pass(), cases, verb_names(false));
 }
 
 /// The arguments of fish's complete that offer a value.
@@ -253,6 +256,7 @@ std::string fish_script() {
   for (const auto& [name, help] : built_in_words())
     out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", name, shell_quoted(help));
   out += "complete -c assay -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh fish'\n";
+  out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from schema' -x -a '{}'\n", verb_names(false));
   for (const OptionSpec& option : common_options())
     out += fmt::format("complete -c assay -l {} {}-d '{}'\n", option.name,
                        option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option_help(option)));

@@ -398,11 +398,9 @@ VerbSpec verb() {
        OptionSpec{"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false,
                   "auto|ring"}
            .by_default("auto"),
-       OptionSpec{
-           "measured", "WAY",
-           "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
-           "nccl-tests-docs"}
-           .by_default("in-a-stream"),
+       {"measured", "WAY",
+        "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
+        "nccl-tests-docs"},
        {"vary", "bytes=1kB..1GB", "sweep bytes, or the imbalance of ragged-all-to-all: doubling, or a list"},
        {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},

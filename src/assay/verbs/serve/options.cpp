@@ -114,7 +114,8 @@ std::vector<OptionSpec> answer_options() {
                  "without it is "
                  "shown"}
           .by_default("interval"),
-      OptionSpec{"memory-share", "SHARE", "share of a chip's memory that the server can use at all"}.by_default("1"),
+      {"memory-share", "SHARE",
+       "share of a chip's memory that the server can use (default: what --memory-margin leaves)"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
       {"list", "", "also list the kernels and collectives of a decode step and of a prefill, with their times"},
       {"products", "",
