@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
 #include "assay/base/version.h"

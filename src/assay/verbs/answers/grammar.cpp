@@ -1,6 +1,7 @@
 // Reads the declarations of results, and writes them as JSON Schema.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "assay/base/result.h"
