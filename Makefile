@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz format clean help install-packages
+.PHONY: build release run quick test bench sanitize fuzz format clean help install-packages install-test-packages
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
 PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
@@ -30,7 +30,7 @@ quick: install-packages build/release/build.ninja ## build, and run the tests of
 	@scripts/quick_tests.sh $(BASE)
 
 # One ctest run over both builds, so that its closing lines speak for everything.
-test: release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
+test: install-test-packages release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
 	@printf 'subdirs(release sanitize)\n' > build/CTestTestfile.cmake
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
@@ -57,6 +57,9 @@ help: ## show this list
 
 install-packages:
 	@scripts/install_packages.sh
+
+install-test-packages: install-packages
+	@scripts/install_packages.sh packages_test.txt
 
 build/%/build.ninja: | install-packages
 	@cmake --preset $*

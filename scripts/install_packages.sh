@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs the packages of packages.txt that this Debian machine lacks; silent when there are none.
+# install_packages.sh [LIST]: installs the packages of LIST (packages.txt) that this Debian machine lacks; silent when
+# there are none.
 set -eu
 cd "$(dirname "$0")/.."
-packages=$(sed 's/#.*//' packages.txt)
+packages=$(sed 's/#.*//' "${1:-packages.txt}")
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
   echo "this is not Debian, so nothing is installed; Assay needs what these packages hold:" $packages >&2

@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,27 +22,19 @@
 #include <thread>
 #include <vector>
 
+#include "assay/assay.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/base/version.h"
+#include "assay/verbs/faults.h"
 #include "assay/verbs/request.h"
+#include "json_lines.h"
 
 namespace {
 
 using namespace assay;
 
-constexpr int exit_input = 1, exit_usage = 2, exit_bug = 70, exit_interrupted = 130;
-
-int exit_code(const Error& error) {
-  switch (error.kind) {
-    case Error::Kind::usage:
-      return exit_usage;
-    case Error::Kind::internal:
-      return exit_bug;
-    default:
-      return exit_input;
-  }
-}
+using verbs::exit_code, verbs::exit_input, verbs::exit_interrupted, verbs::exit_usage;
 
 bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
@@ -118,6 +109,14 @@ std::string user_catalogue() {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return std::string(data) + "/assay";
   const char* home = std::getenv("HOME");
   return home && *home ? std::string(home) + "/.local/share/assay" : "";
+}
+
+/// Directories that overlay the catalogue, the later ones first in rank.
+std::vector<std::string> catalogue_directories() {
+  std::vector<std::string> all;
+  if (std::error_code failed; std::filesystem::is_directory(user_catalogue(), failed)) all.push_back(user_catalogue());
+  if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory) all.emplace_back(directory);
+  return all;
 }
 
 verbs::Surroundings surroundings() {
@@ -214,10 +213,7 @@ bool uses_utf8() {
 
 /// `for_errors` is how to print errors once the request's own options are known.
 Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
-  if (const auto config = request.value("config")) {
-    ASSAY_TRY(text, hardware::read_file(*config, "--config"));
-    ASSAY_CHECK(verbs::apply_config(request, text, *config));
-  }
+  ASSAY_CHECK(verbs::apply_config_file(request));
   ASSAY_TRY(format, chosen_format(request));
   const auto output = output_file(request);
   const report::RenderOptions options{.format = format,
@@ -232,15 +228,10 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
     for_errors.format = report::Format::table;  // the extension of --output is about that file only
   if (format == report::Format::svg) request.want_picture();
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const verbs::Surroundings here = surroundings();
-  if (std::error_code failed;
-      !here.user_catalogue.empty() && std::filesystem::is_directory(here.user_catalogue, failed))
-    ASSAY_CHECK(catalogue.overlay(here.user_catalogue, "user catalogue"));
-  if (const char* directory = std::getenv("ASSAY_CATALOGUE"); directory && *directory)
-    ASSAY_CHECK(catalogue.overlay(directory));
+  for (const std::string& directory : catalogue_directories()) ASSAY_CHECK(catalogue.overlay(directory, "catalogue"));
   if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
   Watch watch;
-  ASSAY_TRY(response, verbs::ask(request, {catalogue, here}));
+  ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
   const std::string text = report::render(response, options);
   watch.end();
   for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));
@@ -270,6 +261,7 @@ report::Items option_items(std::span<const verbs::OptionSpec> options) {
 /// What help says, for programs.
 report::Response help_response(const verbs::VerbSpec* verb) {
   report::Response response;
+  response.headline = verb ? fmt::format("assay {}: {}", verb->name, verb->summary) : "the commands of assay";
   report::Members& out = response.results;
   if (!verb) {
     report::Items commands;
@@ -328,8 +320,9 @@ std::optional<int> built_in(std::vector<std::string> words) {
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") {
     report::Response response;
+    response.headline = fmt::format("assay {}", version);
     response.results.emplace_back("version", version);
-    return say(fmt::format("assay {}\n", version), response);
+    return say(response.headline + "\n", response);
   }
   const bool help = first == "help" || first == "--help" || first == "-h";
   const bool verb_asks = words.size() > 1 && (std::find(words.begin(), words.end(), "--help") != words.end() ||
@@ -347,12 +340,31 @@ std::optional<int> built_in(std::vector<std::string> words) {
     }
     return std::nullopt;  // an unknown verb gets its error from the parser
   }
+  if (first == "json") {
+    const verbs::Surroundings here = surroundings();
+    return answer_lines({true, catalogue_directories(), here.user_catalogue, here.programs, here.date});
+  }
+  if (first == "schema") {
+    const Answer found = schema(words.size() > 1 ? words[1] : "");
+    return write(stdout, found.json) ? found.status : exit_input;
+  }
   if (first == "completion") {
     const auto script = verbs::completion_script(words.size() > 1 ? words[1] : "");
     if (!script) return print_error(script.error(), {});
     return write(stdout, *script) ? 0 : exit_input;
   }
   return std::nullopt;
+}
+
+/// `options` is how to print errors.
+Result<int> run(std::vector<std::string> words, report::RenderOptions& options) {
+  if (const auto code = built_in(words)) return *code;
+  if (words.front() == "help" || words.front() == "--help" || words.front() == "-h") words.erase(words.begin());
+  for (std::size_t i = 0; i < words.size(); ++i)  // a broken command line still answers in the format asked for
+    if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json"))
+      options.format = report::Format::json;
+  ASSAY_TRY(request, verbs::parse_request(words));
+  return answer(request, options);
 }
 
 }  // namespace
@@ -363,32 +375,7 @@ int main(int argc, char** argv) {
   on_interrupt.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
   ::sigaction(SIGINT, &on_interrupt, nullptr);
   report::RenderOptions options;
-  try {
-    std::vector<std::string> words(argv + 1, argv + argc);
-    if (const auto code = built_in(words)) return *code;
-    if (words.front() == "help" || words.front() == "--help" || words.front() == "-h") words.erase(words.begin());
-    for (std::size_t i = 0; i < words.size(); ++i)  // a broken command line still answers in the format asked for
-      if (words[i] == "--format=json" || (words[i] == "--format" && i + 1 < words.size() && words[i + 1] == "json"))
-        options.format = report::Format::json;
-    auto request = verbs::parse_request(words);
-    if (!request) return print_error(request.error(), options);
-    const auto code = answer(*request, options);
-    const int exit = code ? *code : print_error(code.error(), options);
-    return progress.is_stopped() ? exit_interrupted : exit;
-  } catch (const std::bad_alloc&) {
-    return print_error({Error::Kind::input,
-                        "",
-                        "out of memory: this request needs more than the process can have",
-                        "fix some of what is searched, e.g. --tp, --pp, --micro-batch or --recompute, ask for fewer "
-                        "chips, or allow more memory (ulimit -v)",
-                        {}},
-                       options);
-  } catch (const std::exception& bug) {
-    return print_error({Error::Kind::internal,
-                        "",
-                        fmt::format("this is a bug, please report: {}", bug.what()),
-                        "include the command line above",
-                        {}},
-                       options);
-  }
+  const auto code = verbs::without_exceptions([&] { return run({argv + 1, argv + argc}, options); });
+  const int exit = code ? *code : print_error(code.error(), options);
+  return progress.is_stopped() ? exit_interrupted : exit;
 }

@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto words = verbs::split_words(text)) check(verbs::parse_request(*words));
   check(verbs::parse_json_request(text));
-  auto request = verbs::parse_json_request(R"({"verb": "roofline", "on": "tpu-v5e"})");
+  auto request = verbs::parse_json_request(R"({"verb": "roofline", "arguments": {"on": "tpu-v5e"}})");
   const auto applied = verbs::apply_config(*request, text, "fuzz");
   require(applied || !applied.error().where.empty());
   require(request->value("on") == "tpu-v5e");

@@ -35,6 +35,10 @@ class Catalogue {
   }
   const PriceChoice& prices() const { return prices_; }
 
+  /// From now on names are those of the catalogue alone: nothing that is looked up in it is read from a path.
+  void close_files() { reads_files_ = false; }
+  bool reads_files() const { return reads_files_; }
+
   std::vector<std::string> chip_ids() const;
   bool has_chip(std::string_view id) const;
   Result<Chip> chip(std::string_view id, std::string_view where, const std::vector<Override>& overrides = {}) const;
@@ -65,6 +69,7 @@ class Catalogue {
   std::map<std::string, File, std::less<>> files_;
   int layers_ = 0;
   PriceChoice prices_;
+  bool reads_files_ = true;
   mutable ParallelCache read_;
 };
 

@@ -182,7 +182,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
 }
 
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
-  if (text.starts_with('@')) return false;
+  if (text.starts_with('@') || !catalogue.reads_files()) return false;
   std::error_code failed;
   // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if the file exists or if no model has that name.
   if (is_model_path(text))
@@ -194,7 +194,7 @@ bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
 
 Result<CatalogueModel> named_model(std::string_view text, const hardware::Catalogue& catalogue,
                                    std::string_view where) {
-  if (!text.starts_with('@')) return catalogue_model(text, catalogue, where);
+  if (!text.starts_with('@') || !catalogue.reads_files()) return catalogue_model(text, catalogue, where);
   ASSAY_TRY(document, hardware::read_file(std::string(text.substr(1)), where));
   return read_model(document, text.substr(1), true, catalogue);
 }

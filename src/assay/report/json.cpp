@@ -76,7 +76,21 @@ Json error_json(const Error& error) {
   return json;
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& json, Layout layout) {
+  return json.dump(layout == Layout::indented ? 2 : -1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string_view name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::ok:
+      return "ok";
+    case Outcome::infeasible:
+      return "infeasible";
+    case Outcome::check_failed:
+      break;
+  }
+  return "check failed";
+}
 
 }  // namespace
 
@@ -94,15 +108,31 @@ std::string_view name(Error::Kind kind) {
   return "internal";
 }
 
-std::string render_json(const Response& response, bool explain) {
-  Json json = {{"schema", 1}, {"version", version}};
+std::string headline(const Response& response) {
+  if (!response.screen || response.screen->headline.empty()) return response.headline;
+  std::string text;
+  for (const Phrase& phrase : response.screen->headline) text += (text.empty() ? "" : ", ") + phrase.text;
+  constexpr std::string_view held = "\u00a0";  // keeps words on one line of a screen
+  for (std::size_t at = 0; (at = text.find(held, at)) != std::string::npos;) text.replace(at, held.size(), " ");
+  return text;
+}
+
+std::string render_json(const Response& response, bool explain, Layout layout) {
+  Json json = {{"schema", 1}, {"version", version}, {"headline", headline(response)}};
+  json["outcome"] = name(response.outcome);
   json["inputs"] = convert(Value(response.inputs));
   json["results"] = convert(Value(response.results));
   if (!response.notes.empty()) json["notes"] = response.notes;
   if (explain) json["derivation"] = derivation_json(response);
-  return dump(json);
+  return dump(json, layout);
 }
 
-std::string render_json(const Error& error) { return dump({{"error", error_json(error)}}); }
+std::string render_json(const Error& error, Layout layout, std::string_view request) {
+  Json json = {{"error", error_json(error)}};
+  if (!request.empty()) json["request"] = request;
+  return dump(json, layout);
+}
+
+std::string render_json(const Value& value, Layout layout) { return dump(convert(value), layout); }
 
 }  // namespace assay::report

@@ -30,6 +30,12 @@ bool is_empty(const Value& value) {
 }
 
 bool is_range(const Value& value) { return value.find("lower") && value.find("upper"); }
+bool is_interval(const Value& value) { return value.find("low") && value.find("high") && value.find("coverage"); }
+
+/// Members that only programs read: requests to send back, and what pictures show.
+bool is_for_programs(std::string_view key) {
+  return key == "arguments" || key == "controls" || key == "timeline" || key == "blocks";
+}
 
 /// A list of objects: printed as a table.
 bool is_table(const Value& value) {
@@ -85,6 +91,10 @@ std::string range_text(const Value& value) {
 /// One cell or one line: scalars, ranges and lists of scalars.
 std::string cell(const Value& value) {
   if (is_range(value)) return range_text(value);
+  if (is_interval(value)) {
+    const auto texts = alike_texts({value.find("low"), value.find("high")});
+    return texts[0] + " .. " + texts[1];
+  }
   if (const Items* items = value.items()) return list_text(*items);
   return scalar_text(value);
 }
@@ -98,11 +108,12 @@ struct Grid {
 
 void flatten(const std::string& prefix, const Value& value, std::vector<std::pair<std::string, const Value*>>& out) {
   const Members* members = value.members();
-  if (!members || is_range(value)) {
+  if (!members || is_range(value) || is_interval(value)) {
     out.emplace_back(prefix, &value);
     return;
   }
-  for (const auto& [key, member] : *members) flatten(prefix.empty() ? key : prefix + "." + key, member, out);
+  for (const auto& [key, member] : *members)
+    if (!is_for_programs(key)) flatten(prefix.empty() ? key : prefix + "." + key, member, out);
 }
 
 Grid grid(const Items& items) {
@@ -166,7 +177,7 @@ void text_members(const Members& members, const std::string& indent, bool colour
       if (!source_text(value).empty()) value_width = std::max(value_width, columns(cell(value)));
     }
   for (const auto& [key, value] : members) {
-    if (is_empty(value)) continue;
+    if (is_empty(value) || is_for_programs(key)) continue;
     if (is_table(value)) {
       out += fmt::format("{}{}\n{}", indent, paint(words(key), bold, colour),
                          text_table(*value.items(), indent + "  ", colour));
@@ -197,7 +208,7 @@ void tree_lines(const Value& value, const std::string& indent, std::string& out)
   std::vector<std::pair<std::string, const Value*>> children;
   if (const Members* members = value.members())
     for (const auto& [key, member] : *members)
-      if (!is_empty(member)) children.emplace_back(words(key), &member);
+      if (!is_empty(member) && !is_for_programs(key)) children.emplace_back(words(key), &member);
   if (const Items* items = value.items())
     for (const Value& item : *items) children.emplace_back(fmt::format("[{}]", &item - items->data()), &item);
   for (const auto& [name, member] : children) {
@@ -215,7 +226,7 @@ std::string md_escape(std::string text) {
 
 void md_members(const Members& members, const std::string& path, std::string& rows, std::string& tables) {
   for (const auto& [key, value] : members) {
-    if (is_empty(value)) continue;
+    if (is_empty(value) || is_for_programs(key)) continue;
     const std::string name = path.empty() ? words(key) : path + " / " + words(key);
     if (is_table(value)) {
       const Grid table = grid(*value.items());
@@ -285,7 +296,8 @@ std::string unit_of(const Value& value) {
 /// Objects and ranges down to single values, "time.lower".
 void leaves(const std::string& prefix, const Value& value, std::vector<std::pair<std::string, const Value*>>& out) {
   if (const Members* members = value.members()) {
-    for (const auto& [key, member] : *members) leaves(prefix.empty() ? key : prefix + "." + key, member, out);
+    for (const auto& [key, member] : *members)
+      if (!is_for_programs(key)) leaves(prefix.empty() ? key : prefix + "." + key, member, out);
   } else if (is_table(value)) {
     for (const Value& item : *value.items())
       leaves(fmt::format("{}[{}]", prefix, &item - value.items()->data()), item, out);
@@ -315,6 +327,8 @@ std::string render_csv(const Response& response) {
     leaves("", item, cells);
     auto& row = rows.emplace_back(head.size());
     for (const auto& [key, value] : cells) {
+      const bool of_interval = key.starts_with("interval.") || key.find(".interval.") != std::string::npos;
+      if (of_interval && !key.ends_with(".low") && !key.ends_with(".high")) continue;  // the same in all rows
       const auto column = static_cast<std::size_t>(std::find(head.begin(), head.end(), key) - head.begin());
       if (column == head.size()) {
         head.push_back(key);

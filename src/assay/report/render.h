@@ -24,8 +24,15 @@ std::string render(const Response& response, const RenderOptions& options);
 /// For people: "error: where: what" and the hint, one block per fault. For JSON: {"error": {...}}.
 std::string render(const Error& error, const RenderOptions& options);
 
-std::string render_json(const Response& response, bool explain);
-std::string render_json(const Error& error);
+/// How JSON is laid out: over several lines for people, or on one line of a stream. The text is the same otherwise.
+enum class Layout { indented, one_line };
+
+std::string render_json(const Response& response, bool explain, Layout layout = Layout::indented);
+/// `request`: what was asked, where an error is our bug.
+std::string render_json(const Error& error, Layout layout = Layout::indented, std::string_view request = {});
+std::string render_json(const Value& value, Layout layout = Layout::indented);
+/// The answer in one sentence: the first line of its screen.
+std::string headline(const Response& response);
 std::string render_csv(const Response& response);
 std::string render_derivation(const Response& response, bool colour);
 

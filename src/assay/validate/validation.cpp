@@ -210,6 +210,7 @@ Result<ValidationCase> asked_case(const Question& question, std::size_t fold, co
   ASSAY_TRY(own, input.ask(words, question.result));
   known.predicted = own.value;
   if (own.spread > 0.0) known.spread = own.spread;
+  known.verdict = own.verdict;
   known.predicted_by_default = by_default.value;
   known.request = std::move(words);
   known.result = question.result;

@@ -32,7 +32,8 @@ struct Question {
 };
 struct Prediction {
   AnyQuantity value;
-  double spread = 0;  ///< of the estimate's interval, see SpreadCalibration; 0: none
+  double spread = 0;         ///< of the estimate's interval, see SpreadCalibration; 0: none
+  std::string verdict = {};  ///< whether what is asked for fits into memory; empty where that is no question
 };
 /// Answers a command line as the program does, and takes a result out of the answer. Verbs provide it, since they lie
 /// above this layer.
@@ -48,6 +49,7 @@ struct ValidationCase {
   CaseTraits traits = {};
   std::vector<std::string> request = {};  ///< the words that gave the prediction; empty: it is not a request
   std::string result = {};                ///< where the answer has it, see Question
+  std::string verdict = {};               ///< see Prediction
   std::optional<AnyQuantity> predicted_by_default{};  ///< without the row's own way of measuring
 
   /// Predicted over measured, minus 1.

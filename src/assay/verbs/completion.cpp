@@ -6,7 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
-#include "assay/verbs/request.h"
+#include "assay/verbs/value_kinds.h"
 
 namespace assay::verbs {
 namespace {
@@ -23,32 +23,41 @@ Offer offer_words(std::string_view alternatives) {
   return {Offer::Kind::words, words};
 }
 
+Offer offer_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::chip:
+    case ValueKind::cluster:
+      return {Offer::Kind::chips, {}};
+    case ValueKind::model:
+      return {Offer::Kind::models, {}};
+    case ValueKind::software:
+      return {Offer::Kind::software, {}};
+    case ValueKind::file:
+    case ValueKind::directory:
+      return {Offer::Kind::files, {}};
+    case ValueKind::dtype: {
+      Offer offer{Offer::Kind::words, {}};
+      for (const DtypeFacts& dtype : all_dtypes()) offer.words += fmt::format("{} ", dtype.name);
+      offer.words.pop_back();
+      return offer;
+    }
+    default:
+      return {};
+  }
+}
+
 Offer offer_of(const OptionSpec& option) {
   if (option.value.empty()) return {};
   if (!option.choices.empty()) return offer_words(option.choices);
   if (!option.offers.empty()) return offer_words(option.offers);
-  if (option.value == "CLUSTER") return {Offer::Kind::chips, {}};
-  if (option.value == "MODEL") return {Offer::Kind::models, {}};
-  if (option.name == "software") return {Offer::Kind::software, {}};
-  if (option.value.starts_with("FILE") || option.value == "DIR") return {Offer::Kind::files, {}};
-  if (option.value == "DTYPE") {
-    Offer offer{Offer::Kind::words, {}};
-    for (const DtypeFacts& dtype : all_dtypes()) offer.words += fmt::format("{} ", dtype.name);
-    offer.words.pop_back();
-    return offer;
-  }
-  return {};
+  return offer_of(type_of(option).kind);
 }
 
 /// Of a verb's first argument.
 Offer offer_of(const VerbSpec& verb) {
   if (verb.arguments.empty()) return {};
   const ArgumentSpec& argument = verb.arguments.front();
-  if (!argument.offers.empty()) return offer_words(argument.offers);
-  if (argument.name == "model") return {Offer::Kind::models, {}};
-  if (argument.name == "cluster" || argument.name == "id") return {Offer::Kind::chips, {}};
-  if (verb.name == "software") return {Offer::Kind::software, {}};
-  return {};
+  return argument.offers.empty() ? offer_of(type_of(verb, argument).kind) : offer_words(argument.offers);
 }
 
 std::vector<OptionSpec> all_options(const VerbSpec& verb) {
@@ -76,10 +85,11 @@ std::string shell_quoted(std::string_view text) {
   return out;
 }
 
-std::string verb_names() {
+std::string verb_names(bool with_built_in) {
   std::string names;
   for (const VerbSpec& verb : verbs()) names += std::string(verb.name) + " ";
-  for (const auto& [name, help] : built_in_words()) names += std::string(name) + " ";
+  if (with_built_in)
+    for (const auto& [name, help] : built_in_words()) names += std::string(name) + " ";
   names.pop_back();
   return names;
 }
@@ -144,11 +154,12 @@ _assay() {{
   case "$current" in -*) COMPREPLY=($(compgen -W "$flags" -- "$current")); return ;; esac
   case "$verb" in
 {}    completion) COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")) ;;
+    schema) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;
   esac
 }}
 complete -F _assay assay
 )script",
-                     commands_that_pass(), verb_names(), values, flags, arguments);
+                     commands_that_pass(), verb_names(true), values, flags, arguments, verb_names(false));
 }
 
 /// The action of an argument in _arguments, after its name.
@@ -177,7 +188,7 @@ std::string zsh_script() {
     commands += fmt::format("    '{}:{}'\n", verb.name, shell_quoted(verb.summary));
     cases += fmt::format("    {})\n      _arguments '*{}' \\\n", verb.name, zsh_action(offer_of(verb)));
     for (const OptionSpec& option : all_options(verb)) {
-      std::string help(option.help);
+      std::string help = option_help(option);
       for (std::size_t i = 0; (i = help.find_first_of("[]:", i)) != std::string::npos; i += 2) help.insert(i, "\\");
       cases += fmt::format("        '{}--{}[{}]{}' \\\n", option.repeatable ? "*" : "", option.name, shell_quoted(help),
                            option.value.empty() ? "" : zsh_action(offer_of(option)));
@@ -204,11 +215,12 @@ std::string zsh_script() {
   esac
   case $verb in
 {}    completion) compadd bash zsh fish ;;
+    schema) compadd {} ;;
   esac
 }}
 if [[ $funcstack[1] == _assay ]]; then _assay "$@"; else compdef _assay assay; fi
 )script",
-                     lists, commands, commands_that_pass(), cases);
+                     lists, commands, commands_that_pass(), cases, verb_names(false));
 }
 
 /// The arguments of fish's complete that offer a value.
@@ -239,14 +251,15 @@ std::string fish_script() {
       out += fmt::format("{}{}\n", seen, trim(fish_values(offer)));
     for (const OptionSpec& option : verb.options)
       out += fmt::format("{}-l {} {}-d '{}'\n", seen, option.name,
-                         option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option.help));
+                         option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option_help(option)));
   }
   for (const auto& [name, help] : built_in_words())
     out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", name, shell_quoted(help));
   out += "complete -c assay -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh fish'\n";
+  out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from schema' -x -a '{}'\n", verb_names(false));
   for (const OptionSpec& option : common_options())
     out += fmt::format("complete -c assay -l {} {}-d '{}'\n", option.name,
-                       option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option.help));
+                       option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option_help(option)));
   return out;
 }
 

@@ -28,22 +28,32 @@ std::string explained(std::string_view word, std::string_view meaning) {
 
 std::string option_text(const OptionSpec& option) {
   if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
+  if (option.may_stand_alone) return fmt::format("--{} [{}]", option.name, option.value);
   return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
 }
 
 std::string option_list(std::span<const OptionSpec> options) {
   std::string out;
   for (const OptionSpec& option : options)
-    out += explained(option_text(option), fmt::format("{}{}", option.help, option.repeatable ? " (repeatable)" : ""));
+    out += explained(option_text(option), option_help(option) + (option.repeatable ? " (repeatable)" : ""));
   return out;
 }
 
 constexpr std::pair<std::string_view, std::string_view> built_in[] = {
-    {"completion", "shell completion: bash, zsh or fish"}, {"version", "the version"}, {"help", "help on a command"}};
+    {"json", "answer requests in JSON, one a line, from standard input"},
+    {"schema", "the JSON Schema of requests and answers, of one command or of all"},
+    {"completion", "shell completion: bash, zsh or fish"},
+    {"version", "the version"},
+    {"help", "help on a command"}};
 
 }  // namespace
 
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words() { return built_in; }
+
+std::string option_help(const OptionSpec& option) {
+  const bool says = option.fallback.empty() || option.help.find("default") != std::string_view::npos;
+  return fmt::format("{}{}", option.help, says ? "" : fmt::format(" (default {})", option.fallback));
+}
 
 std::string overview_help() {
   std::string out =

@@ -310,7 +310,7 @@ VerbSpec verb() {
            {"sizes", "B=128,...", "sizes of B, D and F, or with --one of I, J and K"},
            {"memory", "CAP", "memory available per device (default: the chip's)"},
            {"mesh", "X=4,Y=4", "axes of the mesh (default: those of the slice)"},
-           {"dtype", "DTYPE", "of all tensors (default bf16)"},
+           OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
            {"fix", "TENSOR", "a sharding to keep fixed, e.g. \"In[B_X, D]\"", true},
            {"one", "", "one product A[I, J] * B[J, K] -> C[I, K]"},
            {"result", "TENSOR", "with --one: the sharding of C, or `any` (default: C[I, K] on every device)"},

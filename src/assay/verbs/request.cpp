@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
@@ -14,9 +13,6 @@
 #include "assay/verbs/prices.h"
 
 namespace assay::verbs {
-namespace {
-
-constexpr std::size_t max_words = 256;
 
 const OptionSpec* find_option(const VerbSpec& verb, std::string_view name) {
   for (const OptionSpec& option : verb.options)
@@ -25,6 +21,10 @@ const OptionSpec* find_option(const VerbSpec& verb, std::string_view name) {
     if (option.name == name) return &option;
   return nullptr;
 }
+
+namespace {
+
+constexpr std::size_t max_words = 256;
 
 std::vector<std::string> option_names(const VerbSpec& verb) {
   std::vector<std::string> names;
@@ -46,6 +46,8 @@ bool is_map(const VerbSpec& verb, std::string_view name) {
   return option && option->repeatable && option->value.find('=') != std::string_view::npos;
 }
 
+}  // namespace
+
 Result<const VerbSpec*> find_verb(std::string_view name) {
   std::vector<std::string> names;
   for (const VerbSpec& verb : verbs()) {
@@ -55,6 +57,8 @@ Result<const VerbSpec*> find_verb(std::string_view name) {
   for (const auto& [word, help] : built_in_words()) names.emplace_back(word);
   return fail("", fmt::format("unknown command {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
 }
+
+namespace {
 
 /// Whether an option that both know is one of the command that is passed on: the length of an answer rather than a
 /// file to write, the files of a run rather than the number to start from.
@@ -81,8 +85,8 @@ std::vector<std::string> Request::values(std::string_view option) const {
   return all;
 }
 
-report::Members Request::echo() const {
-  report::Members inputs{{"verb", verb_->name}};
+report::Members Request::named_arguments() const {
+  report::Members inputs;
   for (std::size_t i = 0; i < verb_->arguments.size() && i < arguments_.size(); ++i) {
     const ArgumentSpec& spec = verb_->arguments[i];
     if (spec.repeatable && arguments_.size() > i + 1) {
@@ -96,14 +100,41 @@ report::Members Request::echo() const {
   for (const OptionSpec& option : verb_->options) {
     const auto all = values(option.name);
     if (all.empty()) continue;
-    if (option.value.empty())
+    if (option.value.empty() || all.front().empty())
       inputs.emplace_back(option.name, *flag(option.name));
     else if (all.size() == 1)
       inputs.emplace_back(option.name, all.front());
     else
       inputs.emplace_back(option.name, report::Items(all.begin(), all.end()));
   }
+  for (const char* option : {"catalogue", "without-fold"})  // which numbers are used
+    if (const auto given = value(option)) inputs.emplace_back(option, *given);
   return inputs;
+}
+
+report::Members Request::echo() const {
+  report::Members inputs{{"verb", verb_->name}};
+  for (auto& argument : named_arguments()) inputs.push_back(std::move(argument));
+  return inputs;
+}
+
+Request Request::without(std::string_view option) const {
+  Request out = *this;
+  std::erase_if(out.options_, [&](const auto& given) { return given.first == option; });
+  return out;
+}
+
+Request Request::with(std::string_view option, std::string value) const {
+  Request out = without(option);
+  out.options_.emplace_back(option, std::move(value));
+  return out;
+}
+
+Request Request::with_argument(std::string value) const {
+  Request out = *this;
+  out.arguments_.resize(std::max<std::size_t>(1, out.arguments_.size()));
+  out.arguments_.front() = std::move(value);
+  return out;
 }
 
 Request Request::without(std::string_view option, std::size_t n) const {
@@ -133,7 +164,7 @@ Result<void> Request::add(std::string_view name, std::string value, std::string_
   if (option->value.empty() && !denied && option->detail.empty() && !value.empty())
     return fail(where, fmt::format("this flag takes no value, got {}", in_quotes(value)),
                 "write the flag alone; in a file, = true", Error::Kind::usage);
-  if (!option->value.empty() && value.empty())
+  if (!option->value.empty() && value.empty() && !option->may_stand_alone)
     return fail(where, "a value is missing", fmt::format("{} {}: {}", flag, option->value, option->help),
                 Error::Kind::usage);
   if (!option->repeatable && has(name))
@@ -226,57 +257,6 @@ Result<Request> parse_request(std::span<const std::string> words) {
   return request;
 }
 
-Result<Request> parse_json_request(std::string_view text) {
-  using Json = nlohmann::json;
-  constexpr std::size_t limit = 1 << 20;
-  if (text.size() > limit) return fail("request", "the request is larger than 1 MiB", "");
-  int depth = 0;
-  // A request is shallow; refusing deep nesting keeps the parser's recursion bounded.
-  const Json json = Json::parse(
-      text, [&](int level, Json::parse_event_t, Json&) { return depth = std::max(depth, level), level < 8; }, false);
-  if (json.is_discarded() || depth >= 8 || !json.is_object())
-    return fail("request", "the request is not a JSON object",
-                R"json(e.g. {"verb": "roofline", "arguments": ["dot(N)"], "on": "tpu-v5e"})json");
-  const auto scalar = [](const Json& value) -> std::optional<std::string> {
-    if (value.is_string()) return value.get<std::string>();
-    if (value.is_number()) return value.dump();
-    return std::nullopt;
-  };
-  if (!json.contains("verb") || !json["verb"].is_string())
-    return fail("request", "verb is missing", R"("verb": "roofline")");
-  ASSAY_TRY(verb, find_verb(json["verb"].get<std::string>()));
-  Request request;
-  request.verb_ = verb;
-  for (const auto& [key, value] : json.items()) {
-    if (key == "verb") continue;
-    if (key == "arguments") {
-      if (!value.is_array() || value.size() > max_words)
-        return fail("request: arguments", "arguments is a list of text", "");
-      for (const Json& item : value) {
-        const auto word = scalar(item);
-        if (!word) return fail("request: arguments", "arguments is a list of text", "");
-        request.arguments_.push_back(*word);
-      }
-      continue;
-    }
-    std::string name = key;
-    std::replace(name.begin(), name.end(), '_', '-');
-    if (value.is_boolean()) {
-      const OptionSpec* option = find_option(*verb, name);
-      const bool denies = !value.get<bool>() && option && option->value.empty() && !option->choices.empty();
-      if (value.get<bool>() || denies) ASSAY_CHECK(request.add(name, denies ? "no" : "", "request: " + key));
-      continue;
-    }
-    for (const Json& item : value.is_array() ? value : Json::array({value})) {
-      const auto word = scalar(item);
-      if (!word) return fail("request: " + key, "expected text, a number, true or a list of these", "");
-      ASSAY_CHECK(request.add(name, *word, "request: " + key));
-    }
-  }
-  ASSAY_CHECK(request.finish());
-  return request;
-}
-
 Result<void> apply_config(Request& request, std::string_view document, std::string_view file) {
   ASSAY_TRY(root, parse_toml(document, file));
   const auto apply = [&](const Toml& table, bool own) -> Result<void> {
@@ -321,6 +301,13 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
   if (const Toml* own = root.find(request.verb_->name); own && own->kind == Toml::Kind::table)
     if (auto done = apply(*own, true); !done) return done;
   return apply(root, false);
+}
+
+Result<void> apply_config_file(Request& request) {
+  const auto file = request.value("config");
+  if (!file) return {};
+  ASSAY_TRY(text, hardware::read_file(*file, "--config"));
+  return apply_config(request, text, *file);
 }
 
 Result<std::vector<std::string>> split_words(std::string_view line) {
@@ -368,6 +355,20 @@ bool has_estimate_outside(const report::Value& value) {
                      [](const auto& member) { return has_estimate_outside(member.second); });
 }
 
+/// What was found, less the requests that ask for it again and how it was searched.
+report::Value findings(const report::Value& value) {
+  if (const report::Items* items = value.items()) {
+    report::Items out;
+    for (const report::Value& item : *items) out.push_back(findings(item));
+    return out;
+  }
+  if (!value.members()) return value;
+  report::Members out;
+  for (const auto& [key, member] : *value.members())
+    if (key != "arguments" && key != "search") out.emplace_back(key, findings(member));
+  return out;
+}
+
 }  // namespace
 
 namespace {
@@ -375,6 +376,9 @@ namespace {
 Result<report::Response> answer_of(const Request& given, const Context& context) {
   Request request = given;
   ASSAY_TRY(launched, fill_from(request, context));
+  for (const auto& [one, other, why] : request.verb().exclusive)
+    if (request.has(one) && request.has(other))
+      return fail(fmt::format("--{}", other), std::string(why), "give one of them", Error::Kind::usage);
   if (request.picture() && !request.verb().has_picture)
     return fail("--format svg", fmt::format("{} has no picture", request.verb().name),
                 "use table, tree, json, csv or md", Error::Kind::usage);
@@ -414,18 +418,12 @@ Result<report::Response> answer_of(const Request& given, const Context& context)
 
 /// Whether an answer has all that another one says.
 bool says_all_of(const report::Response& answer, const report::Response& other) {
-  report::Response ours, theirs;
-  const report::Value results(answer.results);
-  for (const auto& [key, value] : other.results) {
-    if (key == "search") continue;  // how long it took, not what it found
-    const report::Value* same = results.find(key);
-    if (!same) return false;
-    ours.results.emplace_back(key, *same);
-    theirs.results.emplace_back(key, value);
-  }
-  ours.outcome = answer.outcome;
-  theirs.outcome = other.outcome;
-  return report::render_json(ours, false) == report::render_json(theirs, false);
+  const report::Value ours = findings(report::Value(answer.results)), theirs = findings(report::Value(other.results));
+  return answer.outcome == other.outcome &&
+         std::all_of(theirs.members()->begin(), theirs.members()->end(), [&](const auto& member) {
+           const report::Value* same = ours.find(member.first);
+           return same && report::render_json(*same) == report::render_json(member.second);
+         });
 }
 
 }  // namespace

@@ -14,20 +14,44 @@
 
 namespace assay::verbs {
 
-/// A flag (`value` empty) or an option with a value.
+/// A flag (`value` empty) or an option with a value. What `value` means is in verbs/value_kinds.h.
 struct OptionSpec {
   std::string_view name, value, help;
   bool repeatable = false;
   /// "table|tree|json", where only these are allowed. Of a flag "no": --FLAG=no turns off what would else be on.
   std::string_view choices = {};
-  std::string_view detail = {};  ///< of a flag: what may follow as --FLAG=DETAIL
-  std::string_view offers = {};  ///< "gpipe|1f1b": what completion offers, where other values are allowed as well
+  std::string_view detail = {};    ///< of a flag: what may follow as --FLAG=DETAIL
+  std::string_view offers = {};    ///< "gpipe|1f1b": what completion offers, where other values are allowed as well
+  std::string_view fallback = {};  ///< what holds where it is not given, if that is always the same
+  bool may_stand_alone = false;    ///< its value may be left out
+  bool of_terminal = false;        ///< it shapes what a terminal shows, and no answer
+
+  constexpr OptionSpec by_default(std::string_view standard) const {
+    OptionSpec out = *this;
+    out.fallback = standard;
+    return out;
+  }
+  constexpr OptionSpec or_alone() const {
+    OptionSpec out = *this;
+    out.may_stand_alone = true;
+    return out;
+  }
+  constexpr OptionSpec for_terminal() const {
+    OptionSpec out = *this;
+    out.of_terminal = true;
+    return out;
+  }
 };
 
 struct ArgumentSpec {
   std::string_view name, help;
   bool required = true, repeatable = false;
   std::string_view offers = {};  ///< as of an option
+};
+
+/// Options of which a request gives at most one, and why.
+struct Exclusive {
+  std::string_view one, other, why;
 };
 
 class Request;
@@ -58,7 +82,14 @@ struct VerbSpec {
   bool passes_options = false;  ///< options it does not know are words of its arguments, which are a command
   /// Its answer as one screen, where the answer does not bring one: nothing shows all results.
   std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;
+  std::vector<Exclusive> exclusive = {};
+  bool on_this_machine = false;  ///< it runs programs and writes files
 };
+
+/// The verb of that name; the error suggests others.
+Result<const VerbSpec*> find_verb(std::string_view name);
+/// The option of a verb, its own or one that every verb takes; null where there is none.
+const OptionSpec* find_option(const VerbSpec& verb, std::string_view name);
 
 /// All verbs, in the order of help.
 std::span<const VerbSpec> verbs();
@@ -90,7 +121,14 @@ class Request {
 
   /// The same request without the n-th value of an option, and without a picture.
   Request without(std::string_view option, std::size_t n) const;
+  /// The same request without an option, or with this value of it alone.
+  Request without(std::string_view option) const;
+  Request with(std::string_view option, std::string value) const;
+  /// The same for its first argument.
+  Request with_argument(std::string value) const;
 
+  /// Arguments and options by name, as `arguments` of a JSON request has them.
+  report::Members named_arguments() const;
   /// The inputs as the JSON echoes them.
   report::Members echo() const;
 
@@ -98,6 +136,7 @@ class Request {
   friend Result<Request> parse_request(std::span<const std::string>);
   friend Result<Request> parse_json_request(std::string_view);
   friend Result<void> apply_config(Request&, std::string_view, std::string_view);
+  friend class JsonReader;
 
   /// `place` is where the option was given, for errors; empty for the command line.
   Result<void> add(std::string_view option, std::string value, std::string_view place);
@@ -116,11 +155,15 @@ bool names_output_file(std::string_view output);
 /// From the words of a command line, without the program's name: verb, arguments, --option value, --option=value.
 Result<Request> parse_request(std::span<const std::string> words);
 
-/// From JSON: {"verb": "roofline", "arguments": ["..."], "on": "tpu-v5e", "explain": true}.
+/// From JSON: {"verb": "roofline", "arguments": {"op": "dot(N)", "on": "tpu-v5e", "explain": true}}. Arguments and
+/// options go by their names, flags are true or false, what may be repeated is a list, null is as good as nothing.
 Result<Request> parse_json_request(std::string_view json);
 
 /// Fills options that the request leaves open from a TOML file: top-level keys and the table of the verb.
 Result<void> apply_config(Request& request, std::string_view document, std::string_view file);
+
+/// The same from the file of --config, where it is given.
+Result<void> apply_config_file(Request& request);
 
 /// Splits a line into words as a shell would: blanks separate, quotes group.
 Result<std::vector<std::string>> split_words(std::string_view line);
@@ -131,8 +174,11 @@ Result<report::Response> ask(const Request& request, const Context& context);
 /// that the answer does not use and what would help.
 Result<report::Response> ask_within(const Request& request, const Context& context);
 
-/// Words that the command line answers itself, with what they do: completion, version, help.
+/// Words that the command line answers itself, with what they do: json, schema, completion, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
+
+/// What an option does, with its default.
+std::string option_help(const OptionSpec& option);
 
 /// Help texts and completion scripts, all from the verb table.
 std::string overview_help();

@@ -86,31 +86,63 @@ TEST(Request, QuotesGroupWords) {
 TEST(Request, JsonAsksTheSameAsTheCommandLine) {
   const auto line = parse_line("roofline 'bf16[B,8] @ bf16[8,8]' --on tpu-v5e --split 2 --set a.b=1 --set c.d=2 --pad");
   const auto json = parse_json_request(
-      R"json({"verb": "roofline", "arguments": ["bf16[B,8] @ bf16[8,8]"], "on": "tpu-v5e", "split": 2,
-              "set": ["a.b=1", "c.d=2"], "pad": true, "explain": false})json");
-  ASSERT_TRUE(json);
+      R"json({"verb": "roofline", "arguments": {"op": "bf16[B,8] @ bf16[8,8]", "on": "tpu-v5e", "split": 2,
+              "set": ["a.b=1", "c.d=2"], "pad": true, "explain": false, "tile": null}})json");
+  ASSERT_TRUE(json) << json.error().what;
   EXPECT_EQ(echo_of(*json), echo_of(*line));
   EXPECT_FALSE(json->explain());
-  EXPECT_EQ(parse_json_request(R"({"verb": "chips", "explain": "all"})")->value("explain"), "all");
+  EXPECT_EQ(parse_json_request(R"({"verb": "chips", "arguments": {"explain": "all"}})")->value("explain"), "all");
   EXPECT_EQ(parse_line("chips --explain=step.forward")->value("explain"), "step.forward");
-  EXPECT_TRUE(parse_json_request(R"({"verb": "systolic", "arguments": [1, 2, 3], "single_buffered": true})"));
+  EXPECT_TRUE(
+      parse_json_request(R"({"verb": "systolic", "arguments": {"M": 1, "K": 2, "N": 3, "single_buffered": true}})"));
+  EXPECT_EQ(
+      parse_json_request(R"json({"verb": "roofline", "arguments": {"op": ["dot(8)", "sum(8)"]}})json")->arguments(),
+      (Words{"dot(8)", "sum(8)"}));
+  EXPECT_TRUE(parse_json_request(R"({"verb": "chips"})"));
+}
+
+TEST(Request, ACommandThatIsPassedOnMayBeOneLineOfJson) {
+  const auto line = parse_line("solve train llama-3-8b --on h100-sxm:8 --batch ?seq --until fits");
+  const auto text = parse_json_request(
+      R"({"verb": "solve", "arguments": {"command": "train llama-3-8b --on h100-sxm:8 --batch ?seq", "until": "fits"}})");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->arguments(), line->arguments());
+}
+
+TEST(Request, NamedArgumentsAreTheArgumentsOfTheSameRequest) {
+  for (const VerbSpec& verb : verbs())
+    for (const auto& [command, shows] : verb.examples) {
+      auto words = *split_words(command);
+      words.erase(words.begin());
+      const auto line = parse_request(words);
+      ASSERT_TRUE(line) << command;
+      const report::Members request{{"verb", verb.name}, {"arguments", line->named_arguments()}};
+      const auto json = parse_json_request(report::render_json(report::Value(request)));
+      ASSERT_TRUE(json) << command << ": " << json.error().what;
+      EXPECT_EQ(echo_of(*json), echo_of(*line)) << command;
+    }
 }
 
 TEST(Request, WhatIsNotARequestIsRefusedWithItsPlace) {
   for (const char* text : {"", "null", "[]", "3", "{", "{\"verb\": 3}", "{\"verb\": \"roofline\"", "\xff",
-                           R"({"verb": "chips", "arguments": {}})", R"({"verb": "chips", "arguments": [[]]})"})
+                           R"({"verb": "chips", "arguments": []})", R"({"verb": "chips", "arguments": {"id": [[]]}})",
+                           R"({"verb": "chips", "arguments": {"id": ["a"]}})", R"({"verb": "chips", "on": "x"})"})
     EXPECT_FALSE(parse_json_request(text)) << text;
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "on": "x"})").where, "request: on");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "format": true})").what, "a value is missing");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "quiet": "no"})").what, "this flag takes no value, got \"no\"");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "quiet": 0})").what, "this flag takes no value, got \"0\"");
-  EXPECT_EQ(json_refused(R"({"verb": "chips", "format": {}})").where, "request: format");
+  const auto refused = [](const std::string& arguments) {
+    return json_refused(R"({"verb": "chips", "arguments": {)" + arguments + "}}");
+  };
+  EXPECT_EQ(refused(R"("on": "x")").where, "request: on");
+  EXPECT_EQ(refused(R"("prices": true)").what, "a value is missing");
+  EXPECT_EQ(refused(R"("prices": ["AWS"])").what, "a list is not allowed here");
+  EXPECT_EQ(refused(R"("format": "csv")").what, "this option is for terminals: an answer to a JSON request is JSON");
+  EXPECT_EQ(refused(R"("set": {})").where, "request: set");
+  EXPECT_EQ(json_refused("{\"verb\": \"\xc3\"}").what, "byte 11 is not UTF-8");
 }
 
 TEST(Request, DeepAndLargeJsonIsRefused) {
   EXPECT_FALSE(parse_json_request(std::string(100'000, '[')));
-  EXPECT_FALSE(
-      parse_json_request(R"({"verb": "chips", "arguments": )" + std::string(50, '[') + std::string(50, ']') + "}"));
+  EXPECT_FALSE(parse_json_request(R"({"verb": "chips", "arguments": {"id": )" + std::string(50, '[') +
+                                  std::string(50, ']') + "}}"));
   EXPECT_FALSE(parse_json_request("{\"verb\": \"chips\", \"x\": \"" + std::string(2'000'000, 'x') + "\"}"));
 }
 
@@ -160,6 +192,15 @@ TEST(Help, EveryVerbDocumentsItsArgumentsAndOptions) {
     EXPECT_FALSE(verb.examples.empty()) << verb.name;
     EXPECT_NE(overview_help().find(verb.summary), std::string::npos) << verb.name;
   }
+}
+
+TEST(Help, DefaultsAreSaidWhereTheyAreDeclared) {
+  for (const VerbSpec& verb : verbs())
+    for (const OptionSpec& option : verb.options) {
+      if (option.fallback.empty()) continue;
+      EXPECT_NE(option_help(option).find("default"), std::string::npos) << verb.name << " --" << option.name;
+      EXPECT_NE(option_help(option).find(option.fallback), std::string::npos) << verb.name << " --" << option.name;
+    }
 }
 
 TEST(Help, EveryShellCompletesEveryVerbAndOption) {

@@ -359,7 +359,7 @@ VerbSpec verb() {
           {{"expr", "an expression in quotes", true}},
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
            {"sizes", "I=4096,...", "sizes of the dimensions; without them, only what the mesh determines"},
-           {"dtype", "DTYPE", "of all tensors (default bf16)"},
+           OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
            on_option,
            set_option},

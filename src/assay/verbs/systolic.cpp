@@ -33,8 +33,6 @@ Result<Query> read_query(const Request& request, const Context& context) {
   query.n = n;
   query.array = {128, 128, !request.has("single-buffered")};
   query.array_source = "default 128x128";
-  if (request.has("on") && request.has("array"))
-    return fail("--array", "--array and --on both name the array", "give one of them", Error::Kind::usage);
   if (request.has("on")) {
     ASSAY_TRY(cluster, cluster_of(request, context));
     const hardware::MatrixUnit& unit = cluster.chip.matrix_unit;
@@ -162,7 +160,7 @@ VerbSpec verb() {
           "Simulates X[M,K] times W[K,N] on a weight-stationary array of rows (contracting) x columns with real data; "
           "reports cycles by kind, utilisation and padding.",
           {{"M", "rows of X", true}, {"K", "contracting size", true}, {"N", "columns of W", true}},
-          {{"array", "RxC", "rows x columns (default 128x128)"},
+          {OptionSpec{"array", "RxC", "rows x columns"}.by_default("128x128"),
            {"on", "CHIP", "take the array and clock of a chip"},
            {"single-buffered", "", "weights cannot load while a tile is running"},
            set_option},
@@ -172,7 +170,8 @@ VerbSpec verb() {
           &answer,
           true,
           false,
-          &screens::systolic};
+          &screens::systolic,
+          {{"on", "array", "--array and --on both name the array"}}};
 }
 
 }  // namespace assay::verbs::systolic

@@ -165,7 +165,7 @@ VerbSpec verb() {
           "Places: hbm, vmem (every chip's, bytes spread evenly), host (every host's DRAM), chip(x,y) (one chip's "
           "HBM), slice(i). Stages that stream overlap at best (lower) or run one after the other (upper).",
           {},
-          {{"bytes", "N", "16GB, 80GiB, or a tensor bf16[8,128,8192]"},
+          {{"bytes", "BYTES", "16GB, 80GiB, or a tensor bf16[8,128,8192]"},
            {"from", "PLACE", "where the bytes are"},
            {"to", "PLACE", "where they go"},
            on_option,

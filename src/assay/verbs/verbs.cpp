@@ -18,19 +18,20 @@ std::span<const VerbSpec> verbs() {
 
 std::span<const OptionSpec> common_options() {
   static const std::vector<OptionSpec> all = {
-      {"format", "FORMAT", "table, tree, json, csv, md or svg", false, "table|tree|json|csv|md|svg"},
-      {"output", "FILE", "write to FILE; its extension selects the format"},
-      {"all", "", "show every result as a table instead of one screen"},
+      OptionSpec{"format", "FORMAT", "table, tree, json, csv, md or svg", false, "table|tree|json|csv|md|svg"}
+          .for_terminal(),
+      OptionSpec{"output", "FILE", "write to FILE; its extension selects the format"}.for_terminal(),
+      OptionSpec{"all", "", "show every result as a table instead of one screen"}.for_terminal(),
       {"explain", "", "show how the result is derived, three levels deep; =all shows every level, =PATH one part",
        false, "", "PATH"},
-      {"color", "WHEN", "auto, always or never", false, "auto|always|never"},
-      {"quiet", "", "results only: no headline, no notes (also -q)"},
+      OptionSpec{"color", "WHEN", "auto, always or never", false, "auto|always|never"}.for_terminal(),
+      OptionSpec{"quiet", "", "results only: no headline, no notes (also -q)"}.for_terminal(),
       {"config", "FILE", "read options from a TOML file; the command line takes precedence"},
       {"catalogue", "DIR", "overlay a directory of chip files on the built-in catalogue"},
       {"without-fold", "N",
        "use the numbers that were fitted without this fifth of the measurements, as `assay validate` does", false,
        "0|1|2|3|4"},
-      {"help", "", "show help"},
+      OptionSpec{"help", "", "show help"}.for_terminal(),
   };
   return all;
 }

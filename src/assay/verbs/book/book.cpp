@@ -51,8 +51,37 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
     in.text("id", skip.id);
     in.text("why", skip.why);
   });
+  reader.items("figure", book.figures, [&](BookFigure& figure, RecordReader& in) {
+    figure.chapter = chapter;
+    in.text("title", figure.title);
+    in.text("request", figure.request);
+    in.each_key("controls", [&](const std::string& name, RecordReader& controls) {
+      controls.texts(name, figure.controls.emplace_back(BookFigure::Control{name, {}}).values);
+    });
+  });
   reader.finish();
   return file.result();
+}
+
+/// The figures of a chapter, or of all: requests that draw them, and what may be varied.
+Result<report::Items> figure_rows(const Book& book, const std::string& chapter) {
+  report::Items rows;
+  for (const BookFigure& figure : book.figures) {
+    if (!chapter.empty() && figure.chapter != chapter) continue;
+    ASSAY_TRY(words, split_words(figure.request));
+    ASSAY_TRY(request, parse_request(words));
+    report::Items controls;
+    for (const BookFigure::Control& control : figure.controls)
+      controls.emplace_back(report::Members{{"argument", control.name},
+                                            {"values", report::Items(control.values.begin(), control.values.end())}});
+    rows.emplace_back(report::Members{{"chapter", figure.chapter},
+                                      {"title", figure.title},
+                                      {"request", "assay " + figure.request},
+                                      {"verb", request.verb().name},
+                                      {"arguments", request.named_arguments()},
+                                      {"controls", std::move(controls)}});
+  }
+  return rows;
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -94,6 +123,10 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.results.emplace_back("left_out", static_cast<std::int64_t>(skipped.size()));
   response.results.emplace_back("checks", std::move(rows));
   if (request.has("left-out")) response.results.emplace_back("skipped", std::move(skipped));
+  if (!one_fact) {
+    ASSAY_TRY(figures, figure_rows(book, wanted));
+    response.results.emplace_back("figures", std::move(figures));
+  }
   response.table_key = "checks";
   if (failed > 0) response.outcome = report::Outcome::check_failed;
   return response;

@@ -22,9 +22,20 @@ struct BookSkip {
   std::string id, chapter, why;
 };
 
+/// A plot or diagram of the book as a request that draws it, and what a reader may vary.
+struct BookFigure {
+  struct Control {
+    std::string name;  ///< an argument or option of the request
+    std::vector<std::string> values;
+  };
+  std::string chapter, title, request;
+  std::vector<Control> controls;
+};
+
 struct Book {
   std::vector<BookCheck> checks;
   std::vector<BookSkip> skipped;
+  std::vector<BookFigure> figures;
 };
 
 /// Reads catalogue/book/*.toml.

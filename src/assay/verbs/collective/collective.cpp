@@ -12,6 +12,7 @@
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
+#include "assay/verbs/collective/blocks.h"
 #include "assay/verbs/collective/sweep.h"
 #include "assay/verbs/collective/timeline.h"
 #include "assay/verbs/screens/screens.h"
@@ -53,6 +54,24 @@ struct Query {
   Bytes array() const { return group.axes.empty() ? bytes : bytes / inner(); }
 };
 
+/// What each device holds before and after each hop.
+report::Items block_rows(const Query& query) {
+  report::Items rows;
+  for (const HeldBlocks& held : collective_states(query.kind, query.group)) {
+    report::Items devices;
+    for (const std::vector<HeldBlock>& blocks : held) {
+      report::Items of_device;
+      for (const HeldBlock& one : blocks)
+        of_device.emplace_back(
+            report::Members{{"block", one.block}, {"from", report::Items(one.from.begin(), one.from.end())}});
+      devices.emplace_back(std::move(of_device));
+    }
+    rows.emplace_back(
+        report::Members{{"hop", static_cast<std::int64_t>(rows.size())}, {"devices", std::move(devices)}});
+  }
+  return rows;
+}
+
 /// Adds the result of the link-level simulator. Groups without symmetry (lines) can be too large for it.
 Result<void> add_simulation(const Query& query, report::Members& out) {
   constexpr double most_events = 5e6;  // some seconds
@@ -71,6 +90,7 @@ Result<void> add_simulation(const Query& query, report::Members& out) {
                                                 {"events", run.events},
                                                 {"chunks_per_shard", run.chunks},
                                                 {"algorithm", run.algorithm}});
+  if (report::Items blocks = block_rows(query); !blocks.empty()) out.emplace_back("blocks", std::move(blocks));
   return {};
 }
 
@@ -367,14 +387,17 @@ VerbSpec verb() {
       {{"kind", "all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...", true, false,
         "all-gather|reduce-scatter|all-reduce|all-to-all|permute|broadcast|reduce"}},
       {on_option,
-       {"bytes", "N", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
+       {"bytes", "BYTES", "the whole array (permute: what a device sends): 34MB, or a tensor bf16[2048,8192]"},
        {"axes", "X,Y=4",
         "torus axes or parts of them (Y=4: four neighbours, Y=4:2: every second chip), or `slices` (default: all "
         "axes)"},
        {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
-       {"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean (default 1)"},
+       OptionSpec{"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean"}.by_default(
+           "1"),
        {"one-way", "", "use one direction of each ring"},
-       {"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false, "auto|ring"},
+       OptionSpec{"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false,
+                  "auto|ring"}
+           .by_default("auto"),
        {"measured", "WAY",
         "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
         "nccl-tests-docs"},

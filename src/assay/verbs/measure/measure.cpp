@@ -305,7 +305,7 @@ VerbSpec verb() {
       {},
       {{"out", "DIR", "where files go (default: the user's catalogue, $XDG_DATA_HOME/assay or ~/.local/share/assay)"},
        {"quick", "", "fewer shapes, shorter runs"},
-       {"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"},
+       OptionSpec{"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"}.by_default("cpu"),
        {"threads", "N", "threads of products and copies (default: one on each core)"},
        {"rows", "FILE", "fit a table measured earlier"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
@@ -313,7 +313,12 @@ VerbSpec verb() {
       {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
        {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",
         "fit a GPU that was measured elsewhere"}},
-      &answer};
+      &answer,
+      false,
+      false,
+      nullptr,
+      {},
+      true};
 }
 
 }  // namespace assay::verbs::measure

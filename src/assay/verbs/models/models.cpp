@@ -459,7 +459,7 @@ VerbSpec verb() {
       {{"model", "an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml", false}},
       {{"seq", "N", "tokens of a sequence: counts attention, exact FLOP and the cache of a sequence"},
        {"batch", "N", "sequences: counts the whole cache"},
-       {"kv", "DTYPE", "format of the cache (default bf16)"},
+       OptionSpec{"kv", "DTYPE", "format of the cache"}.by_default("bf16"),
        {"weights", "DTYPE",
         "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
         "apply to linear layers"},

@@ -214,9 +214,6 @@ Result<void> read_counting(const Request& request, RooflineQuery& query) {
   if (const auto text = request.value("split")) {
     ASSAY_TRY(chips, parse_count(*text, "--split"));
     if (chips < 2) return fail("--split", "a contraction is split over at least 2 chips", "", Error::Kind::usage);
-    if (query.counting.tile || query.pad)
-      return fail("--split", "--split counts network traffic, --tile and --pad do not apply", "give one of them",
-                  Error::Kind::usage);
     query.counting.split_chips = static_cast<double>(chips);
   }
   if (const auto text = request.value("accumulate")) {

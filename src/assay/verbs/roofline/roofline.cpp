@@ -103,15 +103,13 @@ report::Items sweep_rows(const Query& query, const Estimate& calibrated, const a
     const assay::roofline::Operation at = operation.with(query.sweep->letter, value);
     const assay::roofline::Work<Plain> work = padded(query, &at, work_of(Plain{}, query, &at));
     const assay::roofline::Bound<Plain> bound = assay::roofline::roofline_bound(Plain{}, work, query.roof);
-    report::Members time = report::range(bound.lower, bound.estimate, bound.upper);
-    if (calibrated) time = report::range(bound.lower, calibrated->time(at, bound), bound.upper);
     rows.emplace_back(report::Members{{query.sweep->letter, static_cast<std::int64_t>(value)},
                                       {"flops", work.flops},
                                       {"bytes", work.bytes},
                                       {"intensity", bound.intensity},
                                       {"compute_time", bound.compute},
                                       {"memory_time", bound.memory},
-                                      {"time", std::move(time)},
+                                      {"time", time_range(calibrated, bound, &at)},
                                       {"achieved", bound.achieved},
                                       {"limiter", assay::roofline::roofline_limiter(bound)}});
   }
@@ -250,6 +248,12 @@ void add_work(const Query& query, const Evaluated& all, report::Members& out) {
   }
   out.emplace_back("peak", report::Value(query.roof.peak));
   out.emplace_back("bandwidth", report::Value(query.roof.bandwidth));
+  report::Items levels;
+  for (const hardware::MemoryRoof& level : hardware::memory_roofs(query.cluster.chip))
+    levels.emplace_back(report::Members{{"name", level.name},
+                                        {"bandwidth", report::Value(level.bandwidth)},
+                                        {"critical_intensity", query.roof.peak.value / level.bandwidth.value}});
+  out.emplace_back("levels", std::move(levels));
 }
 
 void add_bound(const Query& query, const Estimate& calibrated, const Evaluated& all, report::Members& out) {
@@ -282,10 +286,9 @@ report::Items operation_rows(const Query& query, const Estimate& calibrated) {
   for (const assay::roofline::Operation& operation : query.operations) {
     const assay::roofline::Operation here = sized(query, operation);
     const assay::roofline::Bound<Plain> bound = bound_of(query, &here);
-    const Seconds estimate = calibrated ? calibrated->time(here, bound) : bound.estimate;
     report::Members row{{"operation", here.text()},
                         {"intensity", bound.intensity},
-                        {"time", report::range(bound.lower, estimate, bound.upper)},
+                        {"time", time_range(calibrated, bound, &here)},
                         {"limiter", assay::roofline::roofline_limiter(bound)}};
     if (query.letter) add_knee(query, operation, row);
     rows.emplace_back(std::move(row));
@@ -364,22 +367,26 @@ VerbSpec verb() {
       "its critical size is computed. Several operations are compared.",
       {{"op", "an operation in quotes", false, true}},
       {on_option,
-       {"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"},
+       OptionSpec{"memory", "LEVEL", "hbm (default), vmem, smem, l2, pcie, ici, nvlink or dcn"}.by_default("hbm"),
        {"compute", "DTYPE", "the matrix unit's rate to use, or `vector`; default: the operands' dtype"},
        {"sizes", "B=240,...", "numbers for letters"},
        {"vary", "B=1..4096", "sweep a letter: doubling, B=64..1024:64 in steps, or a list B=1,8,240"},
-       {"dtype", "DTYPE", "elements of dot(N), add(N), ... (default bf16)"},
-       {"flops", "F", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
-       {"bytes", "N", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
+       OptionSpec{"dtype", "DTYPE", "elements of dot(N), add(N), ..."}.by_default("bf16"),
+       {"flops", "FLOP", "raw work instead of an operation: 1e12, 2T, 3 TFLOP"},
+       {"bytes", "BYTES", "raw bytes: 80GiB, 16GB, or a tensor bf16[8,128]"},
        {"tile", "bm,bk,bn", "count the traffic of a tiled matmul"},
        {"pad", "", "count sizes padded to the matrix unit's tile"},
        {"roofs", "LEVELS", "memory levels that the picture shows, e.g. hbm,vmem,pcie (default: those of the chip)"},
        {"split", "CHIPS", "split the contracting size over chips; partial sums cross the network"},
        {"accumulate", "DTYPE", "dtype of those partial sums (default: the result's)"},
-       {"measured", "WAY",
-        "how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, "
-        "alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator"},
-       {"attention-kernel", "NAME", "of attention: auto (default), flash2 or cudnn", false, "auto|flash2|cudnn"},
+       OptionSpec{
+           "measured", "WAY",
+           "how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, "
+           "alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator"}
+           .by_default("flushed"),
+       OptionSpec{"attention-kernel", "NAME", "of attention: auto (default), flash2 or cudnn", false,
+                  "auto|flash2|cudnn"}
+           .by_default("auto"),
        set_option},
       {{"assay roofline \"bf16[240,8192] @ bf16[8192,32768]\" --on tpu-v5e", "one matmul"},
        {"assay roofline \"bf16[B,8192] @ int8[8192,8192]\" --on h100-sxm --explain",
@@ -392,7 +399,9 @@ VerbSpec verb() {
       &answer,
       true,
       false,
-      &screens::roofline};
+      &screens::roofline,
+      {{"tile", "split", "--split counts network traffic, --tile and --pad do not apply"},
+       {"pad", "split", "--split counts network traffic, --tile and --pad do not apply"}}};
 }
 
 }  // namespace assay::verbs::roofline

@@ -37,8 +37,6 @@ Result<void> read_batch(const Request& request, ScalingQuery& query) {
 /// The share of the peak that training reaches, given as such or as a rate.
 Result<void> read_mfu(const Request& request, ScalingQuery& query) {
   const auto share = request.value("mfu"), rate = request.value("rate");
-  if (share && rate)
-    return fail("--rate", "--mfu and --rate say the same thing twice", "give one of them", Error::Kind::usage);
   if (share) {
     const auto mfu = parse_number(*share);
     if (!mfu || !(*mfu > 0.0) || *mfu > 1.0)
@@ -335,7 +333,7 @@ std::vector<OptionSpec> scaling_options() {
           {"batch", "TOKENS", "the global batch in tokens: 4Mi, 16M; or in sequences: 1024seq"},
           {"seq", "N", "tokens per sequence; gives the number of sequences in the batch"},
           {"tokens", "N", "tokens of the whole training run: 15T"},
-          {"mfu", "SHARE", "share of the peak that training reaches (default 1)"},
+          OptionSpec{"mfu", "SHARE", "share of the peak that training reaches"}.by_default("1"),
           {"rate", "FLOP/s", "the rate that one chip reaches, instead of --mfu: 400TFLOP/s"},
           {"parameters", "N", "parameters of the model (default: counted from its configuration)"},
           {"fsdp", "X", "FSDP ways within a slice"},
@@ -343,14 +341,14 @@ std::vector<OptionSpec> scaling_options() {
           {"pp", "P", "pipeline stages"},
           {"ep", "Z", "expert-parallel ways"},
           {"micro-batches", "M", "microbatches of the pipeline"},
-          {"interleave", "V", "chunks of layers per stage (default 1)"},
+          OptionSpec{"interleave", "V", "chunks of layers per stage"}.by_default("1"),
           {"axes-fsdp", "N", "whole torus axes assumed for FSDP (default: all, or all but one)"},
           {"axes-tp", "N", "whole torus axes assumed for tensor parallelism (default: one)"},
-          {"dtype", "DTYPE", "of arithmetic, weights and activations (default bf16)"},
-          {"params", "DTYPE", "format of the parameters (default bf16)"},
-          {"grads", "DTYPE", "format of stored gradients (default none)"},
-          {"master", "DTYPE", "format of a master copy (default none)"},
-          {"moments", "DTYPE", "format of the two Adam moments (default fp32)"},
+          OptionSpec{"dtype", "DTYPE", "of arithmetic, weights and activations"}.by_default("bf16"),
+          OptionSpec{"params", "DTYPE", "format of the parameters"}.by_default("bf16"),
+          OptionSpec{"grads", "DTYPE", "format of stored gradients"}.by_default("none"),
+          OptionSpec{"master", "DTYPE", "format of a master copy"}.by_default("none"),
+          OptionSpec{"moments", "DTYPE", "format of the two Adam moments"}.by_default("fp32"),
           {"keep", "D+2F", "elements saved per token and layer for the backward pass"},
           {"vary", "batch=1M..16M", "sweep batch, tp or chips: doubling, or a list"},
           {"list", "", "also list the collectives of a layer in each scheme"},

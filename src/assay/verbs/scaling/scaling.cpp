@@ -423,7 +423,8 @@ VerbSpec verb() {
       &answer,
       true,
       false,
-      &screens::scaling};
+      &screens::scaling,
+      {{"mfu", "rate", "--mfu and --rate say the same thing twice"}}};
 }
 
 }  // namespace assay::verbs::scaling

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/verbs/serve/launch.h"
+#include "assay/verbs/serve/plans.h"
 #include "assay/verbs/serve/sections.h"
 
 namespace assay::verbs::serve {
@@ -140,7 +141,7 @@ void add_larger(const Request& request, const Context& context, const ServeQuery
 
 }  // namespace
 
-Result<report::Items> improvement_rows(const ServeQuery& query, const serving::ServingPoint& given) {
+Result<report::Items> change_rows(const Request& request, const ServeQuery& query, const serving::ServingPoint& given) {
   struct Better {
     std::string change;
     serving::ServingPoint point;
@@ -163,13 +164,15 @@ Result<report::Items> improvement_rows(const ServeQuery& query, const serving::S
     return a.point.served.tokens_per_second > b.point.served.tokens_per_second;
   });
   report::Items rows;
-  for (const Better& one : better)
-    rows.emplace_back(
-        report::Members{{"change", one.change},
+  for (const Better& one : better) {
+    report::Members row{{"change", one.change},
                         {"tokens_per_second", TokensPerSecond(one.point.served.tokens_per_second)},
                         {"gain", one.point.served.tokens_per_second / given.served.tokens_per_second - 1.0},
                         {"time_per_token", Seconds(one.point.served.per_token)},
-                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}});
+                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}};
+    add_plan(request, query, one.point, row);
+    rows.emplace_back(std::move(row));
+  }
   return rows;
 }
 

@@ -7,7 +7,7 @@
 namespace assay::verbs::serve {
 
 /// Rows of plans that differ in one choice and produce more tokens, at the same batch or another one.
-Result<report::Items> improvement_rows(const ServeQuery& query, const serving::ServingPoint& point);
+Result<report::Items> change_rows(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
 
 /// Rows of what would help most: the plan of a point with narrower formats, twice the batch, faster chips and links, or
 /// twice the chips. Each is priced as the point itself; those that help come first.

@@ -8,6 +8,7 @@
 #include "assay/verbs/emission.h"
 #include "assay/verbs/launched.h"
 #include "assay/verbs/model_shape.h"
+#include "assay/verbs/serve/plans.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -17,10 +18,6 @@ constexpr std::string_view promised_fields[] = {"dp",         "tp",    "pp",    
                                                 "weights-2d", "batch", "chunk", "page", "memory-share", "kv"};
 
 }  // namespace
-
-std::string expert_axes(const serving::ServingStrategy& s) {
-  return s.expert == 1 ? "none" : s.expert_over.tensor && s.tensor > 1 ? "tensor" : "data";
-}
 
 std::vector<OptionSpec> serve_launch_options() {
   return {emit_option,

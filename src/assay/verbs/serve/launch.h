@@ -11,9 +11,6 @@ std::vector<OptionSpec> serve_launch_options();
 /// The request with what the target of --emit takes for granted; the same where nothing is to be emitted.
 Result<Request> to_run(const Request& request, const Context& context);
 
-/// The axes that split experts, as --ep-over takes them.
-std::string expert_axes(const serving::ServingStrategy& strategy);
-
 /// A point and its question as fields of a plan.
 launch::Settings plan_of(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
 

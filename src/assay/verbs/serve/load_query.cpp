@@ -129,9 +129,6 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
                 "e.g. 10 or 2.5/s");
   query.rate = *rate;
   ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
-  if (query.prefill_servers && request.has("chunk"))
-    return fail("--prefill-servers", "prefill runs on separate servers or in chunks, not both",
-                "leave --chunk or --prefill-servers out", Error::Kind::usage);
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
   constexpr std::int64_t most = 1'000'000;
   if (query.simulated_requests && *query.simulated_requests > most)

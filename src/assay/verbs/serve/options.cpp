@@ -11,14 +11,16 @@ namespace {
 /// Requests: how long they are, how often they come, how fast they must be.
 std::vector<OptionSpec> load_options() {
   return {
-      {"prompt", "N", "tokens per prompt (default 1024)"},
-      {"output", "N", "tokens per output (default 256); a file name writes the answer there", true},
+      OptionSpec{"prompt", "N", "tokens per prompt"}.by_default("1024"),
+      OptionSpec{"output", "N", "tokens per output (default 256); a file name writes the answer there", true}
+          .by_default("256"),
       {"prompt-lengths", "HOW",
        "lognormal:SIGMA or exponential around --prompt, uniform:A..B, p50=N,p99=N, or @FILE with a length per line"},
       {"output-lengths", "HOW", "the same for outputs"},
       {"page", "N",
        "tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)"},
-      {"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"},
+      OptionSpec{"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"}
+          .by_default("0.01"),
       {"batch", "B", "sequences decoded together, over all replicas"},
       {"prompts", "N", "prompts that one prefill processes together, over all replicas (default: one each)"},
       {"ttft", "TIME", "limit on time to first token, unloaded; with --rate, of the 99th percentile"},
@@ -35,24 +37,33 @@ std::vector<OptionSpec> precision_options() {
       {"weights", "DTYPE",
        "of weights (default: as published, but fp32 becomes bf16); block-scaled formats (mxfp4, nvfp4, int4-g128, "
        "fp8-128x128) apply to linear layers"},
-      {"kv", "DTYPE", "of the KV cache (default bf16); per-tensor scales take no memory"},
+      OptionSpec{"kv", "DTYPE", "of the KV cache (default bf16); per-tensor scales take no memory"}.by_default("bf16"),
       {"compute", "DTYPE",
        "of matrix products (default bf16, or as published if activations are quantised and the chip supports it)"},
       {"head-weights", "DTYPE", "of embedding and head (default: as --weights)"},
       software_option,
-      {"fusion", "HOW", "how kernels are generated: fused (default), compiled or eager", false, "fused|compiled|eager"},
-      {"attention-kernel", "NAME", "attention of prompts: auto (default), flash2 or cudnn", false, "auto|flash2|cudnn"},
+      OptionSpec{"fusion", "HOW", "how kernels are generated: fused (default), compiled or eager", false,
+                 "fused|compiled|eager"}
+          .by_default("fused"),
+      OptionSpec{"attention-kernel", "NAME", "attention of prompts: auto (default), flash2 or cudnn", false,
+                 "auto|flash2|cudnn"}
+          .by_default("auto"),
       {"graphs", "", "decode steps are replayed from captured graphs (default, except with --fusion eager)", false,
        "no"},
-      {"all-reduce", "HOW", "small all-reduces: one-shot (default; kernels of the engine) or library", false,
-       "one-shot|library"},
-      {"scheduler", "WHO",
-       "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)",
-       false, "loop|native|python|ahead"},
-      {"cache-kernel", "HOW",
-       "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
-       "row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)",
-       false, "matrix|vector|unsplit|unsplit-matrix|copies"},
+      OptionSpec{"all-reduce", "HOW", "small all-reduces: one-shot (default; kernels of the engine) or library", false,
+                 "one-shot|library"}
+          .by_default("one-shot"),
+      OptionSpec{"scheduler", "WHO",
+                 "what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with "
+                 "the step)",
+                 false, "loop|native|python|ahead"}
+          .by_default("native"),
+      OptionSpec{
+          "cache-kernel", "HOW",
+          "attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per "
+          "row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)",
+          false, "matrix|vector|unsplit|unsplit-matrix|copies"}
+          .by_default("matrix"),
   };
 }
 
@@ -80,11 +91,11 @@ std::vector<OptionSpec> sharding_options() {
 std::vector<OptionSpec> prompt_options() {
   return {
       {"prefix-hit", "SHARE", "part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)"},
-      {"imbalance", "F", "load of the busiest experts over an even load (default 1)"},
+      OptionSpec{"imbalance", "F", "load of the busiest experts over an even load"}.by_default("1"),
       dispatch_option,
       {"chunk", "N", "chunked prefill: prompt tokens added to each decode step of a replica"},
       {"draft", "MODEL", "draft model for speculative decoding; mtp: one layer of the model itself"},
-      {"acceptance", "A", "share of drafted tokens that are accepted (default 0.8)"},
+      OptionSpec{"acceptance", "A", "share of drafted tokens that are accepted"}.by_default("0.8"),
       {"draft-length", "K", "drafted tokens per verification (default: the best)"},
   };
 }
@@ -96,12 +107,15 @@ std::vector<OptionSpec> answer_options() {
       {"formats", "LIST",
        "also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products"},
       {"vary", "batch=1..512", "sweep the batch of the chosen strategy: a range (doubling) or a list"},
-      {"memory-margin", "interval|N%|none",
-       "memory of each chip that plans leave free: interval (default) as much as engines leave (those of the "
-       "catalogue, "
-       "or --software), a share of the chip's memory (10%), or none. Without a plan that keeps it, one without it is "
-       "shown"},
-      {"memory-share", "SHARE", "share of a chip's memory that the server can use at all (default 1)"},
+      OptionSpec{"memory-margin", "interval|N%|none",
+                 "memory of each chip that plans leave free: interval (default) as much as engines leave (those of the "
+                 "catalogue, "
+                 "or --software), a share of the chip's memory (10%), or none. Without a plan that keeps it, one "
+                 "without it is "
+                 "shown"}
+          .by_default("interval"),
+      {"memory-share", "SHARE",
+       "share of a chip's memory that the server can use (default: what --memory-margin leaves)"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
       {"list", "", "also list the kernels and collectives of a decode step and of a prefill, with their times"},
       {"products", "",
@@ -112,7 +126,9 @@ std::vector<OptionSpec> answer_options() {
       {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
       {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
       {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
-      {"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false, "front|step|cost"},
+      OptionSpec{"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false,
+                 "front|step|cost"}
+          .by_default("front"),
   };
 }
 

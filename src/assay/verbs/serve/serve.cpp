@@ -12,6 +12,7 @@
 #include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
+#include "assay/verbs/serve/plans.h"
 #include "assay/verbs/serve/screen.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/serve/software.h"
@@ -20,15 +21,6 @@
 
 namespace assay::verbs::serve {
 namespace {
-
-std::string_view cache_name(lower::CacheScheme scheme) {
-  return scheme == lower::CacheScheme::heads ? "heads" : scheme == lower::CacheScheme::batch ? "batch" : "sequence";
-}
-
-/// As --cache takes it.
-std::string cache_name(const serving::ServingStrategy& strategy) {
-  return fmt::format("{}{}", strategy.cache_ways > 1 ? "heads-" : "", cache_name(strategy.scheme.cache));
-}
 
 std::string_view weights_name(lower::WeightScheme scheme) {
   return scheme == lower::WeightScheme::gathered         ? "gathered before use"
@@ -92,7 +84,7 @@ report::Members prefill_members(const ServeQuery& query, const serving::ServingP
   return out;
 }
 
-report::Items front_list(const ServeQuery& query, const search::ServingSearch& found) {
+report::Items front_list(const Request& request, const ServeQuery& query, const search::ServingSearch& found) {
   report::Items front;
   for (const serving::ServingPoint& p : found.front) {
     const double rate = p.served.tokens_per_second;
@@ -105,15 +97,10 @@ report::Items front_list(const ServeQuery& query, const search::ServingSearch& f
                         {"strategy", strategy_text(p.strategy)},
                         {"limiter", serving::limiter_of(p)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
+    add_plan(request, query, p, row);
     front.emplace_back(std::move(row));
   }
   return front;
-}
-
-/// Whether a server fits with the margin, only without it, or not at all.
-std::string_view memory_verdict(const ServeQuery& query, double total) {
-  if (total > query.question.chip_memory) return "no";
-  return total <= query.question.capacity ? "fits" : "tight";
 }
 
 Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& point,
@@ -257,7 +244,7 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
     out.emplace_back("collectives", collectives_list(query, point));
     ASSAY_CHECK(list_steps(query, point, out));
   }
-  out.emplace_back("pareto", front_list(query, found));
+  out.emplace_back("pareto", front_list(request, query, found));
   response.table_key = "pareto";
   if (!query.batches.empty()) {
     ASSAY_TRY(sweep, sweep_list(query, point));
@@ -362,9 +349,9 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     out.emplace_back("helps", std::move(rows));
   }
   if (request.has("improve") && found.fits) {
-    ASSAY_TRY(rows, improvement_rows(query, point));
-    out.emplace_back("improvements", std::move(rows));
-    response.table_key = "improvements";
+    ASSAY_TRY(rows, change_rows(request, query, point));
+    out.emplace_back("changes", std::move(rows));
+    response.table_key = "changes";
   }
   if (request.has("emit") && response.outcome == report::Outcome::ok)
     ASSAY_CHECK(add_launch(request, context, query, point, response));
@@ -393,7 +380,10 @@ VerbSpec verb() {
        {"assay serve llama-3-8b --on h100-sxm:1 --prompt 1000 --prompt-lengths lognormal:1 --page 16 --rate 8",
         "requests of varying length at a given rate"}},
       &answer,
-      true};
+      true,
+      false,
+      nullptr,
+      {{"chunk", "prefill-servers", "prefill runs on separate servers or in chunks, not both"}}};
 }
 
 }  // namespace assay::verbs::serve

@@ -14,6 +14,7 @@
 #include "assay/verbs/launched.h"
 #include "assay/verbs/model_shape.h"
 #include "assay/verbs/train/list.h"
+#include "assay/verbs/train/plans.h"
 
 namespace assay::verbs::train {
 namespace {
@@ -182,17 +183,19 @@ Result<void> add_launch(const Request& request, const Context& context, const Si
   return add_script(request, context, emission, response);
 }
 
-Result<report::Items> improvement_rows(const TrainQuery& query, const search::Candidate& plan, bool fits) {
+Result<report::Items> change_rows(const Request& request, const TrainQuery& query, const search::Candidate& plan,
+                                  bool fits) {
   ASSAY_TRY(found,
             search::better_neighbours({query.question, query.sequence, query.cluster, query.choices}, plan, fits));
   report::Items rows;
   for (const search::Neighbour& one : found) {
     const training::TrainingCost& cost = one.candidate.cost;
-    rows.emplace_back(report::Members{{"change", one.change},
-                                      {"step_time", Seconds(cost.estimate)},
-                                      {"faster_by", 1.0 - cost.estimate / plan.cost.estimate},
-                                      {"memory", Bytes(cost.memory.total())},
-                                      {"why", why_slower(cost, plan.cost)}});
+    report::Members row{{"change", one.change},
+                        {"step_time", Seconds(cost.estimate)},
+                        {"faster_by", 1.0 - cost.estimate / plan.cost.estimate},
+                        {"why", why_slower(cost, plan.cost)}};
+    add_plan(request, query, one.candidate, row);
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }

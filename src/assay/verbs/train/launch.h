@@ -21,6 +21,7 @@ Result<void> add_launch(const Request& request, const Context& context, const Si
                         const std::vector<std::string>& notes, report::Response& response);
 
 /// Rows of plans that differ in one choice and are faster, or fit where this one does not.
-Result<report::Items> improvement_rows(const TrainQuery& query, const search::Candidate& plan, bool fits);
+Result<report::Items> change_rows(const Request& request, const TrainQuery& query, const search::Candidate& plan,
+                                  bool fits);
 
 }  // namespace assay::verbs::train

@@ -164,7 +164,7 @@ TEST(TrainLaunch, PredictionsOfWhatWasWrittenAreTheSame) {
   }
 }
 
-TEST(TrainLaunch, ImprovementsAreOneChangeAndFaster) {
+TEST(TrainLaunch, ChangesAreOneChoiceAndFaster) {
   const auto answer =
       ask(request_of({"train",         "llama-3-8b", "--on",        "h100-sxm:16", "--batch",   "64seq",  "--seq",
                       "4096",          "--tp",       "8",           "--dp",        "2",         "--zero", "0",
@@ -173,7 +173,7 @@ TEST(TrainLaunch, ImprovementsAreOneChangeAndFaster) {
   ASSERT_TRUE(answer) << answer.error().what;
   const report::Value results{answer->results};
   const double before = *report::numeric(*report::find_path(results, "step_time.estimate"));
-  const auto rows = report::find_path(results, "improvements");
+  const auto rows = report::find_path(results, "changes");
   ASSERT_TRUE(rows && rows->items());
   ASSERT_FALSE(rows->items()->empty());
   double last = 0;

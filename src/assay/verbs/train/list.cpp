@@ -286,13 +286,14 @@ report::Items memory_rows(const SimulatedStep& step) {
   return rows;
 }
 
-Result<std::string> timeline_json(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step) {
-  if (best.strategy.parallelism.pipeline > 1) return draw::chrome_trace_json(pipeline_timeline(query, best, step));
+Result<draw::Timeline> step_timeline(const TrainQuery& query, const search::Candidate& best,
+                                     const SimulatedStep& step) {
+  if (best.strategy.parallelism.pipeline > 1) return pipeline_timeline(query, best, step);
   ASSAY_TRY(timed, timed_program(query, best.strategy));
   draw::Timeline timeline = layer_timeline(query, best, timed);
   add_stages(step, timeline);
   add_memory(step, timeline);
-  return draw::chrome_trace_json(timeline);
+  return timeline;
 }
 
 draw::Scene training_picture(const TrainQuery& query, const search::Candidate& best,

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "assay/draw/scene.h"
+#include "assay/draw/timeline/timeline_scene.h"
 #include "assay/report/document.h"
 #include "assay/training/memory_curve.h"
 #include "assay/verbs/train/query.h"
@@ -33,8 +33,8 @@ Result<SimulatedStep> simulated_step(const TrainQuery& query, const search::Cand
 
 /// Memory of the fullest stage at a few moments of the step.
 report::Items memory_rows(const SimulatedStep& step);
-/// The pipeline of one step, or the resources of some layers, as a Chrome trace.
-Result<std::string> timeline_json(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step);
+/// The pipeline of one step, or the resources of some layers.
+Result<draw::Timeline> step_timeline(const TrainQuery& query, const search::Candidate& best, const SimulatedStep& step);
 draw::Scene training_picture(const TrainQuery& query, const search::Candidate& best, const Result<SimulatedStep>& step);
 
 }  // namespace assay::verbs::train

@@ -64,14 +64,10 @@ MemoryVerdict memory_verdict(const TrainQuery& query, const training::TrainingCo
   return total <= query.margin.budget ? MemoryVerdict::fits : MemoryVerdict::tight;
 }
 
-namespace {
-
 std::string_view name_of(MemoryVerdict verdict) {
   constexpr std::string_view names[] = {"fits", "tight", "no"};
   return names[static_cast<std::size_t>(verdict)];
 }
-
-}  // namespace
 
 std::string verdict_text(const TrainQuery& query, const training::TrainingCost& cost) {
   return fmt::format("{} ({:.1f} of {:.1f} GB)", name_of(memory_verdict(query, cost)),

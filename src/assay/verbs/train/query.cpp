@@ -253,9 +253,6 @@ Result<void> read_adapters(const Request& request, model::Transformer& model, st
 Result<void> read_capacity(const Request& request, TrainQuery& query) {
   const auto text = request.value("capacity");
   if (!text) return {};
-  if (request.has("expert-load"))
-    return fail("--capacity", "--expert-load describes experts that drop no tokens", "give one of them",
-                Error::Kind::usage);
   const auto& kinds = query.imported.model.decoder.kinds;
   if (std::none_of(kinds.begin(), kinds.end(),
                    [](const model::Layer& layer) { return layer.feed_forward && layer.feed_forward->experts > 0; }))
@@ -300,15 +297,20 @@ std::vector<OptionSpec> train_options() {
       {"interleave", "N", "chunks of layers per stage"},
       {"schedule", "NAME", "gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe", false, "", "",
        "gpipe|1f1b|interleaved|zb|zb-h1|zb-h2|zb-v|dualpipe"},
-      {"recompute", "POLICY",
-       "none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or what "
-       "is kept besides a layer's input: products, projections (those around attention), operators (attention and "
-       "every second product); auto (default) searches all of these. Or a list of parts to recompute, never searched: "
-       "norms, rotary, scores, attention, attention-products, ffn-products, second-products, ffn-act, router, "
-       "dispatch, scans, residual, reductions, exchanges"},
-      {"offload", "WHAT",
-       "what is offloaded to the host: none, optimizer, activations, both, or auto (default) to search all", false,
-       "none|optimizer|activations|both|auto"},
+      OptionSpec{
+          "recompute", "POLICY",
+          "none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or "
+          "what "
+          "is kept besides a layer's input: products, projections (those around attention), operators (attention and "
+          "every second product); auto (default) searches all of these. Or a list of parts to recompute, never "
+          "searched: "
+          "norms, rotary, scores, attention, attention-products, ffn-products, second-products, ffn-act, router, "
+          "dispatch, scans, residual, reductions, exchanges"}
+          .by_default("auto"),
+      OptionSpec{"offload", "WHAT",
+                 "what is offloaded to the host: none, optimizer, activations, both, or auto (default) to search all",
+                 false, "none|optimizer|activations|both|auto"}
+          .by_default("auto"),
       memory_margin_option,
       {"sequence-parallel", "", "shard activations between tensor-parallel blocks by sequence"},
       {"residual", "HOW", "how activations between blocks are sharded: replicated, sequence or model", false,
@@ -316,30 +318,34 @@ std::vector<OptionSpec> train_options() {
       {"context-scheme", "HOW", "context parallelism by ring or all-to-all", false, "ring|all-to-all"},
       {"plain-attention", "", "attention with score matrices in memory, not flash attention", false, "no"},
       {"no-overlap", "", "no overlap of communication with compute", false, "no"},
-      {"compute", "DTYPE", "of matrix products in layers (default bf16)"},
-      {"params", "DTYPE", "of weights (default bf16)"},
-      {"grads", "DTYPE", "of gradients (default fp32)"},
-      {"moments", "DTYPE", "of Adam's moments (default fp32)"},
-      {"optimizer", "DTYPE", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
+      OptionSpec{"compute", "DTYPE", "of matrix products in layers"}.by_default("bf16"),
+      OptionSpec{"params", "DTYPE", "of weights"}.by_default("bf16"),
+      OptionSpec{"grads", "DTYPE", "of gradients"}.by_default("fp32"),
+      OptionSpec{"moments", "DTYPE", "of Adam's moments"}.by_default("fp32"),
+      {"optimizer", "FORMAT", "of the master copy: fp32, none, or shared (fp32, cast as weights are gathered)"},
       {"lora", "RANK",
        "train only low-rank adapters of this rank, on attention, dense feed-forward blocks and shared experts"},
-      {"lora-on", "WHERE", "attention, feed-forward or all (default)", false, "attention|feed-forward|all"},
-      {"expert-load", "X", "load of the busiest expert over an even load (default 1)"},
+      OptionSpec{"lora-on", "WHERE", "attention, feed-forward or all (default)", false, "attention|feed-forward|all"}
+          .by_default("all"),
+      OptionSpec{"expert-load", "F", "load of the busiest expert over an even load"}.by_default("1"),
       dispatch_option,
       {"capacity", "F", "capacity factor of each expert: empty slots are padded, tokens beyond it are dropped"},
-      {"top", "N", "runners-up to show (default 5)"},
+      OptionSpec{"top", "N", "runners-up to show"}.by_default("5"),
       {"list", "", "print the program step by step"},
-      {"timeline", "FILE.json", "write the pipeline as a Chrome trace"},
-      {"objective", "WHAT", "which of several clusters to pick: time (default), cost, or chips for a --deadline", false,
-       "time|cost|chips"},
+      OptionSpec{"timeline", "FILE.json", "write the step as a Chrome trace; alone: the timeline is part of the answer"}
+          .or_alone(),
+      OptionSpec{"objective", "WHAT",
+                 "which of several clusters to pick: time (default), cost, or chips for a --deadline", false,
+                 "time|cost|chips"}
+          .by_default("time"),
       {"deadline", "TIME", "the run of --tokens must finish within it, e.g. 30day"},
       {"pareto", "", "the Pareto front of time against cost over the clusters of --on"},
       {"sensitivity", "", "how step time depends on each hardware rate and the batch, and where the limiter changes"},
       {"mtbf", "TIME", "mean time between failures of one chip: adds goodput (e.g. 50000h)"},
-      {"restart", "TIME", "time to detect a failure and restart (default 10min)"},
+      OptionSpec{"restart", "TIME", "time to detect a failure and restart"}.by_default("10min"),
       {"checkpoint-interval", "TIME", "time between checkpoints (default: the best)"},
       {"checkpoint-size", "BYTES", "size of a checkpoint (default: every weight and optimizer state once)"},
-      {"checkpoint-bandwidth", "RATE", "rate at which the cluster writes checkpoints (default 100GB/s)"},
+      OptionSpec{"checkpoint-bandwidth", "RATE", "rate at which the cluster writes checkpoints"}.by_default("100GB/s"),
   };
   for (const OptionSpec& option : train_software_options()) options.push_back(option);
   return options;

@@ -13,6 +13,7 @@
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/memory.h"
 #include "assay/verbs/train/open_space.h"
+#include "assay/verbs/train/plans.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/verbs.h"
 
@@ -115,7 +116,7 @@ std::size_t choose(const TrainSizes& sizes) {
   return 0;
 }
 
-report::Members size_members(const SizedTraining& size, bool of_run) {
+report::Members size_members(const Request& request, const SizedTraining& size) {
   const TrainQuery& query = size.query;
   const search::Candidate& best = size.found.best.front();
   const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(best.cost.estimate);
@@ -123,7 +124,7 @@ report::Members size_members(const SizedTraining& size, bool of_run) {
                       {"chips", query.cluster.chips()},
                       {"step_time", Seconds(best.cost.estimate)},
                       {"tokens_per_second", rate}};
-  if (of_run) row.emplace_back("training_time", size.run->time);
+  if (request.has("tokens")) row.emplace_back("training_time", size.run->time);
   if (size.run->cost) row.emplace_back("cost", *size.run->cost);
   row.emplace_back("strategy", strategy_text(best.strategy));
   return row;
@@ -236,9 +237,10 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
       rows.emplace_back(std::move(row));
       continue;
     }
-    report::Members row = size_members(size, of_run);
+    report::Members row = size_members(request, size);
     row.insert(row.end() - 1, {"scaling_efficiency", scaling_efficiency(sizes, size)});
     if (sizes.deadline) row.insert(row.end() - 1, {"meets_deadline", size.meets});
+    add_plan(request, size.query, size.found.best.front(), row);
     rows.emplace_back(std::move(row));
   }
   response.results.emplace_back("sizes", std::move(rows));
@@ -250,7 +252,11 @@ void add_sizes(const Request& request, const TrainSizes& sizes, report::Response
   for (const SizedTraining* size : found.unpriced)
     response.notes.push_back(fmt::format("{} is not on the front: it has no price", size->query.cluster.text));
   report::Items front;
-  for (const SizedTraining* size : found.front) front.emplace_back(size_members(*size, of_run));
+  for (const SizedTraining* size : found.front) {
+    report::Members row = size_members(request, *size);
+    add_plan(request, size->query, size->found.best.front(), row);
+    front.emplace_back(std::move(row));
+  }
   response.results.emplace_back("pareto", std::move(front));
   response.table_key = "pareto";
 }

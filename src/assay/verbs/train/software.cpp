@@ -45,19 +45,25 @@ std::vector<OptionSpec> train_software_options() {
       "fused, compiled, eager and xla mean --fusion";
   return {
       software,
-      {"fusion", "HOW", "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)", false,
-       "fused|compiled|eager|xla"},
+      OptionSpec{"fusion", "HOW",
+                 "how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)", false,
+                 "fused|compiled|eager|xla"}
+          .by_default("fused"),
       {"loss", "HOW", "the same for logits and loss (default: as --fusion)", false, "fused|compiled|eager"},
-      {"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false, "auto|flash1|flash2|cudnn"},
+      OptionSpec{"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false,
+                 "auto|flash1|flash2|cudnn"}
+          .by_default("auto"),
       {"graphs", "", "replay kernels from captured graphs instead of launching them one by one", false, "no"},
       {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing", false, "no"},
       {"fused-experts", "",
        "one kernel for expert products, gating and quantisation; captured graphs include routing (MXFP8 on Blackwell)",
        false, "no"},
-      {"tensor-overlap", "HOW",
-       "tensor-parallel collectives that overlap matrix products: all (default), backward (only with weight-gradient "
-       "products) or none",
-       false, "all|backward|none"},
+      OptionSpec{"tensor-overlap", "HOW",
+                 "tensor-parallel collectives that overlap matrix products: all (default), backward (only with "
+                 "weight-gradient "
+                 "products) or none",
+                 false, "all|backward|none"}
+          .by_default("all"),
       {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
        "no"},
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},

@@ -3,20 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "assay/base/text.h"
+#include "assay/draw/timeline/timeline_scene.h"
 #include "assay/model/accounting.h"
 #include "assay/pipeline/closed_forms.h"
 #include "assay/roofline/operation.h"
 #include "assay/search/training/nearest_fit.h"
 #include "assay/training/step_derivation.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/timeline_members.h"
 #include "assay/verbs/train/launch.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
 #include "assay/verbs/train/memory.h"
 #include "assay/verbs/train/open_space.h"
+#include "assay/verbs/train/plans.h"
 #include "assay/verbs/train/rules.h"
 #include "assay/verbs/train/screen.h"
 #include "assay/verbs/train/sensitivity.h"
@@ -252,16 +254,17 @@ void note_offload(const Request& request, const TrainQuery& query, const search:
       human(BytesPerSecond(query.question.host.rate))));
 }
 
-report::Items alternative_rows(const search::TrainingSearch& found) {
+report::Items alternative_rows(const Request& request, const TrainQuery& query, const search::TrainingSearch& found) {
   report::Items rows;
   const training::TrainingCost& best = found.best.front().cost;
   for (std::size_t i = 1; i < found.best.size(); ++i) {
     const search::Candidate& other = found.best[i];
-    rows.emplace_back(report::Members{{"strategy", strategy_text(other.strategy)},
-                                      {"step_time", Seconds(other.cost.estimate)},
-                                      {"slower_by", other.cost.estimate / best.estimate - 1.0},
-                                      {"why", why_slower(best, other.cost)},
-                                      {"memory", Bytes(other.cost.memory.total())}});
+    report::Members row{{"strategy", strategy_text(other.strategy)},
+                        {"step_time", Seconds(other.cost.estimate)},
+                        {"slower_by", other.cost.estimate / best.estimate - 1.0},
+                        {"why", why_slower(best, other.cost)}};
+    add_plan(request, query, other, row);
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }
@@ -306,13 +309,16 @@ Result<void> add_requested(const Request& request, const Context& context, const
   }
   if (const auto file = request.value("timeline")) {
     if (!simulated) return tl::unexpected(simulated.error());
-    ASSAY_TRY(trace, timeline_json(query, best, *simulated));
-    response.files.emplace_back(*file, trace);
+    ASSAY_TRY(timeline, step_timeline(query, best, *simulated));
+    if (file->empty())
+      out.emplace_back("timeline", timeline_members(timeline));
+    else
+      response.files.emplace_back(*file, draw::chrome_trace_json(timeline));
   }
   if (request.has("improve")) {
-    ASSAY_TRY(rows, improvement_rows(query, best, size.fits()));
-    out.emplace_back("improvements", std::move(rows));
-    response.table_key = "improvements";
+    ASSAY_TRY(rows, change_rows(request, query, best, size.fits()));
+    out.emplace_back("changes", std::move(rows));
+    response.table_key = "changes";
   }
   if (size.fits() && request.has("sensitivity")) {
     ASSAY_CHECK(add_sensitivity(request, context, size, out));
@@ -360,11 +366,9 @@ std::string too_large_text(const TrainQuery& query, const search::Candidate& bes
 }
 
 Result<report::Response> answer(const Request& given, const Context& context) {
-  const auto started = std::chrono::steady_clock::now();
   Request request = given;
   std::vector<std::string> launch_notes;
   ASSAY_TRY(sizes, request.has("emit") ? sizes_to_run(request, context, launch_notes) : train_sizes(request, context));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const TrainQuery& query = sizes.best().query;
   const search::TrainingSearch& found = sizes.best().found;
   const bool fits = sizes.best().fits();
@@ -391,11 +395,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   out.emplace_back("memory", memory_members(query, cost));
   const Result<SimulatedStep> simulated = simulated_step(query, best);
   ASSAY_CHECK(add_details(request, query, best, simulated, response));
-  out.emplace_back("alternatives", fits ? alternative_rows(found) : report::Items());
+  out.emplace_back("alternatives", fits ? alternative_rows(request, query, found) : report::Items());
   out.emplace_back("search", report::Members{{"considered", found.count.considered},
                                              {"evaluated", found.count.evaluated},
-                                             {"feasible", found.count.feasible},
-                                             {"seconds", Seconds(seconds)}});
+                                             {"feasible", found.count.feasible}});
   ASSAY_CHECK(add_requested(request, context, sizes.best(), simulated, response));
   if (sizes.several || request.has("tokens")) {
     std::vector<const hardware::Chip*> chips;
@@ -441,7 +444,10 @@ VerbSpec verb() {
            {"assay train llama-3-8b --on h100-sxm:8..64 --batch 256seq --seq 8192 --tokens 1T --pareto",
             "time against cost over sizes"}},
           &answer,
-          true};
+          true,
+          false,
+          nullptr,
+          {{"expert-load", "capacity", "--expert-load describes experts that drop no tokens"}}};
 }
 
 }  // namespace assay::verbs::train

@@ -19,7 +19,8 @@ Result<assay::validate::Prediction> prediction_of(const report::Members& results
   const auto* quantity = std::get_if<report::QuantityValue>(&(estimate ? *estimate : *value).data());
   if (!quantity) return fail(path, fmt::format("{} is not a quantity", in_quotes(path)));
   const double spread = high ? report::numeric(*high).value_or(0.0) / quantity->quantity.value - 1.0 : 0.0;
-  return assay::validate::Prediction{quantity->quantity, spread};
+  const auto verdict = report::find_path(report::Value(results), "memory.verdict");
+  return assay::validate::Prediction{quantity->quantity, spread, verdict ? report::scalar_text(*verdict) : ""};
 }
 
 bool is_plain(char c) {

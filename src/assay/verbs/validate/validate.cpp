@@ -10,6 +10,7 @@
 #include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/draw/chart/chart.h"
+#include "assay/hardware/calibration.h"
 #include "assay/validate/fit/fit.h"
 #include "assay/validate/fit/serving.h"
 #include "assay/validate/fit/steps.h"
@@ -302,10 +303,25 @@ Error no_cases(const Collected& all, const Choice& choice) {
           {}};
 }
 
+/// Adds where measurements put a prediction, whether what it is about fits, and the request that makes it.
+void add_request(const assay::validate::ValidationCase& one, report::Members& row) {
+  const AnyQuantity at = one.predicted;
+  if (one.spread > 0.0)
+    row.emplace_back("interval", report::Members{{"low", AnyQuantity(at.value / (1.0 + one.spread), at.dim)},
+                                                 {"high", AnyQuantity(at.value * (1.0 + one.spread), at.dim)},
+                                                 {"coverage", hardware::spread_coverage}});
+  if (!one.verdict.empty()) row.emplace_back("memory", report::Members{{"verdict", one.verdict}});
+  if (const auto request = parse_request(one.request); !one.request.empty() && request) {
+    row.emplace_back("verb", request->verb().name);
+    row.emplace_back("arguments", request->named_arguments());
+    row.emplace_back("result", one.result);
+  }
+}
+
 report::Items case_rows(const std::vector<assay::validate::ValidationCase>& cases) {
   report::Items rows;
-  for (const assay::validate::ValidationCase& one : cases)
-    rows.emplace_back(report::Members{
+  for (const assay::validate::ValidationCase& one : cases) {
+    report::Members row{
         {"id", one.id},
         {"group", one.group},
         {"what", one.what},
@@ -314,7 +330,10 @@ report::Items case_rows(const std::vector<assay::validate::ValidationCase>& case
         {"error", one.error()},
         {"covered", one.covered()},
         {"predicted_by_default", one.predicted_by_default ? report::Value(*one.predicted_by_default) : report::Value()},
-        {"error_by_default", one.error_by_default() ? report::Value(*one.error_by_default()) : report::Value()}});
+        {"error_by_default", one.error_by_default() ? report::Value(*one.error_by_default()) : report::Value()}};
+    add_request(one, row);
+    rows.emplace_back(std::move(row));
+  }
   return rows;
 }
 
@@ -419,9 +438,11 @@ VerbSpec verb() {
       {{"set", "a set (default: all kernel sets that can be read)", false}},
       {{"data", "DIR", "directory of the data sets that do not ship with the project"},
        {"group", "TEXT", "only groups with this in their name"},
-       {"by", "WHAT",
-        "summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries "
-        "instead of the rows"},
+       OptionSpec{"by", "WHAT",
+                  "summarise errors by group (default), source, hardware, model family or regime; csv then holds the "
+                  "summaries "
+                  "instead of the rows"}
+           .by_default("group"),
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "",
         "print one command line per row instead, which answers with the row's prediction (kernels, collectives, H200 "

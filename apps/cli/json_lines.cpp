@@ -1,0 +1,52 @@
+#include "json_lines.h"
+
+#include <cstdio>
+#include <fstream>
+#include <optional>
+
+#include "assay/base/progress.h"
+#include "assay/report/render.h"
+#include "assay/verbs/faults.h"
+
+namespace assay {
+namespace {
+
+/// The next line without its end; of a line that is too long for a request, as much as shows that it is.
+std::optional<std::string> next_line() {
+  constexpr std::size_t enough = (1 << 20) + 1;
+  std::string line;
+  int c = std::getchar();
+  if (c == EOF) return std::nullopt;
+  for (; c != EOF && c != '\n'; c = std::getchar())
+    if (line.size() < enough) line += static_cast<char>(c);
+  return line;
+}
+
+/// Writes what a request asked for besides its answer; the answer says so where that fails.
+void save_files(Answer& answer) {
+  for (const auto& [path, content] : answer.files) {
+    std::ofstream file(path, std::ios::binary);
+    file << content;
+    file.close();
+    if (file) continue;
+    const Error unwritten{Error::Kind::input, path, "the file cannot be written", "name a directory that exists", {}};
+    answer.json = report::render_json(unwritten, report::Layout::one_line);
+    return;
+  }
+}
+
+}  // namespace
+
+int answer_lines(Reach reach) {
+  const Engine engine(std::move(reach));
+  while (const auto line = next_line()) {
+    if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
+    Answer answer = engine.answer(*line, AnswerLayout::one_line);
+    save_files(answer);
+    if (std::fputs(answer.json.c_str(), stdout) == EOF || std::fflush(stdout) != 0) return verbs::exit_input;
+    if (progress.is_stopped()) return verbs::exit_interrupted;
+  }
+  return 0;
+}
+
+}  // namespace assay

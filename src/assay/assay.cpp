@@ -1,0 +1,72 @@
+#include "assay/assay.h"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <optional>
+
+#include "assay/report/render.h"
+#include "assay/verbs/faults.h"
+#include "assay/verbs/request.h"
+#include "assay/verbs/schema.h"
+#include "assay/verbs/value_kinds.h"
+
+namespace assay {
+namespace {
+
+report::Layout layout_of(AnswerLayout layout) {
+  return layout == AnswerLayout::indented ? report::Layout::indented : report::Layout::one_line;
+}
+
+Answer error_answer(const Error& error, AnswerLayout layout, std::string_view request) {
+  const bool is_bug = error.kind == Error::Kind::internal;
+  return {report::render_json(error, layout_of(layout), is_bug ? request : std::string_view{}),
+          verbs::exit_code(error),
+          {}};
+}
+
+}  // namespace
+
+struct Engine::State {
+  Reach reach;
+  hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  std::optional<Error> unread;  ///< why an overlay cannot be used
+
+  Result<Answer> answer(std::string_view text, AnswerLayout layout) const {
+    if (unread) return tl::unexpected<Error>(*unread);
+    ASSAY_TRY(request, verbs::parse_json_request(text));
+    if (!reach.files) ASSAY_CHECK(verbs::check_without_files(request));
+    ASSAY_CHECK(verbs::apply_config_file(request));
+    std::optional<hardware::Catalogue> own;
+    if (const auto directory = request.value("catalogue")) ASSAY_CHECK(own.emplace(catalogue).overlay(*directory));
+    ASSAY_TRY(response,
+              verbs::ask(request, {own ? *own : catalogue, {reach.user_catalogue, reach.programs, reach.date}}));
+    return Answer{report::render_json(response, request.explain(), layout_of(layout)),
+                  static_cast<int>(response.outcome), std::move(response.files)};
+  }
+};
+
+Engine::Engine(Reach reach) {
+  auto state = std::make_unique<State>();
+  for (const std::string& directory : reach.catalogues)
+    if (const auto read = state->catalogue.overlay(directory); !read && !state->unread) state->unread = read.error();
+  if (!reach.files) state->catalogue.close_files();
+  state->reach = std::move(reach);
+  state_ = std::move(state);
+}
+Engine::~Engine() = default;
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Answer Engine::answer(std::string_view request, AnswerLayout layout) const {
+  auto answered = verbs::without_exceptions([&] { return state_->answer(request, layout); });
+  return answered ? std::move(*answered) : error_answer(answered.error(), layout, request);
+}
+
+Answer schema(std::string_view verb) {
+  const auto found = verbs::without_exceptions([&] { return verbs::json_schema(verb); });
+  if (!found) return error_answer(found.error(), AnswerLayout::indented, verb);
+  return {report::render_json(*found), 0, {}};
+}
+
+}  // namespace assay

@@ -1,0 +1,53 @@
+// Assay as a library: a request in, an answer out, both JSON. The command line, servers and modules of other languages
+// are shells over this; docs/api.md describes requests and answers.
+//
+// Nothing here prints, writes a file or reads the environment, and nothing throws: what goes wrong is an answer.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+/// How an answer is laid out: as `--format json` prints it, or the same without line breaks and indentation, as
+/// `assay json` prints it.
+enum class AnswerLayout { indented, one_line };
+
+struct Answer {
+  std::string json;  ///< ends in a newline
+  int status = 0;    ///< what the command line exits with: 0 ok, 1 input, 2 usage, 3 infeasible, 4 check failed, 70 bug
+  /// What the request wants to be written: path, content. Always empty where requests may not name files.
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+/// What the requests of a front end may reach. By default nothing but the catalogue that is compiled in.
+struct Reach {
+  bool files = false;                        ///< requests may name files, and measure this machine
+  std::vector<std::string> catalogues = {};  ///< directories that overlay the catalogue, in this order
+  std::string user_catalogue = {},
+              programs = {};  ///< for `measure`: where it writes, and where the programs it runs are
+  std::string date = {};      ///< for `measure`: 2026-11-15
+};
+
+/// Answers requests. Equal requests get equal bytes. Several threads may ask at once.
+class Engine {
+ public:
+  explicit Engine(Reach reach = {});
+  ~Engine();
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+
+  /// {"verb": "train", "arguments": {"model": "llama-3-70b", "on": "h100-sxm:1024", "batch": "4Mi"}}
+  Answer answer(std::string_view request, AnswerLayout layout = AnswerLayout::indented) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
+
+/// The JSON Schema (2020-12) of the requests and answers of a verb, or of all of them. Of an unknown verb: an error.
+Answer schema(std::string_view verb = {});
+
+}  // namespace assay

@@ -1,0 +1,50 @@
+// Results of checks against the book and measurements. The grammar is in answers.h.
+#include "assay/verbs/answers/declarations.h"
+
+namespace assay::verbs::answers {
+
+extern const std::string_view validate = R"keys(
+reported?: count, fitted?: count, unanswered?: count,
+summary?: [{
+    group: text, n: count, mape: number, median_ape: number, p90_ape: number, bias: number, within_10: number,
+    within_20: number, rank_correlation: number|null, covered: number, rows: count|null, answered: number|null,
+    default_mape: number|null, default_bias: number|null, groups?: count, mean_of_groups?: number}],
+unanswered_because?: [{rows: count, why: text, first: text}],
+unanswered_rows?: [{id: text, group: text, why: text}],
+cases?: [{
+    id: text, group: text, what: text, measured: <*>, predicted: <*>, error: number, covered: flag,
+    predicted_by_default: <*>|null, error_by_default: number|null, interval?: interval<*>,
+    memory?: {verdict: "fits"|"tight"|"no"}, verb?: text, arguments?: arguments, result?: text}],
+requests?: [{id: text, predicted: <*>, request: text, result: text}],
+files?: [{file: text, bytes: <B>}]
+)keys";
+
+extern const std::string_view book = R"keys(
+passed: count, failed: count, left_out: count,
+checks: [{
+    id: text, ok: flag, expected: <*>|number|text, got: <*>|number|flag|text|null, tolerance: text,
+    request: text, path: text, note?: text, reason?: text}],
+skipped?: [{id: text, why: text}],
+figures?: [{
+    chapter: text, title: text, request: text, verb: text, arguments: arguments,
+    controls: [{argument: text, values: [text]}]}]
+)keys";
+
+extern const std::string_view measure = R"keys(
+chip?: text, name?: text, rows?: count,
+machine?: {
+    cores: count, peak_fp64: <FLOP/s>, peak_fp32: <FLOP/s>,
+    memory: [{name: text, capacity: <B>, read: <B/s>, per: text}]},
+fitted?: {
+    products?: map <*>|number, burst?: {launch: <s>, gap: <s>, ramp: <s>},
+    sustained?: {launch: <s>, gap: <s>, ramp: <s>}, attention_forward?: {share: number, softmax: any, passes: any},
+    attention_backward?: {share: number, softmax: any, passes: any},
+    decode?: {share: number, crowded: any, item: any}, streams?: {share: number, ramp: <s>},
+    collectives?: [{kind: text, latency: <s>, member: <s>, share: number, pair: number, chunk: <s>}]},
+summary: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number}],
+files?: [{file: text}], basis?: text,
+cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}],
+unread?: [{place: text, because: text}]
+)keys";
+
+}  // namespace assay::verbs::answers
