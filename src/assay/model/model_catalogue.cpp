@@ -143,12 +143,66 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
   return read_model_tree(root, file, false);
 }
 
+namespace {
+
+/// With the values of its bases. A total that was published is about the base's configuration.
+Result<Toml> whole_tree(Toml parsed, std::string_view file, const hardware::Catalogue& catalogue) {
+  return hardware::with_bases(std::move(parsed), file, folder_of_models, catalogue,
+                              {"id", "name", "maker", "note", "aliases", "parameters", "outside"});
+}
+
+/// Lays fields over those of a configuration, object by object.
+void lay_over(Json& base, const Json& own) {
+  for (const auto& [key, value] : own.members) {
+    const auto there = std::find_if(base.members.begin(), base.members.end(),
+                                    [&name = key](const auto& m) { return m.first == name; });
+    if (there == base.members.end())
+      base.members.emplace_back(key, value);
+    else if (there->second.kind == Json::Kind::object && value.kind == Json::Kind::object)
+      lay_over(there->second, value);
+    else
+      there->second = value;
+  }
+}
+
+/// A configuration in a word of the command line: {"model_type": "llama", ...}, or {"base": "llama-3-8b", ...} with the
+/// fields that differ from those of a model of the catalogue.
+Result<CatalogueModel> written_model(std::string_view text, const hardware::Catalogue& catalogue,
+                                     std::string_view where) {
+  ASSAY_TRY(own, parse_json(text, where));
+  const Json* base = own.find("base");
+  CatalogueModel model;
+  model.imported.model.id = "custom";
+  Json config;
+  config.kind = Json::Kind::object;
+  if (base) {
+    if (base->kind != Json::Kind::text)
+      return fail(std::string(where), fmt::format("base must be text, got {}", describe(base->kind)),
+                  R"({"base": "llama-3-8b", ...})");
+    ASSAY_TRY(of, catalogue_model(base->text, catalogue, where));
+    const std::string path = fmt::format("{}{}.toml", folder_of_models, of.imported.model.id);
+    for (const auto& [name, document] : catalogue.files(path)) {
+      ASSAY_TRY(parsed, parse_toml(document, path));
+      ASSAY_TRY(root, whole_tree(std::move(parsed), path, catalogue));
+      config = json_of(*root.find("config"));
+    }
+    model.imported.model.id = "custom " + of.imported.model.id;
+    std::erase_if(own.members, [](const auto& member) { return member.first == "base"; });
+  }
+  lay_over(config, own);
+  std::string id = std::move(model.imported.model.id);
+  ASSAY_TRY(imported, import_config(config, where));
+  model.imported = std::move(imported);
+  model.imported.model.id = model.imported.model.name = std::move(id);
+  return model;
+}
+
+}  // namespace
+
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file, bool own,
                                   const hardware::Catalogue& catalogue) {
   ASSAY_TRY(parsed, parse_toml(document, file));
-  // A total that was published is about the base's configuration.
-  ASSAY_TRY(root, hardware::with_bases(std::move(parsed), file, folder_of_models, catalogue,
-                                       {"id", "name", "maker", "note", "aliases", "parameters", "outside"}));
+  ASSAY_TRY(root, whole_tree(std::move(parsed), file, catalogue));
   return read_model_tree(root, file, own);
 }
 
@@ -182,7 +236,7 @@ Result<CatalogueModel> catalogue_model(std::string_view id, const hardware::Cata
 }
 
 bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
-  if (text.starts_with('@') || !catalogue.reads_files()) return false;
+  if (text.starts_with('@') || text.starts_with('{') || !catalogue.reads_files()) return false;
   std::error_code failed;
   // "meta-llama/Llama-2-7b-hf" looks like a path; it is one if the file exists or if no model has that name.
   if (is_model_path(text))
@@ -194,6 +248,7 @@ bool names_path(std::string_view text, const hardware::Catalogue& catalogue) {
 
 Result<CatalogueModel> named_model(std::string_view text, const hardware::Catalogue& catalogue,
                                    std::string_view where) {
+  if (text.starts_with('{')) return written_model(text, catalogue, where);
   if (!text.starts_with('@') || !catalogue.reads_files()) return catalogue_model(text, catalogue, where);
   ASSAY_TRY(document, hardware::read_file(std::string(text.substr(1)), where));
   return read_model(document, text.substr(1), true, catalogue);

@@ -76,5 +76,36 @@ TEST(ModelCatalogue, RoundedTotalsAreComparedToTheirLastDigit) {
   EXPECT_TRUE(agrees(published("~1.4 B"), counts));
 }
 
+TEST(WrittenModels, AreConfigurationsInAWord) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto half = load_model(R"({"base":"llama-3-8b","num_hidden_layers":16})", catalogue, "MODEL");
+  ASSERT_TRUE(half) << half.error().what;
+  const auto whole = load_model("llama-3-8b", catalogue, "MODEL");
+  EXPECT_EQ(half->model.decoder.layers(), 16);
+  EXPECT_EQ(half->model.decoder.kinds, whole->model.decoder.kinds);
+  EXPECT_EQ(half->model.vocabulary, whole->model.vocabulary);
+  EXPECT_EQ(half->model.id, "custom llama-3-8b");
+  const auto latent = load_model(
+      R"({"model_type":"transformer","layers":4,"d_model":512,"vocabulary":1000,"heads":8,"head_dim":96,"kv_rank":64,)"
+      R"("q_rank":128,"rope_dim":32,"value_dim":64,"d_ff":1024,"gated":true,"experts":16,"experts_per_token":2,)"
+      R"("expert_width":256,"expert_groups":4,"groups_per_token":2,"leading_dense":1,"window":128,"full_every":2})",
+      catalogue, "MODEL");
+  ASSERT_TRUE(latent) << latent.error().what;
+  const LayerStack& layers = latent->model.decoder;
+  EXPECT_EQ(layers.kinds[layers.order[0]].attention->window, 128);
+  EXPECT_EQ(layers.kinds[layers.order[1]].attention->window, 0);
+  EXPECT_EQ(layers.kinds[layers.order[1]].attention->kv_rank, 64);
+  EXPECT_EQ(layers.kinds[layers.order[1]].feed_forward->expert_groups, 4);
+  EXPECT_EQ(layers.kinds[layers.order[0]].feed_forward->experts, 0);
+}
+
+TEST(WrittenModels, SayWhatIsWrongWithThem) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  EXPECT_EQ(load_model(R"({"base":3})", catalogue, "MODEL").error().what, "base must be text, got a whole number");
+  EXPECT_EQ(load_model(R"({"base":"llama-3-8c"})", catalogue, "MODEL").error().what, "unknown model \"llama-3-8c\"");
+  EXPECT_FALSE(load_model("{", catalogue, "MODEL"));
+  EXPECT_FALSE(load_model("{}", catalogue, "MODEL"));
+}
+
 }  // namespace
 }  // namespace assay::model

@@ -42,7 +42,6 @@ TEST(StepEffects, TheFileReadsBackAsItWasWritten) {
   EXPECT_EQ(again->measured, steps.measured);
   EXPECT_EQ(again->launch, steps.launch);
   EXPECT_EQ(again->logits, steps.logits);
-  EXPECT_EQ(again->omni_path, steps.omni_path);
   EXPECT_EQ(again->context, steps.context);
   ASSERT_EQ(again->time_intervals.size(), steps.time_intervals.size());
   for (std::size_t i = 0; i < steps.time_intervals.size(); ++i)

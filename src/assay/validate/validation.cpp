@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/estimate/effects/training_effects.h"
 #include "assay/validate/sets/sets.h"
@@ -198,24 +199,39 @@ ValidationInput::ValidationInput(const hardware::Catalogue& all, std::optional<s
     without_.push_back(all.replaced_from(fitted_without(fold)));
 }
 
-Result<ValidationCase> asked_case(const Question& question, std::size_t fold, const ValidationInput& input,
-                                  ValidationCase known) {
+Result<ValidationCase> asked_case(RowQuestion row, const ValidationInput& input) {
+  const Question& question = row.question;
   std::vector<std::string> words = question.words;
-  if (fold != held_out && !input.fitted_to(fold)) {
+  if (row.fold != held_out && !input.fitted_to(row.fold)) {
     words.emplace_back("--without-fold");
-    words.push_back(std::to_string(fold));
+    words.push_back(std::to_string(row.fold));
   }
-  ASSAY_TRY(by_default, input.ask(words, question.result));
-  words.insert(words.begin() + std::ssize(question.words), question.own_way.begin(), question.own_way.end());
-  ASSAY_TRY(own, input.ask(words, question.result));
+  ASSAY_TRY(by_default, input.ask(words, question));
+  Prediction own = by_default;
+  if (!question.own_way.empty()) {
+    words.insert(words.begin() + std::ssize(question.words), question.own_way.begin(), question.own_way.end());
+    ASSAY_TRY(measured_so, input.ask(words, question));
+    own = measured_so;
+  }
+  ValidationCase known = std::move(row.known);
   known.predicted = own.value;
-  if (own.spread > 0.0) known.spread = own.spread;
+  known.spread = own.spread;
   known.verdict = own.verdict;
   known.predicted_by_default = by_default.value;
   known.request = std::move(words);
   known.result = question.result;
-  known.fitted = input.fitted_to(fold);
+  known.fitted = input.fitted_to(row.fold);
   return known;
+}
+
+void add_answers(std::vector<RowQuestion> rows, const ValidationInput& input, ValidationResult& result) {
+  std::vector<std::optional<Result<ValidationCase>>> answers(rows.size());
+  parallel_for(answers.size(), 8, [&](std::size_t i) { answers[i] = asked_case(rows[i], input); });
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (*answers[i])
+      result.cases.push_back(std::move(**answers[i]));
+    else
+      result.unanswered.push_back({rows[i].known.id, rows[i].known.group, answers[i]->error().what});
 }
 
 }  // namespace assay::validate

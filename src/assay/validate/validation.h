@@ -29,6 +29,10 @@ struct Question {
   std::vector<std::string>
       own_way;                  ///< further words, for how the row was measured; without them, the default's answer
   std::string result = "time";  ///< where the answer has the predicted value: a quantity, or a range of it
+  /// Where it has an interval that holds for the result, and the number that this is around; empty: at the result.
+  struct Around {
+    std::string interval, number;
+  } around = {};
 };
 struct Prediction {
   AnyQuantity value;
@@ -37,7 +41,7 @@ struct Prediction {
 };
 /// Answers a command line as the program does, and takes a result out of the answer. Verbs provide it, since they lie
 /// above this layer.
-using Ask = std::function<Result<Prediction>(const std::vector<std::string>& words, const std::string& result)>;
+using Ask = std::function<Result<Prediction>(const std::vector<std::string>& words, const Question& question)>;
 
 /// One predicted measurement: time in seconds, or memory in bytes. Both values have the same dimension.
 struct ValidationCase {
@@ -47,9 +51,9 @@ struct ValidationCase {
   bool fitted = false;    ///< its prediction was fitted to it, so it is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
-  std::vector<std::string> request = {};  ///< the words that gave the prediction; empty: it is not a request
-  std::string result = {};                ///< where the answer has it, see Question
-  std::string verdict = {};               ///< see Prediction
+  std::vector<std::string> request = {};              ///< the words that gave the prediction
+  std::string result = {};                            ///< where the answer has it, see Question
+  std::string verdict = {};                           ///< see Prediction
   std::optional<AnyQuantity> predicted_by_default{};  ///< without the row's own way of measuring
 
   /// Predicted over measured, minus 1.
@@ -121,22 +125,18 @@ struct ValidationInput {
   std::vector<hardware::Catalogue> without_;  ///< by fold; empty if fitted rows are reported
 };
 
-/// A case predicted by the answer to its question, from numbers that were fitted without the row's fold. `known` has
-/// all that is not predicted. The error says why there is no answer.
-Result<ValidationCase> asked_case(const Question& question, std::size_t fold, const ValidationInput& input,
-                                  ValidationCase known);
+/// A row to be asked, with all of its case that is not predicted.
+struct RowQuestion {
+  Question question;
+  std::size_t fold = held_out;
+  ValidationCase known;
+};
+/// A case predicted by the answer to its question, from numbers that were fitted without the row's fold. The error says
+/// why there is no answer.
+Result<ValidationCase> asked_case(RowQuestion row, const ValidationInput& input);
 
-/// One predictor per fold.
-template <class Make>
-auto by_fold(const ValidationInput& input, Make make)
-    -> Result<std::vector<std::decay_t<decltype(*make(input.catalogue))>>> {
-  std::vector<std::decay_t<decltype(*make(input.catalogue))>> out;
-  for (std::size_t fold = 0; fold <= held_out; ++fold) {
-    ASSAY_TRY(one, make(input.numbers(fold)));
-    out.push_back(std::move(one));
-  }
-  return out;
-}
+/// Asks all rows, in parallel; appends their cases in order, and why rows have no answer.
+void add_answers(std::vector<RowQuestion> rows, const ValidationInput& input, ValidationResult& result);
 
 struct ValidationSet {
   std::string_view name, summary;

@@ -72,6 +72,7 @@ report::Members default_members(const estimate::SoftwareDefaults& defaults) {
   if (defaults.reports != "allocated") out.emplace_back("reports", defaults.reports);
   if (defaults.pipeline_keeps_weights) out.emplace_back("pipeline_keeps_weights", true);
   if (defaults.stages_in_turn) out.emplace_back("stages_in_turn", true);
+  if (!defaults.gradients.empty()) out.emplace_back("gradients", defaults.gradients);
   if (defaults.sequences > 0.0) out.emplace_back("sequences", defaults.sequences);
   if (defaults.step_tokens > 0.0) out.emplace_back("step_tokens", defaults.step_tokens);
   return out;

@@ -35,7 +35,6 @@ void visit_steps(C& c, V& v) {
     t.numbers("experts", fusion_names, c.expert_traffic);
     t.number("scans", c.scan);
   });
-  v.table("collectives", [&](auto& t) { t.number("omni_path", c.omni_path); });
   v.table("step", [&](auto& t) {
     t.number("straggler", c.straggler);
     t.number("fixed", c.fixed);

@@ -139,7 +139,6 @@ struct StepCalibration : MeasuredFamilies {
   double composed = 1, scan = 1, straggler = 0;
   Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
   double tail = 0;
-  double omni_path = 1;  ///< share of its bandwidth that collectives reach, relative to other networks
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
 

@@ -87,6 +87,9 @@ void read_defaults(RecordReader& reader, SoftwareDefaults& out) {
   }
   if (reader.has("chunk_layers")) reader.number("chunk_layers", out.chunk_layers);
   if (reader.has("vocabulary")) reader.number("vocabulary", out.vocabulary);
+  if (reader.has("gradients")) reader.text("gradients", out.gradients);
+  if (!out.gradients.empty() && !parse_dtype(out.gradients, ""))
+    reader.fault("gradients", fmt::format("{} is not a number format", in_quotes(out.gradients)), "bf16 or fp32");
   if (reader.has("reports")) reader.text("reports", out.reports);
   if (out.reports != "allocated" && out.reports != "reserved")
     reader.fault("reports", fmt::format("{} is neither allocated nor reserved", in_quotes(out.reports)), "");

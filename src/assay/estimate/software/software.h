@@ -48,6 +48,7 @@ struct SoftwareDefaults {
   std::string recompute;                ///< empty: as little as fits
   double chunk_layers = 0;              ///< layers in each chunk of an interleaved pipeline; 0: stages are not split
   double vocabulary = 0;                ///< of GPT-2's tokenizer, as it is padded; 0: not known
+  std::string gradients;                ///< their format; empty: fp32
   std::string reports = "allocated";    ///< what a peak of memory means: allocated or reserved
   bool pipeline_keeps_weights = false;  ///< with pipeline stages, fully sharded weights stay gathered for a whole step
   bool stages_in_turn = false;          ///< pipeline stages take turns on the whole batch

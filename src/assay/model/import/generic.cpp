@@ -30,6 +30,25 @@ Attention::QkNorm read_qk_norm(ConfigReader& in) {
 /// Options that are off by default leave no note: the description is ours, without a library's defaults.
 bool switched_on(ConfigReader& in, std::string_view key) { return in.has(key) && in.flag(key, false); }
 
+/// Latent attention: ranks of queries, keys and values, and the parts of a head with and without position.
+void read_latent(ConfigReader& in, Attention& a) {
+  a.kv_rank = in.count("kv_rank");
+  if (a.kv_rank == 0) return;
+  a.q_rank = in.count("q_rank");
+  a.rope_dim = in.size("rope_dim");
+  a.value_dim = in.derived("value_dim", a.head_dim, "head_dim");
+  if (a.rope_dim >= a.head_dim) in.fault("rope_dim", "must be below head_dim, which includes it");
+}
+
+/// A token's experts come from some of the groups.
+void read_expert_groups(ConfigReader& in, FeedForward& experts) {
+  if (!in.has("expert_groups")) return;
+  experts.expert_groups = in.size("expert_groups");
+  experts.groups_per_token = in.size("groups_per_token");
+  if (experts.experts % experts.expert_groups != 0 || experts.groups_per_token > experts.expert_groups)
+    in.fault("expert_groups", "must divide the experts, and groups_per_token must not exceed it");
+}
+
 void transformer(ConfigReader& in, Transformer& model) {
   model.d_model = in.size("d_model");
   model.vocabulary = in.size("vocabulary");
@@ -48,7 +67,11 @@ void transformer(ConfigReader& in, Transformer& model) {
   a.kv_heads = in.derived("kv_heads", a.heads, "the number of heads");
   check_groups(in, a.heads, a.kv_heads);
   a.head_dim = a.value_dim = read_head_dim(in, "head_dim", model.d_model, a.heads);
+  read_latent(in, a);
   a.window = in.count("window");
+  a.chunk = in.count("chunk");
+  // Every n-th layer attends to all tokens, the others have a window or chunks.
+  const std::int64_t whole = a.window + a.chunk > 0 ? in.count("full_every") : 0;
   a.qk_norm = read_qk_norm(in);
   a.relative_projection = switched_on(in, "relative_projection");
   set_bias(a, bias || switched_on(in, "qkv_bias"), bias);
@@ -62,11 +85,16 @@ void transformer(ConfigReader& in, Transformer& model) {
     experts.experts_per_token = in.size("experts_per_token");
     experts.width = in.derived("expert_width", dense.width, "d_ff");
     experts.shared_width = in.count("shared_width");
+    read_expert_groups(in, experts);
     check_experts(in, experts, "experts_per_token");
   }
   const std::int64_t leading = in.count("leading_dense");
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.feed_forward = experts.experts > 0 && i >= leading && (i + 1) % period == 0 ? experts : dense;
+    if (whole > 0) {
+      layer.attention->window = (i + 1) % whole == 0 ? 0 : a.window;
+      layer.attention->chunk = (i + 1) % whole == 0 ? 0 : a.chunk;
+    }
     model.decoder.add(layer);
   }
 }

@@ -70,7 +70,7 @@ struct Problem {
 bool is_product(const KernelRow& row) { return row.kernel.kind == KernelKind::matmul; }
 
 /// Shares of the formats that have rows to fit.
-void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
+void add_shares(Problem& p, const FitRange<double>& range, std::vector<FitParameter>& parameters) {
   hardware::MatmulCalibration& m = *p.calibration.matmul;
   for (std::size_t format = 0; format < m.share.size(); ++format) {
     const bool measured = std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
@@ -80,22 +80,22 @@ void add_shares(Problem& p, std::vector<FitParameter>& parameters) {
       m.share[format] = 0.0;
       continue;
     }
-    if (m.share[format] == 0.0) m.share[format] = 0.8;
-    parameters.push_back(fit(m.share[format], 0.02, 1.0));
+    if (m.share[format] == 0.0) m.share[format] = range.start;
+    parameters.push_back(fit(m.share[format], range));
   }
 }
 
-void fit_cpu_products(Problem& p) {
+void fit_cpu_products(Problem& p, const MeasuredRanges& ranges) {
+  const auto& cpu = ranges.cpu;
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.3;
-  m.fill = 8;
-  m.fork = 10_us;
-  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{2_us, Seconds(0), 0.1_us});
+  m.memory_share = cpu.memory_share.start;
+  m.fill = cpu.fill.start;
+  m.fork = cpu.fork.start;
+  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{cpu.launch.start, Seconds(0), cpu.ramp.start});
   const auto parameters = [&] {  // start from the current values
-    std::vector<FitParameter> all{fit(m.memory_share, 0.005, 1.0), fit(m.fill, 0.1, 200.0),
-                                  fit(*m.fork, 0.05_us, 2000_us), fit(burst.launch, 0.01_us, 200_us),
-                                  fit(burst.ramp, 0.001_us, 100_us)};
-    add_shares(p, all);
+    std::vector<FitParameter> all{fit(m.memory_share, cpu.memory_share), fit(m.fill, cpu.fill), fit(*m.fork, cpu.fork),
+                                  fit(burst.launch, cpu.launch), fit(burst.ramp, cpu.ramp)};
+    add_shares(p, cpu.share, all);
     return all;
   };
   const auto objective = [&] {
@@ -108,16 +108,20 @@ void fit_cpu_products(Problem& p) {
   p.calibration.sustained = burst;
 }
 
-void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
+void fit_gpu_products(Problem& p, const hardware::Calibration* start, const MeasuredRanges& ranges) {
+  const auto& gpu = ranges.gpu;
+  const auto &alone = ranges.alone, &streamed = ranges.in_a_stream;
   hardware::MatmulCalibration& m = p.calibration.matmul.emplace();
-  m.memory_share = 0.9;
-  m.small_tile = 15;
-  m.fill = 128;
-  m.split_cost = 4_us;
-  m.port = 140_GB_per_s;
-  m.droop = 0.2;
-  hardware::Regime& burst = p.calibration.burst.emplace(hardware::Regime{6_us, 200_us, 3_us});
-  hardware::Regime& sustained = p.calibration.sustained.emplace(hardware::Regime{2_us, Seconds(0), 0.5_us});
+  m.memory_share = gpu.memory_share.start;
+  m.small_tile = gpu.small_tile.start;
+  m.fill = gpu.fill.start;
+  m.split_cost = gpu.split_cost.start;
+  m.port = gpu.port.start;
+  m.droop = gpu.droop.start;
+  hardware::Regime& burst =
+      p.calibration.burst.emplace(hardware::Regime{alone.launch.start, alone.gap.start, alone.ramp.start});
+  hardware::Regime& sustained =
+      p.calibration.sustained.emplace(hardware::Regime{streamed.launch.start, Seconds(0), streamed.ramp.start});
   if (start && start->matmul) m = *start->matmul;
   if (start && start->burst) burst = *start->burst;
   if (start && start->sustained) sustained = *start->sustained;
@@ -129,17 +133,18 @@ void fit_gpu_products(Problem& p, const hardware::Calibration* start) {
     return p.misfit(is_product);
   };
   for (int round = 0; round < 4; ++round) {
-    std::vector<FitParameter> chip{fit(m.memory_share, 0.3, 1.0), fit(m.droop, 0.01, 0.8)};
-    add_shares(p, chip);
+    std::vector<FitParameter> chip{fit(m.memory_share, gpu.memory_share), fit(m.droop, gpu.droop)};
+    add_shares(p, gpu.share, chip);
     minimise(chip, objective, 200);
-    std::vector<FitParameter> way{fit(burst.launch, 0.05_us, 60_us), fit(burst.gap, 20_us, 20000_us),
-                                  fit(burst.ramp, 0.05_us, 8_us)};
+    std::vector<FitParameter> way{fit(burst.launch, alone.launch), fit(burst.gap, alone.gap),
+                                  fit(burst.ramp, alone.ramp)};
     if (trains) {
-      way.push_back(fit(sustained.launch, 0.05_us, 20_us));
-      way.push_back(fit(sustained.ramp, 0.05_us, 8_us));
+      way.push_back(fit(sustained.launch, streamed.launch));
+      way.push_back(fit(sustained.ramp, streamed.ramp));
     }
     minimise(way, objective, 200);
-    minimise({fit(m.small_tile, 1.0, 60.0), fit(m.fill, 8.0, 600.0), fit(m.split_cost, 0.5_us, 12_us)}, objective, 100);
+    minimise({fit(m.small_tile, gpu.small_tile), fit(m.fill, gpu.fill), fit(m.split_cost, gpu.split_cost)}, objective,
+             100);
   }
   objective();
 }
@@ -173,17 +178,19 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
 Seconds launch_of(const hardware::Calibration& c) { return c.sustained ? c.sustained->launch : Seconds(0); }
 
 /// Copies determine the stream rate; kernels without rows get the same rate.
-void fit_streams(Problem& p) {
+void fit_streams(Problem& p, const MeasuredRanges& ranges) {
+  const auto& copies = ranges.copies;
   hardware::PointwiseCalibration& s =
-      p.calibration.pointwise.emplace(hardware::PointwiseCalibration{0.8, 1, 1, 1, 0.5_us});
+      p.calibration.pointwise.emplace(hardware::PointwiseCalibration{copies.stream.start, 1, 1, 1, copies.ramp.start});
   p.harness.launch[stream] = launch_of(p.calibration);
   minimise(
-      {fit(s.stream, 0.02, 1.0), fit(s.ramp, 0.001_us, 100_us)},
+      {fit(s.stream, copies.stream), fit(s.ramp, copies.ramp)},
       [&] { return p.misfit([](const KernelRow& row) { return row.kernel.kind == KernelKind::stream; }); }, 1500);
   s.norm = s.softmax = s.optimizer = s.stream;
 }
 
-void fit_ranks(Problem& p) {
+void fit_ranks(Problem& p, const MeasuredRanges& from) {
+  const auto& ranges = from.ranks;
   hardware::CollectiveCalibration& c = p.calibration.collective.emplace();
   for (const program::CollectiveFacts& each : program::all_collectives) {
     if (each.measured_as != each.kind) continue;
@@ -191,14 +198,14 @@ void fit_ranks(Problem& p) {
     std::set<double> groups;
     for (const CollectiveRow& row : p.collectives)
       if (row.kind == each.kind) groups.insert(row.links.devices);
-    *curve = {1_us, Seconds(0), 0.8, 0.0, 1_us};
-    std::vector<FitParameter> parameters{fit(curve->latency, 0.01_us, 2000_us), fit(curve->share, 0.02, 1.0),
-                                         fit(curve->chunk, 0.001_us, 1000_us)};
+    *curve = {ranges.latency.start, Seconds(0), ranges.share.start, 0.0, ranges.chunk.start};
+    std::vector<FitParameter> parameters{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share),
+                                         fit(curve->chunk, ranges.chunk)};
     if (groups.size() > 1) {  // a single rank count does not show how the time grows with ranks
-      curve->member = 0.5_us;
-      curve->pair = 0.2;
-      parameters.push_back(fit(curve->member, 0.001_us, 2000_us));
-      parameters.push_back(fit(curve->pair, 0.001, 10.0));
+      curve->member = ranges.member.start;
+      curve->pair = ranges.pair.start;
+      parameters.push_back(fit(curve->member, ranges.member));
+      parameters.push_back(fit(curve->pair, ranges.pair));
     }
     minimise(
         parameters,
@@ -302,7 +309,7 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
 }
 
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const AttentionRanges& attention, const hardware::CalibrationSource& source) {
+                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source) {
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
   hardware::Calibration& c = problem.calibration;
@@ -310,10 +317,11 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
   c.name = chip.name;
   c.chip = chip.id;
   const bool cpu = chip.family == "cpu";
-  if (problem.has(KernelKind::matmul)) cpu ? fit_cpu_products(problem) : fit_gpu_products(problem, start);
-  if (cpu && problem.has(KernelKind::stream)) fit_streams(problem);
-  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, attention);
-  if (!problem.collectives.empty()) fit_ranks(problem);
+  if (problem.has(KernelKind::matmul))
+    cpu ? fit_cpu_products(problem, ranges) : fit_gpu_products(problem, start, ranges);
+  if (cpu && problem.has(KernelKind::stream)) fit_streams(problem, ranges);
+  if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, ranges.attention);
+  if (!problem.collectives.empty()) fit_ranks(problem, ranges);
   add_spread(problem);
   result.cases = cases_of(problem);
   std::size_t fitted = 0;

@@ -26,7 +26,7 @@ struct MeasuredFit {
 /// Half of the rows are fitted, chosen by the hash of their shape. `start` has a GPU's start values (its own or its
 /// family's calibration); a CPU needs none. A section without rows is absent from the result.
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const AttentionRanges& attention, const hardware::CalibrationSource& source);
+                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source);
 
 /// Compares the same rows with an existing calibration; no row counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,

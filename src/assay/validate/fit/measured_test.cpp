@@ -15,7 +15,7 @@
 namespace assay::validate {
 namespace {
 
-AttentionRanges attention_ranges() { return kernel_ranges_of(hardware::Catalogue::builtin())->attention; }
+MeasuredRanges measured_ranges() { return *measured_ranges_of(hardware::Catalogue::builtin()); }
 
 const hardware::CalibrationSource made_up{"fit", "synthetic", "test", "", "2026-11-15", "", ""};
 
@@ -69,7 +69,7 @@ TEST(FitMeasured, FewRowsHaveAnIntervalThatHoldsThem) {
     measured.rows.push_back(row);
   }
   ASSERT_LT(measured.rows.size(), 6U);
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up);
   EXPECT_GT(fit.calibration.spread->pointwise, 0.1);
   for (const ValidationCase& one : fit.cases) EXPECT_TRUE(one.covered()) << one.id << " " << one.error();
 }
@@ -91,7 +91,7 @@ TEST(FitMeasured, ACpusNumbersComeBack) {
                                               Bytes(2.0 * static_cast<double>(bytes)));
     measured.rows.push_back(row);
   }
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up);
   const ValidationSummary all = summarise("all", fit.cases);
   EXPECT_GT(all.n, 50u);
   EXPECT_LT(all.median, 0.02);
@@ -122,7 +122,7 @@ TEST(FitMeasured, AGpusNumbersComeBackFromBothRegimes) {
     if (i % 6 == 0) measured.rows.push_back(product_row(chip, truth, s, "bf16", true));
   }
   measured.rows.push_back({"upload", "int8", 1 << 20, 0, 0, 0, 0, 1_ms, 1_ms});
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up);
   EXPECT_LT(summarise("all", fit.cases).median, 0.03);
   // A faster burst that gives way more is hard to tell apart; what is left of it under sustained power is not.
   const hardware::MatmulCalibration& found = *fit.calibration.matmul;
@@ -157,7 +157,7 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
   for (std::size_t i = 0; i < rows.rows.size(); ++i)
     if (rows.rows[i].kernel.kind != KernelKind::matmul)
       measured.rows[i].median = *predict(rows.rows[i], chip, truth, harness);
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up);
   const hardware::AttentionKernelCalibration& found = *fit.calibration.attention->cudnn;
   EXPECT_NEAR(found.forward.share, known.forward.share, 0.06);
   EXPECT_NEAR(found.backward.share, known.backward.share, 0.06);
@@ -186,7 +186,7 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
       row.median = estimate::collective_estimate(truth, kind, Bytes(static_cast<double>(bytes)), group);
       measured.rows.push_back(row);
     }
-  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up);
   ASSERT_TRUE(fit.calibration.collective);
   EXPECT_LT(summarise("all", fit.cases).median, 0.02);
   EXPECT_NEAR(fit.calibration.collective->all_reduce.share, 0.5, 0.03);
@@ -195,7 +195,7 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
 }
 
 TEST(FitMeasured, AnEmptyTableFitsNothing) {
-  const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, attention_ranges(), made_up);
+  const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, measured_ranges(), made_up);
   EXPECT_FALSE(fit.calibration.matmul || fit.calibration.pointwise || fit.calibration.collective);
   EXPECT_TRUE(fit.cases.empty());
 }

@@ -99,6 +99,46 @@ void read_kernel_file(RecordReader& reader, KernelRanges& out) {
   });
 }
 
+void read_measured_file(RecordReader& reader, MeasuredRanges& out) {
+  reader.table("cpu", [&](RecordReader& inner) {
+    inner.range("share", out.cpu.share);
+    inner.range("memory_share", out.cpu.memory_share);
+    inner.range("fill", out.cpu.fill);
+    inner.range("fork", out.cpu.fork);
+    inner.range("launch", out.cpu.launch);
+    inner.range("ramp", out.cpu.ramp);
+  });
+  reader.table("gpu", [&](RecordReader& inner) {
+    inner.range("share", out.gpu.share);
+    inner.range("memory_share", out.gpu.memory_share);
+    inner.range("droop", out.gpu.droop);
+    inner.range("small_tile", out.gpu.small_tile);
+    inner.range("fill", out.gpu.fill);
+    inner.range("split_cost", out.gpu.split_cost);
+    inner.range("port", out.gpu.port);
+  });
+  reader.table("alone", [&](RecordReader& inner) {
+    inner.range("launch", out.alone.launch);
+    inner.range("gap", out.alone.gap);
+    inner.range("ramp", out.alone.ramp);
+  });
+  reader.table("in-a-stream", [&](RecordReader& inner) {
+    inner.range("launch", out.in_a_stream.launch);
+    inner.range("ramp", out.in_a_stream.ramp);
+  });
+  reader.table("copies", [&](RecordReader& inner) {
+    inner.range("stream", out.copies.stream);
+    inner.range("ramp", out.copies.ramp);
+  });
+  reader.table("ranks", [&](RecordReader& inner) {
+    inner.range("latency", out.ranks.latency);
+    inner.range("share", out.ranks.share);
+    inner.range("chunk", out.ranks.chunk);
+    inner.range("member", out.ranks.member);
+    inner.range("pair", out.ranks.pair);
+  });
+}
+
 void read_training_file(RecordReader& reader, TrainingRanges& out) {
   reader.table("products", [&](RecordReader& inner) {
     inner.range("experts", out.expert_product);
@@ -122,7 +162,6 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
     inner.range("experts_xla", out.expert_traffic_xla);
     inner.range("scans", out.scan);
   });
-  reader.table("collectives", [&](RecordReader& inner) { inner.range("omni_path", out.omni_path); });
   reader.table("step", [&](RecordReader& inner) {
     inner.range("straggler", out.straggler);
     inner.range("fixed", out.fixed);
@@ -189,6 +228,13 @@ Result<Ranges> ranges_of(const hardware::Catalogue& catalogue, const std::string
 
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue) {
   return ranges_of(catalogue, "fits/kernels.toml", &read_kernel_file);
+}
+
+Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(out, ranges_of(catalogue, "fits/measured.toml", &read_measured_file));
+  ASSAY_TRY(kernels, kernel_ranges_of(catalogue));
+  out.attention = kernels.attention;
+  return out;
 }
 
 Result<TrainingRanges> training_ranges_of(const hardware::Catalogue& catalogue) {

@@ -76,13 +76,39 @@ struct KernelRanges {
 };
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 
+/// catalogue/fits/measured.toml, and the kernels of attention.
+struct MeasuredRanges {
+  AttentionRanges attention;
+  struct {
+    FitRange<double> share, memory_share, fill;
+    FitRange<Seconds> fork, launch, ramp;
+  } cpu;
+  struct {
+    FitRange<double> share, memory_share, droop, small_tile, fill;
+    FitRange<Seconds> split_cost;
+    FitRange<BytesPerSecond> port;
+  } gpu;
+  struct {
+    FitRange<Seconds> launch, gap, ramp;
+  } alone, in_a_stream;
+  struct {
+    FitRange<double> stream;
+    FitRange<Seconds> ramp;
+  } copies;
+  struct {
+    FitRange<Seconds> latency, chunk, member;
+    FitRange<double> share, pair;
+  } ranks;
+};
+Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
+
 /// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
 struct TrainingRanges {
   FitRange<double> expert_product, expert_product_xla, fused_expert_product;
   FitRange<double> plain_attention, first_flash, unaligned;
   FitRange<double> pointwise, pointwise_xla, composed, cast, cast_xla, loss, loss_xla;
   FitRange<double> expert_traffic, expert_traffic_xla, scan;
-  FitRange<double> omni_path, straggler;
+  FitRange<double> straggler;
   FitRange<Seconds> fixed, launch, launch_xla;
   FitRange<double> activations, logits, reserved;
   FitRange<Bytes> context;

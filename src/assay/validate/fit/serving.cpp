@@ -23,7 +23,7 @@ constexpr double most_serving_misfit = 0.5;
 std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
   std::map<std::string, std::vector<InferenceRow>> groups;
   for (InferenceRow& row : rows)
-    if (input.sees(row.fold) && row.typical && row.figure != InferenceFigure::server_token)
+    if (input.sees(row.fold) && row.typical && row.figure != InferenceFigure::throughput)
       groups[fmt::format("{}, {}", row.group, static_cast<int>(row.figure))].push_back(std::move(row));
   std::vector<InferenceRow> out;
   for (auto& [group, members] : groups) {
@@ -220,7 +220,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
       if (!seconds || !predict.is_possible(row)) continue;
       const hardware::Cluster& cluster = **predict.cluster(row);
       (row.figure == InferenceFigure::first_token ? prefill : decode)
-          .push_back({row.group, std::log(*seconds / row.measured),
+          .push_back({row.group, std::log(seconds->value() / row.measured.value),
                       estimate::serving_classes(predict.steps.family(cluster.chip), row.model),
                       estimate::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
                                                     static_cast<double>(row.prompt + row.output)),
@@ -240,7 +240,7 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
     const Result<Seconds> seconds = predict(row);
     if (!seconds || !predict.is_possible(row)) continue;
     auto& [sum, count] = groups[row.group];
-    sum += std::min(most_serving_misfit, std::abs(std::log(*seconds / row.measured)));
+    sum += std::min(most_serving_misfit, std::abs(std::log(seconds->value() / row.measured.value)));
     count += 1.0;
   }
   double mean = 0.0;

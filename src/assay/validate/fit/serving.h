@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "assay/validate/fit/inference_predictor.h"
 #include "assay/validate/folds.h"
-#include "assay/validate/rows/inference_rows.h"
 
 namespace assay::validate {
 

@@ -44,7 +44,6 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   s.unaligned = ranges.unaligned.start;
   s.composed = ranges.composed.start;
   s.scan = ranges.scan.start;
-  s.omni_path = ranges.omni_path.start;
   s.straggler = ranges.straggler.start;
   s.fixed = ranges.fixed.start;
 }
@@ -159,7 +158,6 @@ std::vector<FitBlock> fit_blocks(const TrainingRanges& ranges, TrainingPredictor
   add_software(s, ranges, blocks);
   add_experts(s, ranges, blocks);
   add({tuned(s.scan, ranges.scan)}, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); });
-  add({tuned(s.omni_path, ranges.omni_path)}, [](const TrainingRow& row) { return row.omni_path.has_value(); });
   add({tuned(s.straggler, ranges.straggler), tuned(s.fixed, ranges.fixed)}, [](const TrainingRow&) { return true; });
   return blocks;
 }

@@ -9,8 +9,8 @@
 
 #include "assay/validate/fit/minimise.h"
 #include "assay/validate/fit/ranges.h"
+#include "assay/validate/fit/training_predictor.h"
 #include "assay/validate/folds.h"
-#include "assay/validate/rows/training_rows.h"
 
 namespace assay::validate {
 

@@ -1,59 +1,97 @@
 // Measured prefill and decode as requests of `assay serve`.
 #include <fmt/format.h>
 
-#include "assay/base/text.h"
+#include <algorithm>
+
 #include "assay/validate/rows/inference_rows.h"
 
 namespace assay::validate {
 namespace {
 
-/// The words of an engine, where it differs from what a request assumes.
-std::vector<std::string> engine_words(const estimate::EngineSoftware& software) {
-  const estimate::ServingSoftware usual, &step = software.step;
+/// The words of an engine, where it differs from what a request that names it assumes.
+std::vector<std::string> engine_words(const InferenceRow& row) {
+  const estimate::ServingSoftware &usual = row.assumed.step, &step = row.software.step;
   std::vector<std::string> words;
   const auto add = [&](bool differs, std::initializer_list<std::string> these) {
     if (differs) words.insert(words.end(), these);
   };
+  add(!row.engine.empty(), {"--software", row.engine});
   add(step.fusion != usual.fusion,
       {"--fusion", std::string(estimate::fusion_names[static_cast<std::size_t>(step.fusion)])});
-  // Kernels are captured by default, but not eager ones.
-  if (step.captured != (step.fusion != estimate::Fusion::eager))
+  // Without an engine kernels are captured by default, but not eager ones.
+  if (step.captured != (row.engine.empty() ? step.fusion != estimate::Fusion::eager : usual.captured))
     words.emplace_back(step.captured ? "--graphs" : "--graphs=no");
   add(step.scheduler != usual.scheduler,
       {"--scheduler", std::string(estimate::scheduler_names[static_cast<std::size_t>(step.scheduler)])});
-  add(software.attention != hardware::AttentionKernel::automatic,
-      {"--attention-kernel", software.attention == hardware::AttentionKernel::cudnn ? "cudnn" : "flash2"});
-  const char* cache = step.repeats_kv      ? "copies"
-                      : step.vector_decode ? step.whole_rows ? "unsplit" : "vector"
-                      : step.whole_rows    ? "unsplit-matrix"
-                                           : "";
-  add(*cache != '\0', {"--cache-kernel", cache});
-  add(!step.one_shot, {"--all-reduce", "library"});
+  add(row.software.attention != row.assumed.attention,
+      {"--attention-kernel", row.software.attention == hardware::AttentionKernel::cudnn ? "cudnn" : "flash2"});
+  const auto cache = [](const estimate::ServingSoftware& of) {
+    return of.repeats_kv      ? "copies"
+           : of.vector_decode ? of.whole_rows ? "unsplit" : "vector"
+           : of.whole_rows    ? "unsplit-matrix"
+                              : "matrix";
+  };
+  add(std::string_view(cache(step)) != cache(usual), {"--cache-kernel", cache(step)});
+  add(step.one_shot != usual.one_shot, {"--all-reduce", step.one_shot ? "one-shot" : "library"});
   return words;
+}
+
+/// The words of a strategy, all of it, so that nothing is searched.
+void add_strategy(const InferenceRow& row, std::vector<std::string>& words) {
+  const serving::ServingStrategy& s = row.strategy;
+  if (s.chips() == 1) return;
+  for (const auto& [option, ways] : {std::pair{"--tp", s.tensor}, std::pair{"--pp", s.pipeline},
+                                     std::pair{"--dp", s.data}, std::pair{"--weights-2d", std::int64_t{1}}})
+    words.insert(words.end(), {option, std::to_string(ways)});
+  if (estimate::has_experts(row.model)) {
+    words.insert(words.end(), {"--ep", std::to_string(s.expert)});
+    if (s.expert > 1) words.insert(words.end(), {"--ep-over", s.expert_over.tensor ? "tensor" : "data"});
+  }
+  words.insert(words.end(), {"--cache", "heads"});
+}
+
+/// Where answers have what a row measured.
+std::string result_of(InferenceFigure figure) {
+  using enum InferenceFigure;
+  switch (figure) {
+    case first_token:
+      return "prefill.time";
+    case step:
+      return "decode.step_time";
+    case static_token:
+      return "batch_run.time_per_token";
+    case loaded_token:
+      return "served.time_per_token";
+    case throughput:
+      break;
+  }
+  return "served.output_tokens_per_second";
 }
 
 }  // namespace
 
-std::optional<Question> question_of(const InferenceRow& row) {
-  const bool first = row.figure == InferenceFigure::first_token;
-  // Answers have prompts and decode steps at a context; a batch to its end, or a load, are not among them.
-  if (row.catalogue_id.empty() || row.strategy.chips() > 1 || row.cache > 0 ||
-      !(first || (row.figure == InferenceFigure::step && row.output <= 1)))
-    return std::nullopt;
+Question question_of(const InferenceRow& row) {
+  using enum InferenceFigure;
+  const bool first = row.figure == first_token, one_step = row.figure == step && row.output <= 1;
   // A step reads the cache of the prompt and of its own token.
-  const std::int64_t prompt = first ? row.prompt : row.prompt - 1;
-  const std::string batch = fmt::format("{:.0f}", row.batch);
-  Question question{{"serve", row.catalogue_id, "--on", row.cluster, "--prompt", std::to_string(prompt), "--output",
-                     "1", "--batch", batch},
-                    engine_words(row.software),
-                    first ? "prefill.time" : "decode.step_time"};
+  const std::int64_t prompt = one_step ? std::max<std::int64_t>(1, row.prompt - 1) : row.prompt,
+                     output = first || one_step ? 1 : std::max<std::int64_t>(1, row.output);
+  Question question{
+      {"serve", row.named, "--on", row.cluster, "--prompt", std::to_string(prompt), "--output", std::to_string(output)},
+      engine_words(row),
+      result_of(row.figure)};
   std::vector<std::string>& words = question.words;
-  if (first && row.batch > 1.0) words.insert(words.end(), {"--prompts", batch});
-  if (row.model.max_context > 0 && prompt + 1 > row.model.max_context) words.emplace_back("--stretch");
+  const std::string batch = fmt::format("{:.0f}", row.batch);
+  if (row.figure != throughput) words.insert(words.end(), {"--batch", batch});
+  if (first || row.figure == static_token) words.insert(words.end(), {"--prompts", batch});
+  if (row.model.max_context > 0 && prompt + output > row.model.max_context) words.emplace_back("--stretch");
+  add_strategy(row, words);
   words.insert(words.end(), {"--weights", std::string(name(row.formats.weights)), "--compute",
-                             std::string(name(row.formats.compute))});
+                             std::string(name(row.formats.compute)), "--kv", std::string(name(row.formats.kv_cache))});
   if (row.formats.outer) words.insert(words.end(), {"--head-weights", std::string(name(*row.formats.outer))});
-  if (row.formats.kv_cache != Dtype::bf16) words.insert(words.end(), {"--kv", std::string(name(row.formats.kv_cache))});
+  // The batch was run, so no memory needs to be left free for surprises.
+  if (row.figure == static_token) question.own_way.insert(question.own_way.end(), {"--memory-margin", "none"});
+  if (!first && row.figure != step) question.around = {"decode.step_time.interval", "decode.step_time.estimate"};
   return question;
 }
 

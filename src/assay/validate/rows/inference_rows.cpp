@@ -88,9 +88,13 @@ Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, I
   at.weights = name(row.formats.weights);
   at.compute = name(row.formats.compute);
   if (auto set = estimate::apply_software(chosen, at, row.software); !set) return set.error().what;
+  estimate::ChosenSoftware by_id = chosen;
+  by_id.name = nullptr;
+  if (auto set = estimate::apply_software(by_id, at, row.assumed); !set) return set.error().what;
+  row.engine = chosen.text();
   if (row.software.kv) row.formats.kv_cache = *row.software.kv;
   if (in.text("kv_precision") == "fp8") row.formats.kv_cache = Dtype::fp8;
-  row.limits = chosen.software->defaults;
+  row.step_tokens = chosen.software->defaults.step_tokens;
   row.typical = in.text("trust") != "C" && chosen.software->atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
 }
@@ -124,7 +128,7 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   return std::nullopt;
 }
 
-void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Seconds measured) {
+void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, AnyQuantity measured) {
   row.figure = figure;
   row.measured = measured;
   row.what = describe(row);
@@ -133,7 +137,7 @@ void add_row(InferenceRows& out, InferenceRow row, InferenceFigure figure, Secon
 
 struct StatedFigure {
   InferenceFigure figure;
-  Seconds measured;
+  AnyQuantity measured;
 };
 /// Sequences of each replica's batch; a table may state only those of the whole server.
 double batch_of(const TableLine& in, const InferenceRow& row) {
@@ -152,7 +156,7 @@ std::vector<StatedFigure> stated_figures(const TableLine& in, const InferenceRow
   if (next > 0.0)
     out.push_back({loaded ? InferenceFigure::loaded_token : InferenceFigure::step, next * 1e-3 * 1_s});
   else if (batch == 0.0 && rate > 0.0)
-    out.push_back({InferenceFigure::server_token, 1_s / rate});
+    out.push_back({InferenceFigure::throughput, TokensPerSecond(rate)});
   else if (whole > 0.0)
     out.push_back({InferenceFigure::static_token, whole * 1e-3 / output * 1_s});
   else if (rate > 0.0)
@@ -168,6 +172,8 @@ void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, I
   for (const auto& [figure, measured] : figures) {
     if (why)
       out.unanswered.push_back({refused, figure});
+    else if (figure != InferenceFigure::throughput && row.batch < 1.0)
+      out.unanswered.push_back({{row.id, row.group, "the batch is not stated"}, figure});
     else if (figure != InferenceFigure::first_token && row.output <= 0)
       out.unanswered.push_back({{row.id, row.group, "the length of the output is not stated"}, figure});
     else
@@ -196,7 +202,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     const std::optional<std::string> chip = chips.find(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary, padded for tensor parallelism.
-    if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row.model);
+    if (!why) why = read_model(in, contains(in.text("model"), "GPT-") ? 51200 : 0, known_models, row);
     const NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::serve, "engine", "engine_version");
     if (!why) why = by.why;
     if (!why) why = read_strategy(in, row);
@@ -207,7 +213,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
     // Pipeline stages that take turns on the whole batch are as fast as one chip.
-    if (!why && row.limits.stages_in_turn && row.strategy.pipeline > 1) {
+    if (!why && by.chosen.software->defaults.stages_in_turn && row.strategy.pipeline > 1) {
       row.strategy.pipeline = 1;
       row.cluster = fmt::format("{}:1", *chip);
     }
@@ -216,7 +222,6 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     row.prompt = in.count("input_len", decode_only ? 16 : 0);
     row.output = in.count("output_len", decode_only ? 200 : 0);
     row.batch = batch_of(in, row);
-    if (contains(in.text("metric_def"), "cache len ")) row.cache = noted(in.text("metric_def"), "cache len ");
     if (!why && row.prompt <= 0) why = "the length of the prompt is not stated";
     add_figures(in, row, why, out);
   }
@@ -241,7 +246,7 @@ Result<InferenceRow> own_row(const TableLine& in, std::string_view kind, const h
   InferenceRow row;
   ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
   row.model = model.imported.model;
-  row.catalogue_id = in.text("model");
+  row.named = in.text("model");
   row.cluster = "h200-sxm:1";
   row.batch = in.number("batch");
   row.prompt = in.count("context");

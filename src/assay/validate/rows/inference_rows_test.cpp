@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace assay::validate {
 namespace {
 
@@ -37,15 +39,15 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   const InferenceRows rows = read_inference_rows(lines);
   ASSERT_EQ(rows.rows.size(), 4u);
   EXPECT_EQ(rows.rows[0].figure, InferenceFigure::first_token);
-  EXPECT_DOUBLE_EQ(rows.rows[0].measured.value(), 0.030);
+  EXPECT_DOUBLE_EQ(rows.rows[0].measured.value, 0.030);
   // Under load the time to the first token has a queue in it and is no figure.
   EXPECT_EQ(rows.rows[1].figure, InferenceFigure::loaded_token);
   EXPECT_EQ(rows.rows[1].software.step.scheduler, estimate::Scheduler::ahead);
   EXPECT_TRUE(rows.rows[2].software.step.whole_rows);
   EXPECT_FALSE(rows.rows[1].software.step.whole_rows);
   EXPECT_EQ(rows.rows[2].figure, InferenceFigure::static_token);
-  EXPECT_DOUBLE_EQ(rows.rows[2].measured.value(), 0.010);  // 1280 ms over 128 tokens
-  EXPECT_DOUBLE_EQ(rows.rows[3].measured.value(), 0.010);  // 16 sequences at 1600 tokens/s
+  EXPECT_DOUBLE_EQ(rows.rows[2].measured.value, 0.010);  // 1280 ms over 128 tokens
+  EXPECT_DOUBLE_EQ(rows.rows[3].measured.value, 0.010);  // 16 sequences at 1600 tokens/s
 }
 
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
@@ -62,58 +64,6 @@ TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
   EXPECT_EQ(rows.unanswered[3].why, "phase \"banana\" is not understood");
 }
 
-TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
-  const InferenceRows rows = read_inference_rows(
-      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
-  auto predict = *InferencePredictor::make(builtin());
-  InferenceRow whole = rows.rows.front(), first = whole, step = whole;
-  first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
-  step.id = "step", step.figure = InferenceFigure::step;
-  const double prefill = predict(first)->value(), decode = predict(step)->value();
-  EXPECT_NEAR(predict(whole)->value(), (prefill + 127 * decode) / 128, 1e-12);
-  EXPECT_GT(predict.spread(whole), 0.0);
-}
-
-TEST(InferencePredictor, PromptsThatComeDuringAStepAreTakenInTogether) {
-  // 33 sequences of 16 tokens each: two prompts of others arrive in each step, and that step yields tokens, too.
-  const InferenceRows rows =
-      read_inference_rows(line("H100-SXM-80GB", "vllm", "0.19,agg,33,1024,16,serving,400,1000,,,2026,"));
-  auto predict = *InferencePredictor::make(builtin());
-  const auto figure = [&](InferenceFigure of, double batch) {
-    InferenceRow row = rows.rows.front();
-    row.id = std::to_string(batch), row.figure = of, row.batch = batch, row.measured = 1_s;
-    return predict(row)->value();
-  };
-  const double step = figure(InferenceFigure::step, 33), alone = figure(InferenceFigure::step, 1);
-  EXPECT_NEAR(figure(InferenceFigure::loaded_token, 33), step + figure(InferenceFigure::first_token, 2) - alone, 1e-12);
-}
-
-TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
-  auto predict = *InferencePredictor::make(builtin());
-  const auto at = [&](std::string_view batch) {
-    const InferenceRows rows =
-        read_inference_rows(line("H100-SXM-80GB", "TensorRT-LLM",
-                                 "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
-    InferenceRow row = rows.rows.front();
-    row.id = batch;
-    return *predict(row);
-  };
-  // 80 GiB hold 25 caches of 4096 tokens beside the weights: from there on time grows with the batch.
-  EXPECT_NEAR(at("200") / at("100"), 2.0, 0.1);
-  EXPECT_LT(at("20") / at("10"), 1.9);
-}
-
-TEST(InferencePredictor, ARowThatBeatsTheBoundIsReportedButNotFitted) {
-  const InferenceRows rows = read_inference_rows(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,") +
-                                                 line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
-  auto predict = *InferencePredictor::make(builtin());
-  InferenceRow fast = rows.rows[0], usual = rows.rows[1];
-  usual.id = "usual";
-  EXPECT_TRUE(predict(fast));  // 13.5 GB of weights in 1 ms
-  EXPECT_FALSE(predict.is_possible(fast));
-  EXPECT_TRUE(predict.is_possible(usual));
-}
-
 TEST(InferenceRows, TheLoadOfAServerIsABatch) {
   const auto table = CsvTable::parse(
       "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,accelerator,n_chips,tp,engine,concurrency,input_len,"
@@ -122,6 +72,21 @@ TEST(InferenceRows, TheLoadOfAServerIsABatch) {
   const InferenceRows rows = *read_inference(*table, builtin());
   ASSERT_EQ(rows.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(rows.rows[0].batch, 48.0);
+  const Question question = question_of(rows.rows[0]);
+  EXPECT_EQ(question.result, "served.time_per_token");
+  const auto batch = std::find(question.words.begin(), question.words.end(), "--batch");
+  ASSERT_NE(batch, question.words.end());
+  EXPECT_EQ(*(batch + 1), "48");
+}
+
+TEST(InferenceRows, WithoutABatchOrALoadOnlyAThroughputIsAsked) {
+  const InferenceRows rows =
+      read_inference_rows(line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,20,,,2026,") +
+                          line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,,,900,2026,"));
+  ASSERT_EQ(rows.unanswered.size(), 1u);
+  EXPECT_EQ(rows.unanswered[0].why, "the batch is not stated");
+  ASSERT_EQ(rows.rows.size(), 1u);
+  EXPECT_EQ(question_of(rows.rows[0]).result, "served.output_tokens_per_second");
 }
 
 TEST(InferenceRows, ANamedModelIsTheCatalogues) {

@@ -49,7 +49,7 @@ void read_accelerator(NamedAccelerator& out, RecordReader& reader) {
 void read_network(NamedNetwork& out, RecordReader& reader) {
   reader.text("text", out.text);
   if (reader.has("bandwidth")) reader.number("bandwidth", out.bandwidth);
-  reader.flag("omni_path", out.omni_path);
+  if (reader.has("reached")) reader.number("reached", out.reached);
 }
 
 void read_slice(MeasuredSlice& out, RecordReader& reader) {
@@ -104,7 +104,7 @@ NamedNetwork KnownChips::network(std::string_view text) const {
   NamedNetwork out;
   for (const NamedNetwork& known : networks_) {
     if (!contains(text, known.text)) continue;
-    out.omni_path = out.omni_path || known.omni_path;
+    out.reached = std::min(out.reached, known.reached);
     if (known.bandwidth > BytesPerSecond(0)) out.bandwidth = known.bandwidth;
   }
   return out;

@@ -24,7 +24,7 @@ struct NamedAccelerator {
 struct NamedNetwork {
   std::string text;          ///< part of the row's description of its network
   BytesPerSecond bandwidth;  ///< of one chip's share of the interfaces; 0: not stated
-  bool omni_path = false;
+  double reached = 1;        ///< share of it that collectives reach, relative to other networks
 };
 /// The torus slice on which sweeps of collectives ran.
 struct MeasuredSlice {

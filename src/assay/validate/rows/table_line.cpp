@@ -1,5 +1,8 @@
 #include "assay/validate/rows/table_line.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <vector>
 
 #include "assay/lower/lowering.h"
@@ -25,19 +28,16 @@ const model::Transformer* KnownModels::find(std::string_view name) {
   return model ? &*model : nullptr;
 }
 
-namespace {
-
-/// Copies the expert grouping from a model with the same number of experts.
-void take_groups(const model::Transformer& from, model::Transformer& to) {
-  for (const model::Layer& known : from.decoder.kinds) {
-    if (!known.feed_forward || known.feed_forward->experts == 0) continue;
-    for (model::Layer& layer : to.decoder.kinds)
-      if (layer.feed_forward && layer.feed_forward->experts == known.feed_forward->experts) {
-        layer.feed_forward->expert_groups = known.feed_forward->expert_groups;
-        layer.feed_forward->groups_per_token = known.feed_forward->groups_per_token;
-      }
-  }
+const model::Transformer* KnownModels::written(const std::string& text) {
+  const auto [known, fresh] = read_.try_emplace(text);
+  if (fresh)
+    if (const auto read = model::load_model(text, catalogue_, "model");
+        read && lower::check_lowers(read->model, "model"))
+      known->second = read->model;
+  return known->second ? &*known->second : nullptr;
 }
+
+namespace {
 
 /// Whether the columns state a size that no layer of the model has. The vocabulary may be padded.
 bool contradicted(const TableLine& in, const model::Transformer& model) {
@@ -65,51 +65,102 @@ bool contradicted(const TableLine& in, const model::Transformer& model) {
          (in.count("moe_experts") == 0 && differs("d_ff", block(&model::FeedForward::width)));
 }
 
-Why read_columns(const TableLine& in, std::int64_t vocabulary, model::Transformer& model) {
-  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads");
-  model.d_model = in.count("d_model");
-  model.vocabulary = in.count("vocab", vocabulary);
-  if (layers == 0 || heads == 0 || model.d_model == 0 || model.vocabulary == 0)
-    return "the model's layers, width, heads or vocabulary are not stated";
-  const std::string_view notes = in.text("arch_notes");
-  model::Layer dense;
-  model::Attention& attention = dense.attention.emplace();
-  attention.heads = heads;
-  attention.kv_heads = in.count("n_kv_heads", heads);
-  attention.head_dim = attention.value_dim = in.count("head_dim", model.d_model / heads);
-  if (in.text("attn_type") == "mla") {
-    attention.q_rank = noted(notes, "q_lora=");
-    attention.kv_rank = noted(notes, "kv_lora=");
-    attention.rope_dim = noted(notes, "qk_rope=");
-    attention.value_dim = noted(notes, " v=");
-    attention.head_dim = noted(notes, "qk_nope=") + attention.rope_dim;
-    if (attention.kv_rank == 0) return "the ranks of latent attention are not stated";
+/// A configuration of plain sizes and switches, field by field.
+class Written {
+ public:
+  explicit Written(std::string_view start) : text_(start) {}
+  void add(std::string_view key, std::int64_t size) { text_ += fmt::format(R"(,"{}":{})", key, size); }
+  void add_if(bool states, std::string_view key, std::int64_t size) {
+    if (states) add(key, size);
   }
-  model::FeedForward& block = dense.feed_forward.emplace();
-  block.width = in.count("d_ff");
-  block.gated = in.text("gated_mlp") != "n";
-  model::Layer routed = dense;
-  const std::int64_t experts = in.count("moe_experts");
-  if (experts > 0) {
-    model::FeedForward& moe = *routed.feed_forward;
-    moe.width = in.count("moe_d_ff_expert");
-    moe.experts = experts;
-    moe.experts_per_token = in.count("moe_topk");
-    moe.shared_width = in.count("moe_shared_experts") * moe.width;
-    if (moe.width == 0 || moe.experts_per_token == 0) return "the experts' width or number per token is not stated";
-  } else if (block.width == 0) {
-    return "the feed-forward width is not stated";
-  }
-  const std::int64_t first_dense = in.count("moe_first_dense_layers");
-  const std::int64_t every = std::max<std::int64_t>(1, noted(notes, "interleave_moe_layer_step="));
-  for (std::int64_t i = 0; i < layers; ++i) {
-    model::Layer layer = experts > 0 && i >= first_dense && (i + 1) % every == 0 ? routed : dense;
-    if (layer.feed_forward->width == 0) return "the feed-forward width is not stated";
-    if (contains(notes, "sliding-window(128)") && i % 2 == 0) layer.attention->window = 128;
-    if (contains(notes, "chunked local") && (i + 1) % 4 != 0) layer.attention->chunk = 8192;
-    model.decoder.add(layer);
-  }
+  std::string text() const { return text_ + "}"; }
+
+ private:
+  std::string text_;
+};
+
+/// The sizes that latent attention has besides the others.
+Why add_latent(std::string_view notes, std::int64_t& head_dim, Written& out) {
+  const std::int64_t kv_rank = noted(notes, "kv_lora="), rope = noted(notes, "qk_rope=");
+  if (kv_rank == 0) return "the ranks of latent attention are not stated";
+  head_dim = noted(notes, "qk_nope=") + rope;
+  out.add("q_rank", noted(notes, "q_lora="));
+  out.add("kv_rank", kv_rank);
+  out.add("rope_dim", rope);
+  out.add("value_dim", noted(notes, " v="));
   return std::nullopt;
+}
+
+/// No column states how experts are grouped: `same`, the catalogue's model of that name, does.
+Why add_experts(const TableLine& in, const model::Transformer* same, Written& out) {
+  const std::int64_t experts = in.count("moe_experts"), width = in.count("moe_d_ff_expert"),
+                     each = in.count("moe_topk"), leading = in.count("moe_first_dense_layers"),
+                     every = std::max<std::int64_t>(1, noted(in.text("arch_notes"), "interleave_moe_layer_step="));
+  if (width == 0 || each == 0) return "the experts' width or number per token is not stated";
+  if (in.count("d_ff") == 0 && (leading > 0 || every > 1)) return "the feed-forward width is not stated";
+  out.add("experts", experts);
+  out.add("experts_per_token", each);
+  out.add("expert_width", width);
+  out.add_if(in.count("moe_shared_experts") > 0, "shared_width", in.count("moe_shared_experts") * width);
+  out.add_if(leading > 0, "leading_dense", leading);
+  out.add("experts_every", every);
+  for (const model::Layer& layer : same ? same->decoder.kinds : std::vector<model::Layer>())
+    if (const auto& block = layer.feed_forward; block && block->experts == experts && block->expert_groups > 1) {
+      out.add("expert_groups", block->expert_groups);
+      out.add("groups_per_token", block->groups_per_token);
+      break;
+    }
+  return std::nullopt;
+}
+
+/// The configuration that the columns describe.
+Why write_columns(const TableLine& in, std::int64_t usual_vocabulary, const model::Transformer* same,
+                  std::string& text) {
+  const std::int64_t layers = in.count("layers"), heads = in.count("n_heads"), width = in.count("d_model"),
+                     vocabulary = in.count("vocab", usual_vocabulary);
+  if (layers == 0 || heads == 0 || width == 0 || vocabulary == 0)
+    return "the model's layers, width, heads or vocabulary are not stated";
+  Written out(R"({"model_type":"transformer")");
+  out.add("layers", layers);
+  out.add("d_model", width);
+  out.add("vocabulary", vocabulary);
+  out.add("heads", heads);
+  out.add("kv_heads", in.count("n_kv_heads", heads));
+  const std::string_view notes = in.text("arch_notes");
+  std::int64_t head_dim = in.count("head_dim", width / heads);
+  if (in.text("attn_type") == "mla")
+    if (auto why = add_latent(notes, head_dim, out)) return why;
+  out.add("head_dim", head_dim);
+  const bool routed = in.count("moe_experts") > 0;
+  if (!routed && in.count("d_ff") == 0) return "the feed-forward width is not stated";
+  out.add("d_ff", in.count("d_ff", in.count("moe_d_ff_expert")));
+  if (routed)
+    if (auto why = add_experts(in, same, out)) return why;
+  if (contains(notes, "sliding-window(128)")) {
+    out.add("window", 128);
+    out.add("full_every", 2);
+  }
+  if (contains(notes, "chunked local")) {
+    out.add("chunk", 8192);
+    out.add("full_every", 4);
+  }
+  text = out.text();
+  if (in.text("gated_mlp") != "n") text.insert(text.size() - 1, R"(,"gated":true)");
+  return std::nullopt;
+}
+
+/// Changes a size of a catalogue's model. Configurations name it differently; the first key that has the effect counts.
+void change_size(std::initializer_list<const char*> keys, std::int64_t wanted, std::int64_t model::Transformer::*size,
+                 KnownModels& known, RowModel& out) {
+  const std::string start = out.named.starts_with('{') ? out.named.substr(0, out.named.size() - 1)
+                                                       : fmt::format(R"({{"base":"{}")", out.named);
+  for (const char* key : keys) {
+    const std::string text = fmt::format(R"({},"{}":{}}})", start, key, wanted);
+    const model::Transformer* changed = known.written(text);
+    if (!changed || changed->*size != wanted) continue;
+    out = {text, *changed};
+    return;
+  }
 }
 
 }  // namespace
@@ -133,16 +184,25 @@ Why unread_model(const TableLine& in) {
   return unread(in.table, in.row, fields);
 }
 
-Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model) {
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, RowModel& out) {
   const model::Transformer* found = known.find(in.text("model"));
   if (found && !contradicted(in, *found)) {
-    model = *found;
-    model.vocabulary = in.count("vocab", model.vocabulary);
+    out = {found->id, *found};
+    if (const std::int64_t stated = in.count("vocab", out.model.vocabulary); stated != out.model.vocabulary)
+      change_size({"vocab_size", "vocabulary", "padded_vocab_size"}, stated, &model::Transformer::vocabulary, known,
+                  out);
+    // A table of learned positions is as long as the sequences.
+    if (out.model.learned_positions > 0 && in.count("seq_len") > out.model.learned_positions)
+      change_size({"n_positions", "learned_positions", "max_position_embeddings", "max_seq_len"}, in.count("seq_len"),
+                  &model::Transformer::learned_positions, known, out);
     return std::nullopt;
   }
-  const Why why = read_columns(in, vocabulary, model);
-  if (!why && found) take_groups(*found, model);
-  return why && found ? Why("the columns contradict the catalogue's model of that name") : why;
+  if (const Why why = write_columns(in, vocabulary, found, out.named))
+    return found ? Why("the columns contradict the catalogue's model of that name") : why;
+  const model::Transformer* written = known.written(out.named);
+  if (!written) return "the model's sizes do not go together";
+  out.model = *written;
+  return std::nullopt;
 }
 
 }  // namespace assay::validate

@@ -34,6 +34,8 @@ class KnownModels {
  public:
   explicit KnownModels(const hardware::Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
   const model::Transformer* find(std::string_view name);
+  /// A configuration as requests write it; nullptr if it has a fault.
+  const model::Transformer* written(const std::string& text);
 
  private:
   const hardware::Catalogue& catalogue_;
@@ -43,8 +45,13 @@ class KnownModels {
 
 /// The first model column that is stated but not understood.
 Why unread_model(const TableLine& in);
-/// The model described by the columns, with `vocabulary` as the default if they do not state it; otherwise the
-/// catalogue's model of that name. No column states how experts are grouped: the catalogue does.
-Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, model::Transformer& model);
+/// A row's model: as a request names it, and what that means.
+struct RowModel {
+  std::string named;  ///< an id of the catalogue, or a configuration
+  model::Transformer model;
+};
+/// The catalogue's model of the row's name, with the vocabulary that the columns state; what the columns describe if
+/// there is none, or if they contradict it. `vocabulary` is the default if they do not state it.
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, RowModel& out);
 
 }  // namespace assay::validate

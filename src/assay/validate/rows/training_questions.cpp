@@ -1,8 +1,6 @@
 // Measured training steps as requests of `assay train`.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "assay/base/text.h"
 #include "assay/validate/rows/training_rows.h"
 
@@ -36,7 +34,7 @@ void add_strategy(const training::Strategy& strategy, std::vector<std::string>& 
     add("--interleave", strategy.interleave);
     words.insert(words.end(), {"--schedule", std::string(pipeline::schedule_name(strategy.schedule))});
   }
-  words.insert(words.end(), {"--recompute", std::string(lower::name(strategy.recompute)), "--offload", "none"});
+  words.insert(words.end(), {"--offload", "none"});
 }
 
 /// The words of software, where it differs from what a request assumes.
@@ -71,31 +69,35 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
 
 }  // namespace
 
-std::optional<Question> question_of(const TrainingRow& row, StepFigure figure,
-                                    const std::vector<hardware::Override>& changes) {
-  // Requests name a model of the catalogue and what is recomputed.
-  if (row.catalogue_id.empty() || row.model.adapters || !row.states_recompute ||
-      row.sequences != std::floor(row.sequences))
-    return std::nullopt;
+Question question_of(const TrainingRow& row, StepFigure figure) {
   Question question;
   std::vector<std::string>& words = question.words;
-  words = {"train",   row.catalogue_id,
+  words = {"train",   row.named,
            "--on",    row.cluster,
            "--batch", fmt::format("{:.0f}seq", row.sequences),
            "--seq",   std::to_string(row.sequence)};
-  for (const hardware::Override& change : changes)
-    words.insert(words.end(), {"--set", change.path + "=" + change.value});
-  if (row.power) words.insert(words.end(), {"--power", fmt::format("{}W", row.power->value())});
+  const auto add = [&](std::initializer_list<std::string> these) { words.insert(words.end(), these); };
+  for (const hardware::Override& change : row.changes) add({"--set", change.path + "=" + change.value});
+  if (row.power) add({"--power", fmt::format("{}W", row.power->value())});
   add_strategy(row.strategy, words);
-  if (row.compute != Dtype::bf16) words.insert(words.end(), {"--compute", std::string(name(row.compute))});
-  if (row.small_states) words.insert(words.end(), {"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
+  // What is recomputed is searched where the row does not say it.
+  if (row.states_recompute) add({"--recompute", std::string(lower::name(row.strategy.recompute))});
+  if (row.compute != Dtype::bf16) add({"--compute", std::string(name(row.compute))});
+  if (row.small_states) add({"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
+  if (const auto& adapters = row.model.adapters)
+    add({"--lora", std::to_string(adapters->rank), "--lora-on", adapters->feed_forward ? "all" : "attention"});
   question.own_way = software_words(row.software);
-  if (figure == StepFigure::time) {
-    question.result = "step_time";
-  } else {
-    // Answers list what tensors take and all that is in use, not what the allocator holds.
-    if (row.view == MemoryView::reserved) return std::nullopt;
-    question.result = row.view == MemoryView::allocated ? "memory.allocated" : "memory.total";
+  const auto add_own = [&](std::initializer_list<std::string> these) {
+    question.own_way.insert(question.own_way.end(), these);
+  };
+  if (row.gradients != Dtype::fp32 && !row.small_states) add_own({"--grads", std::string(name(row.gradients))});
+  // The run did fit, so no memory needs to be left free for surprises.
+  if (!row.states_recompute) add_own({"--memory-margin", "none"});
+  question.result = "step_time";
+  if (figure == StepFigure::memory) {
+    constexpr const char* views[] = {"memory.allocated", "memory.reserved", "memory.total"};
+    question.result = views[static_cast<std::size_t>(row.view)];
+    question.around = {"memory_interval", "memory.total"};
   }
   return question;
 }

@@ -53,10 +53,8 @@ void read_network(const NamedNetwork& network, const hardware::ScaleOut& usual, 
   if (network.bandwidth == BytesPerSecond(0)) return;
   if (usual.in_network_reduction && usual.in_network_reduction->value)
     row.changes.push_back({"network.scale_out.in_network_reduction", "false"});
-  if (network.omni_path)
-    row.omni_path = network.bandwidth;
-  else if (network.bandwidth < usual.bandwidth.value)
-    row.changes.push_back({std::string(network_key), fmt::format("{} B/s", network.bandwidth.value())});
+  if (const BytesPerSecond reached = network.reached * network.bandwidth; reached < usual.bandwidth.value)
+    row.changes.push_back({"network.scale_out.bandwidth", fmt::format("{} B/s", reached.value())});
 }
 
 Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
@@ -142,7 +140,7 @@ Why read_strategy(const TableLine& in, const estimate::Software& software, Train
   if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = lower::ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
-  row.sequences = in.number("global_batch", micro * accumulated * static_cast<double>(groups));
+  row.sequences = std::round(in.number("global_batch", micro * accumulated * static_cast<double>(groups)));
   row.sequence = in.count("seq_len");
   if (row.sequences < 1.0 || row.sequence == 0) return "the batch or the sequence length is not stated";
   if (p.context > 1 && row.sequence % p.context != 0) return "cp must divide the sequence length";
@@ -162,7 +160,9 @@ Why read_strategy(const TableLine& in, const estimate::Software& software, Train
     row.strategy.interleave = std::max<std::int64_t>(1, in.count("vpp", 1));
     if (in.text("vpp").empty() && chunk > 0 && layers % (chunk * p.pipeline) == 0)
       row.strategy.interleave = layers / (chunk * p.pipeline);
-    if (contains(in.text("vpp"), "max")) row.strategy.interleave = layers / p.pipeline;
+    // Tables also count embedding and head as layers.
+    if (contains(in.text("vpp"), "max") || row.strategy.interleave * p.pipeline > layers)
+      row.strategy.interleave = layers / p.pipeline;
     row.strategy.schedule = contains(framework, "ZB-2p")   ? zb_h2
                             : contains(framework, "ZB-1p") ? zb_h1
                             : row.strategy.interleave > 1  ? interleaved
@@ -228,17 +228,12 @@ Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, T
     const std::int64_t rank = noted(task, " r");
     row.model.adapters = model::Adapters{rank > 0 ? rank : usual, true, false};
   }
+  if (!software.defaults.gradients.empty()) row.gradients = *parse_dtype(software.defaults.gradients, "gradients");
   if (software.defaults.reports == "reserved") row.view = MemoryView::reserved;
   if (contains(notes, "nvidia-smi")) row.view = MemoryView::driver;
   row.trusted = in.text("trust") != "C";
   row.typical = row.trusted && software.atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
-}
-
-/// Whether a row's model is the catalogue's; a table of learned positions would have to be as long as the sequences.
-bool is_catalogued(const TrainingRow& row, const model::Transformer& same) {
-  return row.model.id == same.id && row.model.vocabulary == same.vocabulary &&
-         (same.learned_positions == 0 || row.sequence <= same.learned_positions);
 }
 
 void read_measured(const TableLine& in, TrainingRow& row) {
@@ -292,12 +287,10 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     if (!why) why = unread_training(in);
     NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::train, "framework", "");
     if (!why) why = by.why;
-    if (!why) why = read_model(in, std::llround(by.chosen.software->defaults.vocabulary), known, row.model);
+    if (!why) why = read_model(in, std::llround(by.chosen.software->defaults.vocabulary), known, row);
     if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, *by.chosen.software, row);
     if (!why) why = read_software(in, by.chosen, row);
-    if (const model::Transformer* same = known.find(in.text("model")); !why && same && is_catalogued(row, *same))
-      row.catalogue_id = same->id;
     if (!why) read_measured(in, row);
     if (!why && !row.measured && !row.peak) why = "neither time nor memory is stated, only a utilisation";
     if (why) {
@@ -327,7 +320,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     }
     ASSAY_TRY(model, model::catalogue_model(in.text("model"), catalogue, "model"));
     row.model = model.imported.model;
-    row.catalogue_id = in.text("model");
+    row.named = in.text("model");
     row.cluster = "h200-sxm:1";
     row.sequences = in.number("batch");
     row.sequence = in.count("seq");
@@ -336,6 +329,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     if (again) row.strategy.recompute = lower::Recompute::full();
     row.software.step.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
     row.software.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention uses for these shapes
+    row.gradients = Dtype::bf16;
     row.small_states = true;
     row.measured = Seconds(in.number("step_s"));
     row.peak = Bytes(in.number("peak_bytes"));

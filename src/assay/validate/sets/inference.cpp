@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/rows/tables.h"
 #include "assay/validate/sets/sets.h"
 
@@ -12,53 +13,40 @@ namespace {
 using Take = bool (*)(const InferenceRow&);
 
 /// Equal for the same measurement in two tables.
-std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value()); }
+std::string inference_row_key(const InferenceRow& row) { return fmt::format("{} {}", row.id, row.measured.value); }
 
-Result<ValidationCase> predicted_case(const InferenceRow& row, const ValidationInput& input,
-                                      InferencePredictor& predict) {
-  ValidationCase known{row.id, row.group, row.measured, {}, row.what, input.fitted_to(row.fold), predict.spread(row)};
-  if (const auto on = predict.cluster(row)) known.traits = step_traits(row.group, row.model, **on);
-  if (const auto question = question_of(row); question && input.ask)
-    return asked_case(*question, row.fold, input, std::move(known));
-  ASSAY_TRY(seconds, predict(row));
-  known.predicted = seconds;
-  return known;
-}
-
-void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input,
-               std::vector<InferencePredictor>& predictors, ValidationResult& result) {
+void add_cases(const InferenceRows& rows, Take take, const ValidationInput& input, ValidationResult& result) {
   for (const UnansweredFigure& one : rows.unanswered) {
     InferenceRow stated;
     stated.figure = one.figure;
     if (take(stated)) result.unanswered.push_back(one);
   }
+  Places places(input.catalogue);
+  std::vector<RowQuestion> questions;
   for (const InferenceRow& row : rows.rows) {
     if (!take(row)) continue;
-    const Result<ValidationCase> one = predicted_case(row, input, predictors[row.fold]);
-    if (one)
-      result.cases.push_back(*one);
-    else
-      result.unanswered.push_back({row.id, row.group, one.error().what});
+    questions.push_back({question_of(row), row.fold, {row.id, row.group, row.measured, {}, row.what}});
+    if (const auto on = places.find(row.cluster, {}, row.id))
+      questions.back().known.traits = step_traits(row.group, row.model, (*on)->cluster);
   }
+  add_answers(std::move(questions), input, result);
 }
 
 template <Take take>
 Result<ValidationResult> run_h200_infer(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_infer(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_infer.csv", "h200_infer.csv", read, &inference_row_key));
-  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
-  add_cases(rows, take, input, predictors, result);
+  add_cases(rows, take, input, result);
   return result;
 }
 
 Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_decode(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_decode.csv", "h200_decode.csv", read, &inference_row_key));
-  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
   add_cases(
-      rows, [](const InferenceRow&) { return true; }, input, predictors, result);
+      rows, [](const InferenceRow&) { return true; }, input, result);
   return result;
 }
 
@@ -69,22 +57,21 @@ Result<ValidationResult> run_inference(const ValidationInput& input) {
   };
   ASSAY_TRY(rows, measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read,
                                 &inference_row_key));
-  ASSAY_TRY(predictors, by_fold(input, &InferencePredictor::make));
   ValidationResult result;
-  add_cases(rows, take, input, predictors, result);
+  add_cases(rows, take, input, result);
   if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
     ASSAY_TRY(others, read_inference(more, input.catalogue));
-    add_cases(others, take, input, predictors, result);
+    add_cases(others, take, input, result);
   }
   return result;
 }
 
 bool is_prefill(const InferenceRow& row) { return row.figure == InferenceFigure::first_token; }
 bool is_step(const InferenceRow& row) { return row.figure == InferenceFigure::step; }
-bool is_server(const InferenceRow& row) { return row.figure == InferenceFigure::server_token; }
+bool is_server(const InferenceRow& row) { return row.figure == InferenceFigure::throughput; }
 bool is_token(const InferenceRow& row) {
-  return row.figure != InferenceFigure::first_token && row.figure != InferenceFigure::server_token;
+  return row.figure != InferenceFigure::first_token && row.figure != InferenceFigure::throughput;
 }
 
 }  // namespace
@@ -106,7 +93,7 @@ ValidationSet inference_tpot_set() {
           &run_inference<&is_token>, true};
 }
 ValidationSet inference_throughput_set() {
-  return {"inference-throughput", "published throughput at the largest load, as seconds per output token of the server",
+  return {"inference-throughput", "published throughput at the largest load: output tokens per second of the server",
           false, &run_inference<&is_server>, true};
 }
 ValidationSet inference_ttft_set() {

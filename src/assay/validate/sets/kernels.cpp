@@ -1,7 +1,8 @@
 // The sets of single kernels and collectives: our own table, which is part of the catalogue, and third-party ones.
 #include <fmt/format.h>
 
-#include "assay/base/parallel.h"
+#include <algorithm>
+
 #include "assay/base/text.h"
 #include "assay/validate/rows/collective_rows.h"
 #include "assay/validate/rows/kernel_rows.h"
@@ -11,25 +12,29 @@
 namespace assay::validate {
 namespace {
 
+/// Whether the way in which a question was measured is known: a table that no fit has seen is asked by default.
+bool knows_way(const Question& question, const estimate::Harnesses& harnesses) {
+  const std::string& way = question.own_way.back();
+  return harnesses.contains(way) || std::find(std::begin(estimate::measured_ways), std::end(estimate::measured_ways),
+                                              way) != std::end(estimate::measured_ways);
+}
+
 /// Asks all rows; `known` makes of a row what is not predicted.
 template <class Rows, class Known>
-ValidationResult asked(Rows rows, const ValidationInput& input, Known known) {
-  std::vector<std::optional<Result<ValidationCase>>> answers(rows.rows.size());
-  parallel_for(answers.size(), 64, [&](std::size_t i) {
-    const auto& row = rows.rows[i];
-    answers[i] = asked_case(question_of(row), row.fold, input, known(row));
-  });
+Result<ValidationResult> asked(Rows rows, const ValidationInput& input, Known known) {
+  ASSAY_TRY(harnesses, estimate::harnesses_of(input.catalogue));
   ValidationResult result;
   result.unanswered = std::move(rows.unanswered);
-  for (std::size_t i = 0; i < answers.size(); ++i)
-    if (*answers[i])
-      result.cases.push_back(std::move(**answers[i]));
-    else
-      result.unanswered.push_back({rows.rows[i].id, rows.rows[i].group, answers[i]->error().what});
+  std::vector<RowQuestion> questions;
+  for (const auto& row : rows.rows) {
+    questions.push_back({question_of(row), row.fold, known(row)});
+    if (Question& question = questions.back().question; !knows_way(question, harnesses)) question.own_way.clear();
+  }
+  add_answers(std::move(questions), input, result);
   return result;
 }
 
-ValidationResult run_kernels(KernelRows rows, const ValidationInput& input) {
+Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& input) {
   return asked(std::move(rows), input, [](const KernelRow& row) {
     const estimate::MatmulShape& product = row.kernel.matmul;
     std::string what = row.shape;

@@ -32,8 +32,10 @@ Result<ValidationResult> run_public(const ValidationInput& input) {
     ASSAY_TRY(fold, fold_of_row(row.text("same_as"), steps.rows, where));
     ASSAY_TRY(value, parse_quantity(row.text("published"), where));
     const std::string id(row.text("id")), what(row.text("what"));
-    const Question question{split(row.text("request"), ' '), {}, std::string(row.text("result"))};
-    auto one = asked_case(question, fold, input, {id, what, value, {}, std::string(row.text("explanation"))});
+    auto one = asked_case({{split(row.text("request"), ' '), {}, std::string(row.text("result"))},
+                           fold,
+                           {id, what, value, {}, std::string(row.text("explanation"))}},
+                          input);
     if (one)
       result.cases.push_back(std::move(*one));
     else

@@ -1,6 +1,7 @@
 // The sets of whole training steps: our own H200 steps and published ones, with time and peak memory separate.
 #include <fmt/format.h>
 
+#include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/rows/tables.h"
 #include "assay/validate/rows/training_rows.h"
 #include "assay/validate/sets/sets.h"
@@ -13,42 +14,35 @@ std::string training_row_key(const TrainingRow& row) {
   return fmt::format("{} {}", row.id, row.measured ? row.measured->value() : 0.0);
 }
 
-Result<ValidationCase> predicted_case(const TrainingRow& row, StepFigure figure, const ValidationInput& input,
-                                      TrainingPredictor& predict) {
-  const bool timed = figure == StepFigure::time;
-  const estimate::IntervalClass* interval = timed ? predict.time_interval(row) : predict.memory_interval(row);
-  ValidationCase known{row.id, row.group, timed ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak), {}, row.what};
-  known.fitted = input.fitted_to(row.fold);
-  known.spread = interval ? interval->spread : 0.0;
-  if (const hardware::Cluster* on = predict.cluster(row)) known.traits = step_traits(row.group, row.model, *on);
-  if (const auto question = question_of(row, figure, predict.changes(row)); question && input.ask)
-    return asked_case(*question, row.fold, input, std::move(known));
-  ASSAY_TRY(cost, predict(row));
-  known.predicted = timed ? AnyQuantity(Seconds(cost.estimate)) : AnyQuantity(Bytes(peak_bytes(cost.memory, row.view)));
+/// What is known of a row before it is asked.
+ValidationCase known_case(const TrainingRow& row, StepFigure figure, Places& places) {
+  ValidationCase known{row.id,
+                       row.group,
+                       figure == StepFigure::time ? AnyQuantity(*row.measured) : AnyQuantity(*row.peak),
+                       {},
+                       row.what};
+  if (const auto on = places.find(row.cluster, row.changes, row.id))
+    known.traits = step_traits(row.group, row.model, (*on)->cluster);
   return known;
 }
 
-void add_cases(const TrainingRows& rows, StepFigure figure, const ValidationInput& input,
-               std::vector<TrainingPredictor>& predictors, ValidationResult& result) {
+void add_cases(const TrainingRows& rows, StepFigure figure, const ValidationInput& input, ValidationResult& result) {
   for (const UnansweredStep& one : rows.unanswered)
     if (figure == StepFigure::time ? one.time : one.memory) result.unanswered.push_back(one);
-  for (const TrainingRow& row : rows.rows) {
-    if (figure == StepFigure::time ? !row.measured : !row.peak) continue;
-    const Result<ValidationCase> one = predicted_case(row, figure, input, predictors[row.fold]);
-    if (one)
-      result.cases.push_back(*one);
-    else
-      result.unanswered.push_back({row.id, row.group, one.error().what});
-  }
+  Places places(input.catalogue);
+  std::vector<RowQuestion> questions;
+  for (const TrainingRow& row : rows.rows)
+    if (figure == StepFigure::time ? row.measured.has_value() : row.peak.has_value())
+      questions.push_back({question_of(row, figure), row.fold, known_case(row, figure, places)});
+  add_answers(std::move(questions), input, result);
 }
 
 template <StepFigure figure>
 Result<ValidationResult> run_h200_train(const ValidationInput& input) {
   const auto read = [&](const CsvTable& table) { return read_h200_train(table, input.catalogue); };
   ASSAY_TRY(rows, measured_rows(input, "validation/h200_train.csv", "h200_train.csv", read, &training_row_key));
-  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
-  add_cases(rows, figure, input, predictors, result);
+  add_cases(rows, figure, input, result);
   return result;
 }
 
@@ -59,13 +53,12 @@ Result<ValidationResult> run_training(const ValidationInput& input) {
   };
   ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read,
                                 &training_row_key));
-  ASSAY_TRY(predictors, by_fold(input, &TrainingPredictor::make));
   ValidationResult result;
-  add_cases(rows, figure, input, predictors, result);
+  add_cases(rows, figure, input, result);
   if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
     ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
     ASSAY_TRY(others, read_training(more, input.catalogue));
-    add_cases(others, figure, input, predictors, result);
+    add_cases(others, figure, input, result);
   }
   return result;
 }

@@ -201,14 +201,14 @@ struct Fitted {
 
 Result<Fitted> fit_host(const assay::validate::CsvTable& table, const assay::measure::Facts& facts,
                         const Context& context, const hardware::CalibrationSource& source) {
-  ASSAY_TRY(ranges, assay::validate::kernel_ranges_of(context.catalogue));
+  ASSAY_TRY(ranges, assay::validate::measured_ranges_of(context.catalogue));
   const assay::measure::HostRates rates = assay::measure::host_rates(facts, assay::validate::measured_rows(table));
   if (!(rates.memory > BytesPerSecond(0)) || !(std::max(rates.fp32, rates.fp64) > FlopsPerSecond(0)))
     return fail("--rows", "a machine is fitted to rows of gemm (fp32 or fp64) and of copy or read",
                 "`assay measure` writes such a table");
   const assay::measure::MeasureOrigin origin{source.date, source.command};
   ASSAY_TRY(ideal, hardware::read_chip(assay::measure::host_chip_text(rates, origin, 1.0, 1.0), "chips/host.toml"));
-  Fitted out{{}, assay::validate::fit_measured(table, ideal, nullptr, ranges.attention, source), {}};
+  Fitted out{{}, assay::validate::fit_measured(table, ideal, nullptr, ranges, source), {}};
   const hardware::Calibration& c = out.fit.calibration;
   const double share = c.matmul ? *std::max_element(c.matmul->share.begin(), c.matmul->share.end()) : 1.0;
   const std::string text =
@@ -223,9 +223,9 @@ Result<Fitted> fit_known(const std::string& id, const assay::validate::CsvTable&
                          const hardware::CalibrationSource& source) {
   ASSAY_TRY(chip, context.catalogue.chip(id, "--chip"));
   ASSAY_TRY(start, hardware::calibration_of(chip, context.catalogue));
-  ASSAY_TRY(ranges, assay::validate::kernel_ranges_of(context.catalogue));
+  ASSAY_TRY(ranges, assay::validate::measured_ranges_of(context.catalogue));
   assay::validate::MeasuredFit fit =
-      assay::validate::fit_measured(table, chip, start ? &start->values : nullptr, ranges.attention, source);
+      assay::validate::fit_measured(table, chip, start ? &start->values : nullptr, ranges, source);
   return Fitted{std::move(chip), std::move(fit), {}};
 }
 

@@ -19,6 +19,8 @@ void note_measured(const ServeQuery& query, const serving::ServingPoint& point, 
 report::Members bounds_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// What the server yields that both prefills and decodes, and what it costs.
 report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point);
+/// A batch from its prompts to its last tokens, without others in between; in turns if not all of it fits.
+Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point);
 /// How prefill and decode balance, and prefill on separate chips.
 report::Members batching_section(const ServeQuery& query, const search::ServingSearch& found,
                                  const serving::ServingPoint& point);

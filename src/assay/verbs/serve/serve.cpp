@@ -225,6 +225,10 @@ Result<void> add_point(const ServeQuery& query, const search::ServingSearch& fou
     out.emplace_back("lengths", std::move(lengths));
   }
   add_served(query, found, point, response);
+  if (query.question.prompts == point.batch) {
+    ASSAY_TRY(batch, batch_section(query, point));
+    out.emplace_back("batch_run", std::move(batch));
+  }
   if (query.rate && found.fits) {
     ASSAY_TRY(load, load_section(query, point, response));
     out.emplace_back("load", std::move(load));
@@ -365,7 +369,8 @@ VerbSpec verb() {
   return {
       "serve",
       "predict prefill and decode and find the best way to serve a model",
-      "MODEL is a catalogue id, a config.json or a directory. Sharding and batch are searched unless given: with "
+      "MODEL is a catalogue id, a config.json, a directory, or a configuration in quotes: {\"base\": \"llama-3-8b\", "
+      "\"num_hidden_layers\": 16}. Sharding and batch are searched unless given: with "
       "--batch for the lowest latency, with --ttft or --tpot for the lowest cost that meets them, else for the most "
       "tokens per second. Exit code 3 if nothing fits or meets them; the answer then says what would.",
       {{"model", "id, config.json or directory", true}},

@@ -88,6 +88,7 @@ report::Members memory_members(const TrainQuery& query, const training::Training
                       {"workspace", Bytes(m.workspace)},
                       {"allocated", Bytes(m.allocated())},
                       {"allocator_overhead", Bytes(m.reserve)},
+                      {"reserved", Bytes(m.reserved())},
                       {"driver_context", Bytes(m.context)},
                       {"total", Bytes(m.total())},
                       {"fullest_stage", m.stage},

@@ -433,7 +433,8 @@ VerbSpec verb() {
   for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return {"train",
           "predict a training step and find the best way to run it",
-          "MODEL is a catalogue id, a config.json or a directory. Parallelism that the flags leave open is searched: "
+          "MODEL is a catalogue id, a config.json, a directory, or a configuration in quotes: {\"base\": "
+          "\"llama-3-8b\", \"num_hidden_layers\": 16}. Parallelism that the flags leave open is searched: "
           "every combination is priced, and the fastest that fits in memory is shown.",
           {{"model", "id, config.json or directory", true}},
           options,

@@ -10,17 +10,30 @@
 namespace assay::verbs::validate {
 namespace {
 
-/// A quantity, or the estimate of a range with the spread of its interval.
-Result<assay::validate::Prediction> prediction_of(const report::Members& results, const std::string& path) {
-  const auto value = report::find_path(report::Value(results), path);
+/// How far the upper end of an interval is above its middle; 0: there is none.
+double spread_of(const report::Value& results, const assay::validate::Question::Around& around) {
+  const auto interval = report::find_path(results, around.interval), middle = report::find_path(results, around.number);
+  const report::Value* high = interval ? interval->find("high") : nullptr;
+  const std::optional<double> top = high ? report::numeric(*high) : std::nullopt,
+                              number = middle ? report::numeric(*middle) : std::nullopt;
+  return top && number ? *top / *number - 1.0 : 0.0;
+}
+
+/// A quantity, or the estimate of a range, with the spread of its interval.
+Result<assay::validate::Prediction> prediction_of(const report::Members& members,
+                                                  const assay::validate::Question& question) {
+  const report::Value results(members);
+  const std::string& path = question.result;
+  const auto value = report::find_path(results, path);
   if (!value) return fail(path, fmt::format("the answer has no {}", in_quotes(path)));
   const report::Value* estimate = value->find("estimate");
-  const report::Value* high = value->find("interval") ? value->find("interval")->find("high") : nullptr;
   const auto* quantity = std::get_if<report::QuantityValue>(&(estimate ? *estimate : *value).data());
   if (!quantity) return fail(path, fmt::format("{} is not a quantity", in_quotes(path)));
-  const double spread = high ? report::numeric(*high).value_or(0.0) / quantity->quantity.value - 1.0 : 0.0;
-  const auto verdict = report::find_path(report::Value(results), "memory.verdict");
-  return assay::validate::Prediction{quantity->quantity, spread, verdict ? report::scalar_text(*verdict) : ""};
+  const assay::validate::Question::Around own{path + ".interval", path + ".estimate"};
+  const auto verdict = report::find_path(results, "memory.verdict");
+  return assay::validate::Prediction{quantity->quantity,
+                                     spread_of(results, question.around.interval.empty() ? own : question.around),
+                                     verdict ? report::scalar_text(*verdict) : ""};
 }
 
 bool is_plain(char c) {
@@ -32,10 +45,10 @@ bool is_plain(char c) {
 
 assay::validate::Ask asking(const Context& context) {
   return [&context](const std::vector<std::string>& words,
-                    const std::string& result) -> Result<assay::validate::Prediction> {
+                    const assay::validate::Question& question) -> Result<assay::validate::Prediction> {
     ASSAY_TRY(request, parse_request(words));
     ASSAY_TRY(response, ask_within(request, context));
-    return prediction_of(response.results, result);
+    return prediction_of(response.results, question);
   };
 }
 

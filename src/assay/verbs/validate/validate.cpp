@@ -349,26 +349,15 @@ report::Items reason_rows(const Unanswered& unanswered) {
 }
 
 /// One command line per row, in the order of the table.
-Result<report::Response> answer_requests(const Collected& all) {
+report::Response answer_requests(const Collected& all) {
   report::Response response;
   report::Items rows;
-  std::size_t without = 0;
   for (const assay::validate::ValidationCase& one : all.cases) {
-    if (one.request.empty()) {
-      ++without;
-      continue;
-    }
     response.lines.push_back(command_line(one.request));
     rows.emplace_back(report::Members{
         {"id", one.id}, {"predicted", one.predicted}, {"request", response.lines.back()}, {"result", one.result}});
   }
-  if (rows.empty())
-    return fail(
-        "--requests", fmt::format("the rows of {} are not requests yet", all.names),
-        "kernels, collectives, steps on an H200, public figures and published steps of the catalogue's models are",
-        Error::Kind::input);
   response.headline = fmt::format("{}: {} requests", all.names, rows.size());
-  if (without > 0) response.notes.push_back(fmt::format("{} rows cannot be written as requests yet", without));
   response.results.emplace_back("requests", std::move(rows));
   response.table_key = "requests";
   return response;
@@ -432,8 +421,9 @@ VerbSpec verb() {
       "inference-throughput). "
       "Reports the signed error of every measurement, predicted by a fit made without it, and per group n, the mean, "
       "median and 90th percentile of the absolute error, bias, shares within 10 and 20 %, rank correlation, and the "
-      "share inside the estimate's interval. Kernels, collectives and H200 steps are predicted as they were measured "
-      "(--measured, or the software's options); default_mape and default_bias are the errors of what the same requests "
+      "share inside the estimate's interval. Each row is a request: it is predicted as it was measured (--measured, or "
+      "the "
+      "software that it names); default_mape and default_bias are the errors of what the same requests "
       "say by default.",
       {{"set", "a set (default: all kernel sets that can be read)", false}},
       {{"data", "DIR", "directory of the data sets that do not ship with the project"},
@@ -444,9 +434,7 @@ VerbSpec verb() {
                   "instead of the rows"}
            .by_default("group"),
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
-       {"requests", "",
-        "print one command line per row instead, which answers with the row's prediction (kernels, collectives, H200 "
-        "steps, public figures, published steps of the catalogue's models)"},
+       {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
         "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},

@@ -1,7 +1,6 @@
-// The prediction of `assay train` for a measured row.
-#include <fmt/format.h>
+#include "assay/validate/fit/training_predictor.h"
 
-#include "assay/validate/rows/training_rows.h"
+#include <fmt/format.h>
 
 namespace assay::validate {
 
@@ -25,14 +24,7 @@ Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& cat
 }
 
 Result<const Place*> TrainingPredictor::place(const TrainingRow& row) {
-  return places_.find(row.cluster, changes(row), row.id);
-}
-
-std::vector<hardware::Override> TrainingPredictor::changes(const TrainingRow& row) const {
-  std::vector<hardware::Override> all = row.changes;
-  if (row.omni_path)
-    all.push_back({std::string(network_key), fmt::format("{} B/s", (steps.omni_path * *row.omni_path).value())});
-  return all;
+  return places_.find(row.cluster, row.changes, row.id);
 }
 
 const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
@@ -45,31 +37,22 @@ const estimate::Family* TrainingPredictor::family(const TrainingRow& row) {
   return on ? steps.family(on->chip) : nullptr;
 }
 
-const estimate::IntervalClass* TrainingPredictor::time_interval(const TrainingRow& row) {
-  const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.time_intervals,
-                                    estimate::step_classes(steps.family(on->chip), *on, row.model))
-            : nullptr;
-}
-
-const estimate::IntervalClass* TrainingPredictor::memory_interval(const TrainingRow& row) {
-  const hardware::Cluster* on = cluster(row);
-  return on ? estimate::interval_of(steps.memory_intervals, estimate::memory_classes(steps.family(on->chip), *on))
-            : nullptr;
-}
-
 Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
-  // A measured run did fit in memory; the margin covers what a row does not state (8-bit activations, offload).
-  constexpr double margin = 1.3;
+  // As the search decides: the fastest policy that fits in memory, or if none does, the one that needs least.
   ASSAY_TRY(known, place(row));
-  const double room = margin * known->cluster.chip.hbm().capacity.value.value();
-  for (const lower::Recompute policy : {lower::Recompute::none(), lower::Recompute::all_but_products(),
-                                        lower::Recompute::feed_forward(), lower::Recompute::all_but_projections()}) {
-    ASSAY_TRY(cost, priced(row, policy));
-    if (cost.memory.allocated() <= room) return cost;
+  const double room = known->cluster.chip.hbm().capacity.value.value();
+  std::optional<training::TrainingCost> best;
+  const auto better = [&](const training::TrainingCost& a, const training::TrainingCost& b) {
+    const bool fits = a.memory.total() <= room;
+    if (fits != (b.memory.total() <= room)) return fits;
+    return fits ? a.estimate < b.estimate : a.memory.total() < b.memory.total();
+  };
+  for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
+    ASSAY_TRY(cost, priced(row, policy.parts));
+    if (!best || better(cost, *best)) best = cost;
   }
-  return priced(row, lower::Recompute::full());
+  return *best;
 }
 
 Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row, lower::Recompute policy) {
@@ -82,7 +65,7 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   setup.flash = row.software.flash;
   setup.formats.compute = row.compute;
   if (row.model.adapters) setup.formats.freeze();
-  setup.formats.gradients = row.small_states ? Dtype::bf16 : Dtype::fp32;
+  setup.formats.gradients = row.gradients;
   setup.optimizer.cast_when_gathered = row.software.shared_master;
   setup.dropout = row.software.dropout;
   if (row.small_states) {

@@ -1,10 +1,9 @@
-// The prediction of `assay serve` for a measured row.
+#include "assay/validate/fit/inference_predictor.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "assay/validate/rows/inference_rows.h"
 
 namespace assay::validate {
 
@@ -41,22 +40,12 @@ Result<const hardware::Cluster*> InferencePredictor::cluster(const InferenceRow&
 bool InferencePredictor::is_possible(const InferenceRow& row) {
   const Result<const Prepared*> ready = prepared(row);
   if (!ready) return false;
-  const double sequences = row.figure == InferenceFigure::server_token ? (*ready)->sequences(row) : 1.0;
-  return sequences * row.measured.value() >= faster_than_possible * (*ready)->least;
+  return row.measured.value >= faster_than_possible * (*ready)->least;
 }
 
 bool InferencePredictor::fits(const InferenceRow& row) {
   const Result<const Prepared*> ready = prepared(row);
-  return ready && (row.cache > 0 || row.batch <= (*ready)->fitting);
-}
-
-double InferencePredictor::spread(const InferenceRow& row) {
-  const Result<const hardware::Cluster*> where = cluster(row);
-  if (!where) return 0.0;
-  const estimate::IntervalClass* found = estimate::interval_of(
-      row.figure == InferenceFigure::first_token ? steps.prefill_intervals : steps.decode_intervals,
-      estimate::serving_classes(steps.family((*where)->chip), row.model));
-  return found ? found->spread : 0.0;
+  return ready && row.batch <= (*ready)->fitting;
 }
 
 Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const InferenceRow& row) {
@@ -78,13 +67,12 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   ASSAY_TRY(links, serving::serving_links(setup, row.strategy, where->cluster));
   made.links = links;
   const bool step = row.figure == InferenceFigure::step && row.output <= 1;
-  std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
-  if (row.cache > 0) context = row.cache;
-  if (row.figure == InferenceFigure::server_token) {
+  const std::int64_t context = step ? row.prompt : row.prompt + std::max<std::int64_t>(1, row.output / 2);
+  if (row.figure == InferenceFigure::loaded_token) {
     made.question.setup = setup;
     made.question.prompt = row.prompt;
     made.question.output = std::max<std::int64_t>(1, row.output);
-    if (row.limits.step_tokens > 0.0) made.question.step_tokens = row.limits.step_tokens;
+    if (row.step_tokens > 0.0) made.question.step_tokens = row.step_tokens;
     made.profiles = serving::serving_profiles(made.question, row.strategy, made.links);
   }
   if (row.figure != InferenceFigure::step)
@@ -95,9 +83,9 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   made.fitting = made.decode
                      ? fitting_batch(*made.decode, row.software.memory_share * where->cluster.chip.hbm().capacity.value)
                      : row.batch;
-  made.least = serving::serving_time(setup, row.strategy, made.decode ? *made.decode : *made.prefill, made.links,
-                                     made.sequences(row))
-                   .lower;
+  made.least =
+      serving::serving_time(setup, row.strategy, made.decode ? *made.decode : *made.prefill, made.links, row.batch)
+          .lower;
   return &prepared_.emplace(key, std::move(made)).first->second;
 }
 
@@ -106,7 +94,6 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   serving::ServingSetup setup = ready->setup;
   setup.model = &row.model;
   setup.effects = steps.effects(ready->place->cluster.chip, row.software.step);
-  const auto data = static_cast<double>(row.strategy.data);
   const auto output = static_cast<double>(row.output);
   const auto prefill = [&](double batch) {
     return serving::serving_time(setup, row.strategy, *ready->prefill, ready->links, batch).estimate;
@@ -121,32 +108,20 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
       return Seconds(step(row.batch));
     case InferenceFigure::static_token: {
       // Sequences that do not fit wait for others to finish.
-      const double together = row.cache > 0 ? row.batch : std::min(row.batch, ready->fitting);
+      const double together = std::min(row.batch, ready->fitting);
       return Seconds((prefill(row.batch) + row.batch / together * (output - 1.0) * step(together)) / output);
     }
     case InferenceFigure::loaded_token: {
-      // While a sequence generates its tokens, the prompts of all other sequences of its replica arrive. Prompts that
-      // arrive during one step are batched, up to the server's token limit. Such a step also generates tokens, so the
-      // cost of a step with a single token (reading weights, launching kernels) is paid once.
-      const double arriving = std::max(0.0, row.batch / data - 1.0) / output;
-      double together = arriving;
-      if (row.limits.step_tokens > 0.0)
-        together = std::min(together, std::floor(row.limits.step_tokens / static_cast<double>(row.prompt)));
-      together = std::max(1.0, together);
-      const double prompts = prefill(together * data);
-      return Seconds(step(row.batch) + arriving / together * std::max(0.0, prompts - step(data)));
-    }
-    case InferenceFigure::server_token: {
-      const double most = row.limits.sequences;
-      const double batch = most > 0.0 ? std::min(ready->fitting, most * data) : ready->fitting;
       serving::ServingQuestion question = ready->question;
       question.setup = setup;
-      return Seconds(1.0 /
-                     serving::served_rate(question, row.strategy, ready->profiles, ready->links, batch, step(batch))
-                         .tokens_per_second);
+      return Seconds(
+          serving::served_rate(question, row.strategy, ready->profiles, ready->links, row.batch, step(row.batch))
+              .per_token);
     }
+    case InferenceFigure::throughput:
+      break;
   }
-  return fail(row.id, "no such figure", "", Error::Kind::internal);
+  return fail(row.id, "no fit uses throughputs", "", Error::Kind::internal);
 }
 
 }  // namespace assay::validate

@@ -1,0 +1,70 @@
+#include "assay/validate/fit/inference_predictor.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::validate {
+namespace {
+
+/// Predictors point to it.
+const hardware::Catalogue& whole_catalogue() {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  return catalogue;
+}
+
+InferenceRows read_inference_rows(std::string_view lines) {
+  const auto table = CsvTable::parse(
+      "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,gated_mlp,accelerator,n_chips,tp,pp,"
+      "ep,"
+      "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
+      "e2e_latency_ms,output_tokens_per_s,year,notes\n" +
+          std::string(lines),
+      "test.csv");
+  EXPECT_TRUE(table);
+  return *read_inference(*table, whole_catalogue());
+}
+
+/// llama-2-7b on one chip: engine, version, batch, prompt, output, phase, the four times, year.
+std::string line(std::string_view chip, std::string_view engine, std::string_view rest) {
+  return "a,src,Llama,32,4096,11008,32,32,128,32000,y," + std::string(chip) + ",1,1,1,,,fp16," + std::string(engine) +
+         "," + std::string(rest) + "\n";
+}
+
+TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
+  const InferenceRows rows = read_inference_rows(
+      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
+  auto predict = *InferencePredictor::make(whole_catalogue());
+  InferenceRow whole = rows.rows.front(), first = whole, step = whole;
+  first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
+  step.id = "step", step.figure = InferenceFigure::step;
+  const double prefill = predict(first)->value(), decode = predict(step)->value();
+  EXPECT_NEAR(predict(whole)->value(), (prefill + 127 * decode) / 128, 1e-12);
+}
+
+TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
+  auto predict = *InferencePredictor::make(whole_catalogue());
+  const auto at = [&](std::string_view batch) {
+    const InferenceRows rows =
+        read_inference_rows(line("H100-SXM-80GB", "TensorRT-LLM",
+                                 "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
+    InferenceRow row = rows.rows.front();
+    row.id = batch;
+    return *predict(row);
+  };
+  // 80 GiB hold 25 caches of 4096 tokens beside the weights: from there on time grows with the batch.
+  EXPECT_NEAR(at("200") / at("100"), 2.0, 0.1);
+  EXPECT_LT(at("20") / at("10"), 1.9);
+}
+
+TEST(InferencePredictor, ARowThatBeatsTheBoundIsReportedButNotFitted) {
+  const InferenceRows rows = read_inference_rows(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,") +
+                                                 line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
+  auto predict = *InferencePredictor::make(whole_catalogue());
+  InferenceRow fast = rows.rows[0], usual = rows.rows[1];
+  usual.id = "usual";
+  EXPECT_TRUE(predict(fast));  // 13.5 GB of weights in 1 ms
+  EXPECT_FALSE(predict.is_possible(fast));
+  EXPECT_TRUE(predict.is_possible(usual));
+}
+
+}  // namespace
+}  // namespace assay::validate
