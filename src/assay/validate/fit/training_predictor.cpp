@@ -9,9 +9,9 @@ bool is_possible(const TrainingRow& row, const training::TrainingCost& cost) {
 }
 
 double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
-  return view == MemoryView::allocated  ? memory.allocated()
-         : view == MemoryView::reserved ? memory.reserved()
-                                        : memory.total();
+  return view == MemoryView::allocated  ? memory.allocated().value()
+         : view == MemoryView::reserved ? memory.reserved().value()
+                                        : memory.total().value();
 }
 
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
@@ -41,7 +41,7 @@ Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& 
   if (row.states_recompute) return priced(row, row.strategy.recompute);
   // As the search decides: the fastest policy that fits in memory, or if none does, the one that needs least.
   ASSAY_TRY(known, place(row));
-  const double room = known->cluster.chip.hbm().capacity.value.value();
+  const Bytes room = known->cluster.chip.hbm().capacity.value;
   std::optional<training::TrainingCost> best;
   const auto better = [&](const training::TrainingCost& a, const training::TrainingCost& b) {
     const bool fits = a.memory.total() <= room;
