@@ -5,7 +5,8 @@
 namespace assay::verbs {
 
 report::Members timeline_members(const draw::Timeline& timeline) {
-  report::Items lanes, classes(timeline.classes.begin(), timeline.classes.end()), bars, marks, counters;
+  report::Items lanes, classes, bars, marks, counters;
+  for (const draw::TimelineClass& one : timeline.classes) classes.emplace_back(one.name);
   for (const draw::TimelineLane& lane : timeline.lanes)
     lanes.emplace_back(report::Members{{"name", lane.name}, {"members", lane.members}});
   std::vector<const draw::TimelineBar*> order;
