@@ -8,8 +8,8 @@
 #include "assay/report/render.h"
 #include "assay/verbs/faults.h"
 #include "assay/verbs/request.h"
-#include "assay/verbs/schema.h"
-#include "assay/verbs/value_kinds.h"
+#include "assay/verbs/table/schema.h"
+#include "assay/verbs/table/value_kinds.h"
 
 namespace assay {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "assay/assay.h"
 #include "assay/verbs/request.h"
-#include "assay/verbs/value_kinds.h"
+#include "assay/verbs/table/value_kinds.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 
 namespace assay::verbs {
 
-/// A flag (`value` empty) or an option with a value. What `value` means is in verbs/value_kinds.h.
+/// A flag (`value` empty) or an option with a value. What `value` means is in verbs/table/value_kinds.h.
 struct OptionSpec {
   std::string_view name, value, help;
   bool repeatable = false;

@@ -12,7 +12,6 @@
 #include "assay/search/training/nearest_fit.h"
 #include "assay/training/step_derivation.h"
 #include "assay/verbs/prices.h"
-#include "assay/verbs/timeline_members.h"
 #include "assay/verbs/train/launch.h"
 #include "assay/verbs/train/limits.h"
 #include "assay/verbs/train/list.h"
@@ -24,6 +23,7 @@
 #include "assay/verbs/train/sensitivity.h"
 #include "assay/verbs/train/sizes.h"
 #include "assay/verbs/train/software.h"
+#include "assay/verbs/train/timeline_members.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::train {

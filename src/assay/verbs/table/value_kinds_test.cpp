@@ -1,4 +1,4 @@
-#include "assay/verbs/value_kinds.h"
+#include "assay/verbs/table/value_kinds.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
-#include "assay/verbs/value_kinds.h"
+#include "assay/verbs/table/value_kinds.h"
 
 namespace assay::verbs {
 namespace {

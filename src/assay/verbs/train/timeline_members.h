@@ -3,10 +3,10 @@
 #include "assay/draw/timeline/timeline_scene.h"
 #include "assay/report/document.h"
 
-namespace assay::verbs {
+namespace assay::verbs::train {
 
 /// Lanes, classes of bars, bars in order of their start, marks and counters. Bars name lane and class by their place
 /// in these lists.
 report::Members timeline_members(const draw::Timeline& timeline);
 
-}  // namespace assay::verbs
+}  // namespace assay::verbs::train

@@ -1,4 +1,4 @@
-#include "assay/verbs/schema.h"
+#include "assay/verbs/table/schema.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/base/version.h"
 #include "assay/verbs/answers/answers.h"
-#include "assay/verbs/value_kinds.h"
+#include "assay/verbs/table/value_kinds.h"
 
 namespace assay::verbs {
 namespace {

@@ -1,8 +1,8 @@
-#include "assay/verbs/timeline_members.h"
+#include "assay/verbs/train/timeline_members.h"
 
 #include <algorithm>
 
-namespace assay::verbs {
+namespace assay::verbs::train {
 
 report::Members timeline_members(const draw::Timeline& timeline) {
   report::Items lanes, classes, bars, marks, counters;
@@ -33,4 +33,4 @@ report::Members timeline_members(const draw::Timeline& timeline) {
           {"counters", std::move(counters)}};
 }
 
-}  // namespace assay::verbs
+}  // namespace assay::verbs::train
