@@ -1,5 +1,6 @@
 // The command line: parse, ask, print. No arithmetic.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -370,6 +371,7 @@ Result<int> run(std::vector<std::string> words, report::RenderOptions& options) 
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::mallopt(M_ARENA_MAX, 2);  // what one thread frees the next one gets: searches start many, one after the other
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = ask_to_stop;
   on_interrupt.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;

@@ -110,7 +110,7 @@ void draw_run(Sketch& sketch, const Run& run, const Rectangle& row, const std::s
 }
 
 /// Above so many shapes nobody tells bars apart, and the picture takes hundreds of kilobytes.
-constexpr std::size_t most_runs = 1200;
+constexpr std::size_t most_runs = 900;
 /// Above such a share of the time, shapes that stand for bars of several classes would hide some of them.
 constexpr double most_mixed = 0.2;
 
