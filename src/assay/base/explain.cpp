@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "assay/base/text.h"
 
@@ -25,13 +27,45 @@ int precedence(Node::Op op) {
 
 std::string label(const Ledger& ledger, int id, int parent_precedence, bool right);
 
+/// A sum of many terms, of which some are the same value: each once, with how often it occurs.
+std::string sum_of_repeated(const Ledger& ledger, std::vector<int> terms) {
+  std::vector<std::pair<int, int>> counts;
+  for (const int term : terms) {
+    const auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& one) { return one.first == term; });
+    if (known != counts.end())
+      ++known->second;
+    else
+      counts.emplace_back(term, 1);
+  }
+  std::string text;
+  for (const auto& [term, count] : counts)
+    text += fmt::format("{}{}{}", text.empty() ? "" : " + ", count > 1 ? fmt::format("{} * ", count) : "",
+                        label(ledger, term, count > 1 ? 2 : 1, true));
+  return text;
+}
+
+/// The terms of a sum in their order.
+std::vector<int> terms_of(const Ledger& ledger, const Node& sum) {
+  std::vector<int> terms{sum.rhs};
+  int id = sum.lhs;
+  for (; ledger.at(id).op == Node::Op::add && ledger.at(id).name.empty(); id = ledger.at(id).lhs)
+    terms.push_back(ledger.at(id).rhs);
+  terms.push_back(id);
+  std::reverse(terms.begin(), terms.end());
+  return terms;
+}
+
 std::string formula(const Ledger& ledger, const Node& node) {
+  constexpr std::size_t many_terms = 24;
+  if (node.op == Node::Op::add)
+    if (std::vector<int> terms = terms_of(ledger, node); terms.size() > many_terms)
+      return sum_of_repeated(ledger, std::move(terms));
   const int level = precedence(node.op);
   switch (node.op) {
     case Node::Op::given:
       return "";
     case Node::Op::constant:
-      return human_number(node.quantity.value);
+      return human(node.quantity);
     case Node::Op::ceil:
       return fmt::format("ceil({})", label(ledger, node.lhs, 0, false));
     case Node::Op::sqrt:
@@ -74,22 +108,43 @@ struct Seen {
   }
 };
 
-void walk(const Ledger& ledger, int id, int depth, Seen& seen, std::vector<DerivationLine>& lines) {
-  const Node& node = ledger.at(id);
-  const bool line = !node.name.empty() || depth == 0;
-  if (line) {
-    const bool repeated = !seen.insert(id, node);
+/// Writes the lines of a derivation.
+class Walk {
+ public:
+  explicit Walk(const Ledger& ledger) : ledger_(ledger) {}
+
+  /// Adds a value and what it is computed from. A value is an operand of `siblings` once, however often it occurs.
+  void add(int id, int depth, std::set<int>& siblings) {
+    const Node& node = ledger_.at(id);
+    if (node.name.empty() && depth > 0) return add_operands(node, depth, siblings);
+    if (!siblings.insert(id).second) return;
+    const bool repeated = !seen_.insert(id, node);
     // A given number that was already shown needs no second line.
     if (repeated && node.op == Node::Op::given && depth > 0) return;
-    DerivationLine text{depth, id, node.name, formula(ledger, node), node.quantity, node.source, {}, repeated};
-    if (node.op == Node::Op::max) text.bound_by = ledger.at(limiter(ledger, id)).name;
-    lines.push_back(std::move(text));
+    DerivationLine text{depth, id, node.name, formula(ledger_, node), node.quantity, node.source, {}, repeated};
+    if (node.op == Node::Op::max) text.bound_by = ledger_.at(limiter(ledger_, id)).name;
+    lines_.push_back(std::move(text));
     if (repeated) return;
+    std::set<int> operands;
+    add_operands(node, depth + 1, operands);
   }
-  const int below = line ? depth + 1 : depth;
-  if (node.lhs >= 0) walk(ledger, node.lhs, below, seen, lines);
-  if (node.rhs >= 0) walk(ledger, node.rhs, below, seen, lines);
-}
+
+  std::vector<DerivationLine> take() { return std::move(lines_); }
+
+ private:
+  void add_operands(const Node& node, int depth, std::set<int>& siblings) {
+    if (node.op == Node::Op::add) {  // of which there may be many
+      for (const int term : terms_of(ledger_, node)) add(term, depth, siblings);
+      return;
+    }
+    if (node.lhs >= 0) add(node.lhs, depth, siblings);
+    if (node.rhs >= 0) add(node.rhs, depth, siblings);
+  }
+
+  const Ledger& ledger_;
+  Seen seen_;
+  std::vector<DerivationLine> lines_;
+};
 
 }  // namespace
 
@@ -115,10 +170,12 @@ int limiter(const Ledger& ledger, int id) {
 }
 
 std::vector<DerivationLine> derivation(const Ledger& ledger, std::span<const int> roots) {
-  std::vector<DerivationLine> lines;
-  Seen seen;
-  for (int root : roots) walk(ledger, root, 0, seen, lines);
-  return lines;
+  Walk walk(ledger);
+  for (const int root : roots) {
+    std::set<int> siblings;
+    walk.add(root, 0, siblings);
+  }
+  return walk.take();
 }
 
 }  // namespace assay

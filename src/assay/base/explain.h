@@ -64,13 +64,15 @@ class Ledger {
   std::vector<Node> nodes_;
 };
 
-/// A quantity together with its node in a ledger. Dimensionless numbers are traced like all others.
+/// A quantity together with its node in a ledger. Dimensionless numbers are traced like all others. One without a
+/// ledger is nothing: a zero that leaves no trace, as a sum has before its first term.
 template <Dim D>
 struct TracedQuantity {
   double base_value = 0.0;
   Ledger* ledger = nullptr;
   int id = -1;
   constexpr double value() const { return base_value; }
+  constexpr bool is_nothing() const { return ledger == nullptr; }
 };
 
 namespace detail {
@@ -78,59 +80,70 @@ template <Dim R, Dim A, Dim B>
 TracedQuantity<R> combine(Node::Op op, double value, TracedQuantity<A> a, TracedQuantity<B> b) {
   return {value, a.ledger, a.ledger->push({op, {value, R}, a.id, b.id, {}, {}})};
 }
-template <Dim D>
-TracedQuantity<Dim{}> constant(TracedQuantity<D> like, double value) {
-  return {value, like.ledger, like.ledger->push({Node::Op::constant, {value, Dim{}}, -1, -1, {}, {}})};
+template <Dim D, Dim L>
+TracedQuantity<D> constant(TracedQuantity<L> like, double value) {
+  if (like.is_nothing()) return {};
+  return {value, like.ledger, like.ledger->push({Node::Op::constant, {value, D}, -1, -1, {}, {}})};
+}
+template <Dim R, Dim D>
+TracedQuantity<R> unary(Node::Op op, double value, TracedQuantity<D> a) {
+  if (a.is_nothing()) return {};
+  return {value, a.ledger, a.ledger->push({op, {value, R}, a.id, -1, {}, {}})};
 }
 }  // namespace detail
 
 template <Dim A, Dim B>
 auto operator*(TracedQuantity<A> a, TracedQuantity<B> b) {
+  if (a.is_nothing() || b.is_nothing()) return TracedQuantity<A + B>();
   return detail::combine<A + B>(Node::Op::mul, a.value() * b.value(), a, b);
 }
 template <Dim A, Dim B>
 auto operator/(TracedQuantity<A> a, TracedQuantity<B> b) {
+  if (a.is_nothing()) return TracedQuantity<A + -B>();
   return detail::combine<A + -B>(Node::Op::div, a.value() / b.value(), a, b);
 }
 template <Dim D>
 auto operator+(TracedQuantity<D> a, TracedQuantity<D> b) {
+  if (a.is_nothing() || b.is_nothing()) return a.is_nothing() ? b : a;
   return detail::combine<D>(Node::Op::add, a.value() + b.value(), a, b);
 }
 template <Dim D>
 auto operator-(TracedQuantity<D> a, TracedQuantity<D> b) {
-  return detail::combine<D>(Node::Op::sub, a.value() - b.value(), a, b);
+  if (b.is_nothing()) return a;
+  return detail::combine<D>(Node::Op::sub, a.value() - b.value(), a.is_nothing() ? detail::constant<D>(b, 0.0) : a, b);
 }
 template <Dim D>
 auto operator*(double s, TracedQuantity<D> a) {
-  return detail::constant(a, s) * a;
+  return detail::constant<Dim{}>(a, s) * a;
 }
 template <Dim D>
 auto operator*(TracedQuantity<D> a, double s) {
-  return a * detail::constant(a, s);
+  return a * detail::constant<Dim{}>(a, s);
 }
 template <Dim D>
 auto operator/(TracedQuantity<D> a, double s) {
-  return a / detail::constant(a, s);
+  return a / detail::constant<Dim{}>(a, s);
 }
-inline auto operator-(TracedQuantity<Dim{}> a, double s) { return a - detail::constant(a, s); }
-inline auto operator+(TracedQuantity<Dim{}> a, double s) { return a + detail::constant(a, s); }
-inline auto operator+(double s, TracedQuantity<Dim{}> a) { return detail::constant(a, s) + a; }
+inline auto operator-(TracedQuantity<Dim{}> a, double s) { return a - detail::constant<Dim{}>(a, s); }
+inline auto operator+(TracedQuantity<Dim{}> a, double s) { return a + detail::constant<Dim{}>(a, s); }
+inline auto operator+(double s, TracedQuantity<Dim{}> a) { return detail::constant<Dim{}>(a, s) + a; }
 
 template <Dim D>
 auto max(TracedQuantity<D> a, TracedQuantity<D> b) {
+  if (a.is_nothing() || b.is_nothing()) return a.value() < b.value() ? b : a;
   return detail::combine<D>(Node::Op::max, a.value() < b.value() ? b.value() : a.value(), a, b);
 }
 template <Dim D>
 auto min(TracedQuantity<D> a, TracedQuantity<D> b) {
+  if (a.is_nothing() || b.is_nothing()) return b.value() < a.value() ? b : a;
   return detail::combine<D>(Node::Op::min, b.value() < a.value() ? b.value() : a.value(), a, b);
 }
 inline TracedQuantity<Dim{}> ceil(TracedQuantity<Dim{}> a) {
-  const double value = std::ceil(a.value());
-  return {value, a.ledger, a.ledger->push({Node::Op::ceil, {value, Dim{}}, a.id, -1, {}, {}})};
+  return detail::unary<Dim{}>(Node::Op::ceil, std::ceil(a.value()), a);
 }
-inline TracedQuantity<Dim{}> sqrt(TracedQuantity<Dim{}> a) {
-  const double value = std::sqrt(a.value());
-  return {value, a.ledger, a.ledger->push({Node::Op::sqrt, {value, Dim{}}, a.id, -1, {}, {}})};
+template <Dim D>
+TracedQuantity<half(D)> sqrt(TracedQuantity<D> a) {
+  return detail::unary<half(D)>(Node::Op::sqrt, std::sqrt(a.value()), a);
 }
 
 template <Dim D>
@@ -143,6 +156,10 @@ constexpr Quantity<D> min(Quantity<D> a, Quantity<D> b) {
 }
 constexpr double max(double a, double b) { return a < b ? b : a; }
 constexpr double min(double a, double b) { return b < a ? b : a; }
+template <Dim D>
+Quantity<half(D)> sqrt(Quantity<D> a) {
+  return Quantity<half(D)>(std::sqrt(a.value()));
+}
 using std::ceil;
 using std::sqrt;
 
@@ -170,6 +187,16 @@ struct Plain {
   template <class Q>
   constexpr Q named(std::string_view, Q q) const {
     return q;
+  }
+  /// A number of the formula itself.
+  template <class Q>
+  constexpr Q constant(Q q) const {
+    return q;
+  }
+  /// So many of a value; a factor of one leaves no trace, nor does none of it.
+  template <class Q>
+  constexpr Q times(std::string_view, double n, std::string_view, Q q) const {
+    return n * q;
   }
 };
 
@@ -201,7 +228,20 @@ struct Traced {
     return given(name, q, sources ? sources->of(key) : std::string_view());
   }
   template <Dim D>
+  TracedQuantity<D> constant(Quantity<D> q) const {
+    return {q.value(), ledger, ledger->push({Node::Op::constant, q, -1, -1, {}, {}})};
+  }
+  TracedQuantity<Dim{}> constant(double value) const {
+    return {value, ledger, ledger->push({Node::Op::constant, {value, Dim{}}, -1, -1, {}, {}})};
+  }
+  template <Dim D>
+  TracedQuantity<D> times(std::string_view name, double n, std::string_view source, TracedQuantity<D> t) const {
+    if (n == 0.0) return {};
+    return n == 1.0 || t.is_nothing() ? t : given(name, n, source) * t;
+  }
+  template <Dim D>
   TracedQuantity<D> named(std::string_view name, TracedQuantity<D> t) const {
+    if (t.is_nothing()) return t;
     // A value that already has a name keeps it: the new name is an alias one level up.
     if (!ledger->at(t.id).name.empty())
       return {t.value(), ledger, ledger->push({Node::Op::alias, {t.value(), D}, t.id, -1, std::string(name), {}})};
@@ -221,26 +261,6 @@ struct NumberType<N, double> {
 };
 template <class N, class Q>
 using NumberOf = typename NumberType<N, Q>::type;
-
-/// A sum that begins with its first term: no zero stands before it.
-template <class N, class Q>
-class SumOf {
- public:
-  void add(NumberOf<N, Q> term) {
-    if constexpr (N::traced)
-      sum_ = empty_ ? term : sum_ + term;
-    else
-      sum_ = sum_ + term;
-    empty_ = false;
-  }
-  bool empty() const { return empty_; }
-  /// A zero where it has no terms.
-  NumberOf<N, Q> total(const N& num) const { return empty_ ? num.given("none", Q(0), "no terms") : sum_; }
-
- private:
-  NumberOf<N, Q> sum_{};
-  bool empty_ = true;
-};
 
 /// The value of a number under either policy, as a plain quantity.
 template <Dim D>

@@ -159,11 +159,50 @@ TEST(Derivation, AValueUsedTwiceIsDerivedOnce) {
   const Traced num{&ledger};
   const auto a = num.given("a", 6.0, "here");
   const auto twice = num.named("twice", a + a);
-  const auto lines = lines_of(ledger, num.named("square", twice * twice).id);
-  ASSERT_EQ(lines.size(), 4u);  // square, twice, a, twice again
-  EXPECT_EQ(lines[2].name, "a");
-  EXPECT_FALSE(lines[1].repeated);
-  EXPECT_TRUE(lines[3].repeated);
+  const auto square = num.named("square", twice * twice);
+  const auto lines = lines_of(ledger, num.named("sum", square + twice).id);
+  ASSERT_EQ(lines.size(), 5u);  // sum, square, twice, a, twice again
+  EXPECT_EQ(lines[3].name, "a");
+  EXPECT_FALSE(lines[2].repeated);
+  EXPECT_TRUE(lines[4].repeated);
+}
+
+TEST(Derivation, ALongSumNamesEachTermOnce) {
+  Ledger ledger;
+  const Traced num{&ledger};
+  const auto a = num.given("a", 1.0, "here"), b = num.given("b", 2.0, "here");
+  NumberOf<Traced, double> sum;
+  for (int i = 0; i < 20; ++i) sum = sum + a + b * b;
+  const auto lines = lines_of(ledger, num.named("sum", sum + b).id);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].formula.starts_with("20 * a + b * b + ")) << lines[0].formula;
+  EXPECT_TRUE(lines[0].formula.ends_with(" + b")) << lines[0].formula;
+  EXPECT_EQ(lines[0].quantity.value, 102.0);
+}
+
+TEST(Traced, NothingLeavesNoTrace) {
+  Ledger ledger;
+  const Traced num{&ledger};
+  const auto a = num.given("a", 3_s, "here");
+  const NumberOf<Traced, Seconds> none;
+  EXPECT_EQ((none + a).id, a.id);
+  EXPECT_EQ((a - none).id, a.id);
+  EXPECT_EQ(max(none, a).id, a.id);
+  EXPECT_TRUE(min(none, a).is_nothing());
+  EXPECT_TRUE((2.0 * none).is_nothing());
+  EXPECT_TRUE(num.named("none", none).is_nothing());
+  EXPECT_EQ(num.times("one", 1.0, "here", a).id, a.id);
+  EXPECT_TRUE(num.times("none", 0.0, "here", a).is_nothing());
+  EXPECT_EQ((none - a).value(), -3.0);
+}
+
+TEST(Traced, RootsHalveTheDimension) {
+  Ledger ledger;
+  const Traced num{&ledger};
+  const auto a = num.given("a", 4_s, "here"), b = num.given("b", 9_s, "here");
+  const NumberOf<Traced, Seconds> root = sqrt(a * b);
+  EXPECT_EQ(root.value(), sqrt(4_s * 9_s).value());
+  EXPECT_EQ(root.value(), 6.0);
 }
 
 TEST(Derivation, AGivenNumberStandsOnceForAllRoots) {

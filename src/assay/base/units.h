@@ -19,9 +19,16 @@ struct Dim {
   friend constexpr Dim operator-(Dim a) {
     return {sum(0, -a.flop), sum(0, -a.byte), sum(0, -a.sec), sum(0, -a.usd), sum(0, -a.joule), sum(0, -a.token)};
   }
+  /// Of a square root.
+  friend constexpr Dim half(Dim a) {
+    return {halved(a.flop), halved(a.byte), halved(a.sec), halved(a.usd), halved(a.joule), halved(a.token)};
+  }
 
  private:
   static constexpr std::int8_t sum(int a, int b) { return static_cast<std::int8_t>(a + b); }
+  static constexpr std::int8_t halved(int a) {
+    return a % 2 == 0 ? static_cast<std::int8_t>(a / 2) : throw "the root of an odd power has no unit";
+  }
 };
 
 /// A value of one dimension. Construction from a bare number and reading it back are explicit.
@@ -81,6 +88,7 @@ using Joules = Quantity<Dim{.joule = 1}>;
 using Tokens = Quantity<Dim{.token = 1}>;
 using Hertz = Quantity<Dim{.sec = -1}>;
 using FlopsPerSecond = Quantity<Dim{.flop = 1, .sec = -1}>;
+using SecondsPerByte = Quantity<Dim{.byte = -1, .sec = 1}>;
 using BytesPerSecond = Quantity<Dim{.byte = 1, .sec = -1}>;
 using FlopsPerByte = Quantity<Dim{.flop = 1, .byte = -1}>;  ///< arithmetic intensity
 using DollarsPerSecond = Quantity<Dim{.sec = -1, .usd = 1}>;

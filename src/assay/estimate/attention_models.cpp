@@ -54,8 +54,8 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const auto tile = num.named("tile", scores * head_elements(num, rates, work.head_dim, backward) * products);
   const auto each = tile / (attention_share(num, rates, work.head_dim, backward) / cores * peak_of(num, rates));
   // Tiles on the diagonal are computed in full.
-  const auto across =
-      num.named("tiles across", ceil(num.given("keys", static_cast<double>(work.shape.keys), "") / side));
+  const auto across = num.named(
+      "tiles across", ceil(num.given("keys", static_cast<double>(work.shape.keys), "of one sequence") / side));
   const auto met = num.given("keys per query", work.shape.mean_keys(), "on average") / side;
   const auto visited = num.named("tiles visited", min(across, work.shape.causal ? met + 0.5 : met));
   const auto window = static_cast<double>(work.shape.window > 0 ? work.shape.window : work.shape.chunk);

@@ -30,9 +30,20 @@ struct KernelRates {
   FlopsPerSecond rate(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
 };
 
-/// Bandwidth of the optimizer's update.
-inline BytesPerSecond optimizer_rate(const KernelRates& rates) {
-  return rates.hbm * (rates.pointwise ? rates.pointwise->optimizer : rates.memory_share);
+/// Bandwidth of element-wise work and of the optimizer's update.
+template <class N>
+NumberOf<N, BytesPerSecond> stream_rate(const N& num, const KernelRates& rates) {
+  return num.given("hbm", rates.hbm, &rates.sources, "hbm") *
+         (rates.pointwise
+              ? num.given("share of the bandwidth", rates.pointwise->stream, &rates.sources, "pointwise.stream")
+              : num.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory"));
+}
+template <class N>
+NumberOf<N, BytesPerSecond> optimizer_rate(const N& num, const KernelRates& rates) {
+  return num.given("hbm", rates.hbm, &rates.sources, "hbm") *
+         (rates.pointwise
+              ? num.given("share of the bandwidth", rates.pointwise->optimizer, &rates.sources, "pointwise.optimizer")
+              : num.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory"));
 }
 
 /// Which software runs the steps.

@@ -29,8 +29,8 @@ CollectiveCost<N> collective_cost(const N& num, program::Collective kind, Bytes 
 
 /// The cost as a straight line: the bandwidth term is proportional to the bytes, the latency does not depend on them.
 struct CollectiveLine {
-  decltype(1_s / 1_B) rate;  ///< per byte of the array, as collective_cost counts it
-  Seconds floor;             ///< latency
+  SecondsPerByte rate;  ///< per byte of the array, as collective_cost counts it
+  Seconds floor;        ///< latency
 
   Seconds lower(Bytes bytes) const { return max(rate * bytes, floor); }
   Seconds upper(Bytes bytes) const { return rate * bytes + floor; }

@@ -42,7 +42,12 @@ double gpipe_interval(const PipelineInput& input) {
 }  // namespace
 
 double PipelineClock::interval(const PipelineInput& input) {
-  if (input.shape.schedule == PipelineSchedule::gpipe) return gpipe_interval(input);
+  const Sample of = sample(input);
+  return of.interval + of.left_out * of.period;
+}
+
+PipelineClock::Sample PipelineClock::sample(const PipelineInput& input) {
+  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, 0.0};
   const std::int64_t all = input.shape.microbatches, period = period_of(input.shape);
   const double each = 3.0 * static_cast<double>(input.shape.stages * chunks_per_stage(input.shape));
   times_.fill(input);
@@ -53,7 +58,7 @@ double PipelineClock::interval(const PipelineInput& input) {
     shape.microbatches = all - left_out * period;
     const Played played = play(input, score_of(shape));
     if (left_out == 0 || played.is_settled || is_last)
-      return played.interval + static_cast<double>(left_out) * played.period;
+      return {shape, played.interval, static_cast<double>(left_out), played.period};
   }
 }
 

@@ -18,6 +18,13 @@ class PipelineClock {
   /// extrapolated, exactly but for rounding. Stages that do not settle are simulated to the end; steps too large for
   /// that (16 Mi operations) go on at the pace of the last period.
   double interval(const PipelineInput& input);
+  /// What the interval was computed from: a step of so many microbatches, and periods that follow.
+  struct Sample {
+    PipelineShape shape;
+    double interval = 0;
+    double left_out = 0, period = 0;  ///< periods, and the seconds of one
+  };
+  Sample sample(const PipelineInput& input);
 
  private:
   /// The operations of a step, and pairs of corresponding operations of its last two periods with forwards.

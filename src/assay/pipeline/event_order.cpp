@@ -208,4 +208,11 @@ void EventTimes::fill(const PipelineInput& input) {
     }
 }
 
+OperationWork work_of(const PipelineShape& shape, std::uint32_t duration) {
+  const Nodes nodes(shape);
+  const std::size_t node = duration / kinds.size();
+  const Work work = kinds[duration % kinds.size()];
+  return {nodes.part_of(node), work, nodes.is_sent(node, work)};
+}
+
 }  // namespace assay::pipeline

@@ -42,4 +42,12 @@ class EventTimes {
   std::vector<Duration> durations_;
 };
 
+/// What an operation that is not paired does: the work of a part of the model, and whether its result leaves the stage.
+struct OperationWork {
+  std::size_t part = 0;  ///< in the order of the model
+  PipelineWork work = PipelineWork::forward;
+  bool is_sent = false;
+};
+OperationWork work_of(const PipelineShape& shape, std::uint32_t duration);
+
 }  // namespace assay::pipeline

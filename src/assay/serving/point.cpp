@@ -163,34 +163,79 @@ double cache_deviation(const ServingProfile& decode, double batch) {
   return decode.cache_spread * std::sqrt(batch * decode.cache_groups);
 }
 
+/// Prompts that a batch works on at once: one place of as many as a request takes steps is a prompt's, unless chunks
+/// limit them.
+struct PromptsHeld {
+  double fewest = 1, per_place = 0, chunked = 0;
+  PromptsHeld(const ServingQuestion& question, const ServingProfile& prompt)
+      : fewest(prompts_of(question, prompt)),
+        per_place(1.0 / (static_cast<double>(question.output) + 1.0)),
+        chunked(std::max(fewest, prompt.unit * question.step_tokens / static_cast<double>(fresh_prompt(question)))) {}
+  double of(double held) const { return std::max(fewest, std::min(chunked, per_place * held)); }
+};
+
+template <class N>
+ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, const ServingProfiles& profiles,
+                                double batch) {
+  const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
+  const SourceTable* sources = &question.setup.effect_sources;
+  const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
+  ServingMemoryOf<N> memory;
+  add_runtime(num, runtime, sources, {question.capacity, decode.together, decode.kernels}, memory);
+  memory.weights = num.given("weights", Bytes(decode.weight_bytes), "stored on one chip of the fullest stage");
+  memory.weights = num.times("parameters given over counted", question.weight_scale, "--params", memory.weights);
+  const double held = decode.held(batch);
+  const auto sequences = num.given("sequences", held, "as many in every group as in the fullest");
+  const auto tokens = num.given("cache of a sequence", Bytes(decode.cache_bytes),
+                                "on one chip, of the tokens that memory is reserved for");
+  const auto each = decode.state_bytes > 0.0
+                        ? tokens + num.given("states of a sequence", Bytes(decode.state_bytes), "of a fixed size")
+                        : tokens;
+  const bool varies = profiles.margin > 0.0;
+  memory.cache = memory.mean_cache = num.named(varies ? "mean cache" : "kv cache", each * sequences);
+  if (varies)
+    memory.cache = num.named(
+        "kv cache", memory.mean_cache +
+                        num.given("standard deviations", profiles.margin, "that pages rarely exceed") *
+                            num.given("deviation", Bytes(cache_deviation(decode, held)), "of all caches on a chip"));
+  const auto over = num.given("held over the fewest", runtime.activations, sources, "activations");
+  const auto space = num.given("prompts", PromptsHeld(question, prompt).of(held), "worked on at once") *
+                         (over * num.given("activations of a prompt", Bytes(prompt.widest), "at their peak")) +
+                     sequences * (over * num.given("activations of a sequence", Bytes(decode.widest), "at their peak"));
+  const double gathered = std::max(prompt.gathered, decode.gathered);
+  memory.workspace = num.named(
+      "workspace", gathered > 0.0 ? space + num.given("gathered weights", Bytes(gathered), "at their peak") : space);
+  memory.reserve =
+      num.named("allocator overhead",
+                (num.given("held by the allocator over what is in use", runtime.reserved, sources, "reserved") - 1.0) *
+                    memory.workspace);
+  return memory;
+}
+
 }  // namespace
 
-void add_runtime(const estimate::RuntimeMemory& runtime, double capacity, bool together, double kernels,
-                 ServingMemory& memory) {
-  memory.driver = runtime.hidden * capacity + runtime.context.value();
-  memory.communication = together ? runtime.communication.value() : 0.0;
-  memory.graphs = runtime.graphs * kernels * runtime.kernel.value();
+ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQuestion& question,
+                                              const ServingProfiles& profiles, double batch) {
+  return memory_parts(num, question, profiles, batch);
 }
 
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
-  const double per_sequence = profiles.decode.cache_bytes + profiles.decode.state_bytes;
+  const ServingMemoryOf<Plain> parts = memory_parts(Plain{}, question, profiles, batch);
+  ServingMemory memory;
+  memory.weights = parts.weights.value();
+  memory.cache = parts.cache.value();
+  memory.workspace = parts.workspace.value();
+  memory.driver = parts.driver.value();
+  memory.communication = parts.communication.value();
+  memory.graphs = parts.graphs.value();
+  memory.reserve = parts.reserve.value();
+  memory.mean_cache = parts.mean_cache.value();
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
+  const double per_sequence = decode.cache_bytes + decode.state_bytes;
   const double prompt_space = runtime.activations * prompt.widest, step_space = runtime.activations * decode.widest;
   const double gathered = std::max(prompt.gathered, decode.gathered);
-  const double held = decode.held(batch), fewest = prompts_of(question, prompt);
-  // One place of as many as a request takes steps is a prompt's, unless chunks limit them.
-  const double per_place = 1.0 / (static_cast<double>(question.output) + 1.0);
-  const double chunked =
-      std::max(fewest, prompt.unit * question.step_tokens / static_cast<double>(fresh_prompt(question)));
-  ServingMemory memory;
-  add_runtime(runtime, question.capacity, profiles.decode.together, profiles.decode.kernels, memory);
-  memory.weights = question.weight_scale * profiles.decode.weight_bytes;
-  memory.mean_cache = per_sequence * held;
-  memory.cache = memory.mean_cache + profiles.margin * cache_deviation(decode, held);
-  const double prompts = std::max(fewest, std::min(chunked, per_place * held));
-  memory.workspace = prompt_space * prompts + step_space * held + gathered;
-  memory.reserve = (runtime.reserved - 1.0) * memory.workspace;
+  const PromptsHeld held(question, prompt);
   // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
   const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
   const auto most = [&](double left, double line) {
@@ -203,9 +248,9 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   const auto most_beside = [&](double held_prompts) {
     return most(left - runtime.reserved * prompt_space * held_prompts, per_sequence + runtime.reserved * step_space);
   };
-  double fits = most(left, per_sequence + runtime.reserved * (step_space + per_place * prompt_space));
-  if (std::isfinite(chunked)) fits = std::max(fits, most_beside(chunked));
-  fits = std::min(fits, most_beside(fewest));
+  double fits = most(left, per_sequence + runtime.reserved * (step_space + held.per_place * prompt_space));
+  if (std::isfinite(held.chunked)) fits = std::max(fits, most_beside(held.chunked));
+  fits = std::min(fits, most_beside(held.fewest));
   memory.max_batch = decode.cache_groups * std::floor(fits / decode.cache_groups);
   return memory;
 }

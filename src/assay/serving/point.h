@@ -22,6 +22,15 @@ struct ServingQuestion {
   double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
 };
 
+/// What one chip of a server holds, by part.
+template <class N>
+struct ServingMemoryOf {
+  using Size = NumberOf<N, Bytes>;
+  Size weights{}, mean_cache{}, cache{}, workspace{}, driver{}, communication{}, graphs{}, reserve{};
+  Size runtime() const { return driver + communication + graphs; }
+  Size total() const { return weights + cache + workspace + reserve + runtime(); }
+};
+
 struct ServingMemory {
   double weights = 0, cache = 0, workspace = 0;  ///< bytes on one chip; the cache as rarely exceeded
   double driver = 0, communication = 0;          ///< of the driver, and of the communication library
@@ -95,9 +104,9 @@ ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strat
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links);
 /// Its estimate, derived.
-NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingQuestion& question,
+NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const PrefillOption& option,
-                                              const training::StageLinks& links);
+                                              const training::DerivedLinks& links, double prompts);
 
 /// What does not depend on the batch: the profile of a decode step in the middle of the output, with the cache of a
 /// complete one, and the prefill.
@@ -130,6 +139,11 @@ PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrat
                              const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
                              double tokens);
 
+/// The step with prompts of a point, derived.
+NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const ServingQuestion& question,
+                                                   const ServingPoint& point, const ServingProfiles& profiles,
+                                                   const training::DerivedLinks& links);
+
 /// Sets what joins a decode step: whole prompts with the attention of an option, or pieces.
 void join_prompts(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                   ServingProfiles& profiles);
@@ -137,11 +151,32 @@ void join_prompts(const ServingQuestion& question, const ServingStrategy& strate
 /// A chunk of a prompt: the average one sees the cached part and half of the rest.
 ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens);
 
-/// Fills in memory of driver, communication library and captured graphs; `together`: a server of several chips.
-void add_runtime(const estimate::RuntimeMemory& runtime, double capacity, bool together, double kernels,
-                 ServingMemory& memory);
+/// What decides the memory of the runtime.
+struct RuntimeLoad {
+  double capacity = 0;    ///< bytes of one chip
+  bool together = false;  ///< a server of several chips
+  double kernels = 0;     ///< of a captured step
+};
+/// Fills in memory of driver, communication library and captured graphs.
+template <class N>
+void add_runtime(const N& num, const estimate::RuntimeMemory& runtime, const SourceTable* sources,
+                 const RuntimeLoad& load, ServingMemoryOf<N>& memory) {
+  const auto share = num.given("share of the driver", runtime.hidden, sources, "hidden");
+  memory.driver = num.named("driver context",
+                            share * num.given("memory of the chip", Bytes(load.capacity), "that the server may use") +
+                                num.given("of the process", runtime.context, sources, "context"));
+  if (load.together)
+    memory.communication = num.given("communication library", runtime.communication, sources, "communication");
+  if (runtime.graphs > 0.0)
+    memory.graphs = num.named("captured graphs", num.given("graphs", runtime.graphs, sources, "graphs") *
+                                                     num.given("kernels of a graph", load.kernels, "of a decode step") *
+                                                     num.given("bytes of a kernel", runtime.kernel, sources, "kernel"));
+}
 /// Memory of a batch, and the largest batch that fits.
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
+/// Its parts, derived.
+ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQuestion& question,
+                                              const ServingProfiles& profiles, double batch);
 /// Probability that the caches of a chip need more memory than is left, at any one time.
 double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
 

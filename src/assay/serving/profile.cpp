@@ -59,6 +59,15 @@ Result<training::StageLinks> serving_links(const ServingSetup& setup, const Serv
                                training::routing_of(*setup.model, setup.dispatch));
 }
 
+training::DerivedLinks derived_links(const Traced& num, const ServingSetup& setup, const ServingStrategy& strategy,
+                                     const hardware::Cluster& cluster) {
+  return {num,
+          {cluster, setup.collectives ? &*setup.collectives : nullptr,
+           training::routing_of(*setup.model, setup.dispatch), setup.rates.sources},
+          strategy.parallelism(),
+          strategy.layout};
+}
+
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys) {
   return make_serving_profile(setup, strategy, queries, ServingKeys{{keys}, {cache_keys == 0 ? keys : cache_keys}});

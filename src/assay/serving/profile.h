@@ -13,6 +13,7 @@
 #include "assay/estimate/effects/serving_effects.h"
 #include "assay/lower/lowering.h"
 #include "assay/serving/batch_linear_kernel.h"
+#include "assay/training/link_derivation.h"
 #include "assay/training/step.h"
 
 namespace assay::serving {
@@ -98,6 +99,10 @@ struct ServingProfile {
 Result<training::StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy,
                                            const hardware::Cluster& cluster);
 
+/// The same links, derived.
+training::DerivedLinks derived_links(const Traced& num, const ServingSetup& setup, const ServingStrategy& strategy,
+                                     const hardware::Cluster& cluster);
+
 /// Devices of a tensor-parallel group of so many that hold the same keys if each holds whole heads; 1 where none or all
 /// of them do.
 std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor);
@@ -149,7 +154,7 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
 /// Its estimate, derived.
 NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const ServingProfile& profile,
-                                              const training::StageLinks& links, double batch);
+                                              const training::DerivedLinks& links, double batch);
 
 /// A kernel or collective of a step, as serving_time() prices it.
 struct PricedStep {
@@ -181,5 +186,9 @@ struct MixedStep {
 /// Matrix products, norms and collectives see the tokens of both together, so weights are read once.
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
                        const MixedStep& step);
+/// Its estimate, derived.
+NumberOf<Traced, Seconds> derive_mixed_time(const Traced& num, const ServingSetup& setup,
+                                            const ServingStrategy& strategy, const training::DerivedLinks& links,
+                                            const MixedStep& step);
 
 }  // namespace assay::serving

@@ -7,23 +7,24 @@
 namespace assay::serving {
 namespace {
 
-/// Moving caches to where decoding reads them.
-struct MovedCache {
-  double ideal = 0, estimate = 0;  ///< seconds
-};
-MovedCache moved_cache(const training::StageLinks& links, double bytes) {
-  const training::RoleSet over = training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
-  const std::size_t kind = training::StageLinks::line_of(program::Collective::all_to_all);
-  const network::CollectiveLine& line = links.lines[over][kind];
-  return {std::max(line.floor.value(), line.rate.value() * bytes * links.ways(over)),
-          links.forms[over][kind].seconds(bytes * links.ways(over), 1.0)};
+constexpr training::RoleSet cache_devices =
+    training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
+
+/// Moving caches of `bytes` on each device to where decoding reads them.
+template <class N>
+NumberOf<N, Seconds> moved_cache(const N& num, const training::LinksOf<N>& links, double bytes) {
+  const auto all = num.given("bytes", Bytes(bytes * links.ways(cache_devices)), "of the caches on all devices");
+  return num.named("moving the cache",
+                   estimate::collective_time(num, links.form(cache_devices, program::Collective::all_to_all), all));
 }
 
 void add_move(const training::StageLinks& links, double bytes, ServingTime& time) {
-  const MovedCache moved = moved_cache(links, bytes);
-  time.network += moved.ideal;
-  time.upper += moved.ideal;
-  time.estimate += moved.estimate;
+  const network::CollectiveLine& line =
+      links.lines[cache_devices][training::StageLinks::line_of(program::Collective::all_to_all)];
+  const double ideal = std::max(line.floor.value(), line.rate.value() * bytes * links.ways(cache_devices));
+  time.network += ideal;
+  time.upper += ideal;
+  time.estimate += moved_cache(Plain{}, links, bytes).value();
   time.lower = std::max(time.lower, time.network);
 }
 
@@ -65,15 +66,11 @@ ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strat
   return time;
 }
 
-NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingQuestion& question,
+NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const PrefillOption& option,
-                                              const training::StageLinks& links) {
-  const double prompts = prompts_of(question, option.profile);
-  const auto time =
-      derive_serving_time(num, question.setup, prefilled_by(strategy, option), option.profile, links, prompts);
-  if (!moves_cache(strategy, option)) return time;
-  const MovedCache moved = moved_cache(links, option.profile.cache_bytes * prompts);
-  return time + num.given("moving the cache", Seconds(moved.estimate), "all-to-all, to where decoding reads it");
+                                              const training::DerivedLinks& links, double prompts) {
+  const auto time = derive_serving_time(num, setup, prefilled_by(strategy, option), option.profile, links, prompts);
+  return moves_cache(strategy, option) ? time + moved_cache(num, links, option.profile.cache_bytes * prompts) : time;
 }
 
 SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch) {
@@ -92,45 +89,99 @@ void join_prompts(const ServingQuestion& question, const ServingStrategy& strate
   if (moves_cache(strategy, option)) profiles.moved = option.profile.cache_bytes;
 }
 
+namespace {
+
+/// How prompts and decoded sequences share a step.
+struct PromptWays {
+  double prompts = 1;    ///< that join on each replica, or pieces
+  double all = 1;        ///< prompts of a pass of their own, over all replicas
+  double ended = 1;      ///< prompts that end
+  bool whole = false;    ///< whole prompts join
+  bool before = false;   ///< prompts may go first, in a pass of their own
+  bool among = false;    ///< they may join the sequences
+  bool decodes = false;  ///< there are sequences
+
+  PromptWays(const ServingQuestion& question, const ServingStrategy& strategy, const ServingProfiles& profiles,
+             double sequences, double tokens) {
+    const auto data = static_cast<double>(strategy.data), fresh = static_cast<double>(fresh_prompt(question));
+    prompts = tokens / profiles.joined.queries;
+    all = std::max(profiles.prefill.profile.unit, data * tokens / fresh);
+    ended = tokens / fresh;
+    whole = profiles.joined.queries >= fresh;
+    const bool can_join = !question.setup.model->encoder;  // it reads a prompt in a pass of its own
+    before = whole || !can_join;
+    decodes = sequences >= 1.0;
+    among = can_join && (decodes || !whole);
+  }
+};
+
+}  // namespace
+
 PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrategy& strategy,
                              const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
                              double tokens) {
-  const auto data = static_cast<double>(strategy.data), fresh = static_cast<double>(fresh_prompt(question));
-  const double prompts = tokens / profiles.joined.queries;
-  const bool whole = profiles.joined.queries >= fresh;
-  const bool can_join = !question.setup.model->encoder;  // it reads a prompt in a pass of its own
+  const PromptWays way(question, strategy, profiles, sequences, tokens);
+  const auto decode = [&] { return serving_time(question.setup, strategy, profiles.decode, links, sequences); };
   PromptStep out;
-  if (whole || !can_join) {
-    const double all = std::max(profiles.prefill.profile.unit, data * tokens / fresh);
-    out.time = prefill_time(question.setup, strategy, profiles.prefill, links, all);
+  if (way.before) {
+    out.time = prefill_time(question.setup, strategy, profiles.prefill, links, way.all);
     out.prompts = out.time.estimate;
-    if (sequences < 1.0) return out;
-    const ServingTime decode = serving_time(question.setup, strategy, profiles.decode, links, sequences);
-    out.beside = decode.estimate;
-    for (double ServingTime::*part :
-         {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
-          &ServingTime::compute, &ServingTime::memory, &ServingTime::network, &ServingTime::flops,
-          &ServingTime::attention_flops, &ServingTime::attention_bytes, &ServingTime::kernels})
-      out.time.*part += decode.*part;
-    if (!can_join) return out;
+    if (way.decodes) {
+      const ServingTime decoded = decode();
+      out.beside = decoded.estimate;
+      for (double ServingTime::*part :
+           {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
+            &ServingTime::compute, &ServingTime::memory, &ServingTime::network, &ServingTime::flops,
+            &ServingTime::attention_flops, &ServingTime::attention_bytes, &ServingTime::kernels})
+        out.time.*part += decoded.*part;
+    }
   }
-  if (!whole) out.prompts = profiles.first_token.estimate * tokens / fresh;
-  if (sequences < 1.0) {
-    out.time = serving_time(question.setup, strategy, profiles.joined, links, prompts * profiles.joined.unit);
+  if (!way.among) return out;
+  if (!way.whole) out.prompts = profiles.first_token.estimate * way.ended;
+  if (!way.decodes) {
+    out.time = serving_time(question.setup, strategy, profiles.joined, links, way.prompts * profiles.joined.unit);
     return out;
   }
-  if (!whole) out.beside = serving_time(question.setup, strategy, profiles.decode, links, sequences).estimate;
+  if (!way.whole) out.beside = decode().estimate;
   ServingTime joined = mixed_time(question.setup, strategy, links,
-                                  {profiles.decode, profiles.joined, sequences, prompts, tokens / fresh});
-  if (profiles.moved > 0.0) add_move(links, profiles.moved * prompts * profiles.joined.unit, joined);
-  if (!whole || joined.estimate < out.time.estimate) out.time = joined;
+                                  {profiles.decode, profiles.joined, sequences, way.prompts, way.ended});
+  if (profiles.moved > 0.0) add_move(links, profiles.moved * way.prompts * profiles.joined.unit, joined);
+  if (!way.before || joined.estimate < out.time.estimate) out.time = joined;
   return out;
+}
+
+NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const ServingQuestion& question,
+                                                   const ServingPoint& point, const ServingProfiles& profiles,
+                                                   const training::DerivedLinks& links) {
+  const ServingStrategy& strategy = point.strategy;
+  const double sequences = point.served.replicas * point.served.load.sequences;
+  const PromptWays way(question, strategy, profiles, sequences, point.served.load.tokens);
+  const ServingSetup& setup = question.setup;
+  NumberOf<Traced, Seconds> separate, joined;
+  if (way.before) {
+    separate = num.named("prompts alone", derive_prefill_time(num, setup, strategy, profiles.prefill, links, way.all));
+    if (way.decodes)
+      separate = separate + num.named("sequences alone",
+                                      derive_serving_time(num, setup, strategy, profiles.decode, links, sequences));
+    separate = num.named("one after the other", separate);
+  }
+  if (!way.among) return separate;
+  if (way.decodes)
+    joined = derive_mixed_time(num, setup, strategy, links,
+                               {profiles.decode, profiles.joined, sequences, way.prompts, way.ended});
+  else
+    joined = derive_serving_time(num, setup, strategy, profiles.joined, links, way.prompts * profiles.joined.unit);
+  if (way.decodes && profiles.moved > 0.0)
+    joined = joined + moved_cache(num, links, profiles.moved * way.prompts * profiles.joined.unit);
+  joined = num.named("together", joined);
+  return way.before ? min(joined, separate) : joined;
 }
 
 void ServedRate::set_rates(double alone) {
   const SteadyTimes times = steady_times(load, step.estimate, alone);
-  requests_per_second = replicas * load.requests / times.step;
-  tokens_per_second = requests_per_second * output;
+  const SteadyRates<Plain> rates = steady_rates(Plain{}, replicas * load.requests, output, Seconds(times.step));
+  requests_per_second = rates.requests.value();
+  tokens_per_second = rates.tokens.value();
   per_token = times.per_token;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/explain.h"
+
 namespace assay::serving {
 
 /// One replica.
@@ -49,11 +51,33 @@ struct SteadyTimes {
   double per_token = 0;  ///< seconds between two tokens of a sequence, mean
 };
 
+/// The mean over steps with prompts, which take `mixed`, and steps without, which take `alone`.
+template <class N>
+NumberOf<N, Seconds> mean_step(const N& num, const SteadyLoad& load, const NumberOf<N, Seconds>& mixed,
+                               const NumberOf<N, Seconds>& alone) {
+  return num.times("share of steps with prompts", load.share, "a prompt for each sequence that ends", mixed) +
+         num.times("share without", 1.0 - load.share, "the other steps", alone);
+}
+
+/// What a server yields whose mean step ends so many requests.
+template <class N>
+struct SteadyRates {
+  NumberOf<N, Hertz> requests;
+  NumberOf<N, TokensPerSecond> tokens;
+};
+template <class N>
+SteadyRates<N> steady_rates(const N& num, double requests, double output, const NumberOf<N, Seconds>& step) {
+  const auto rate =
+      num.named("requests per second", num.given("requests that end in a step", requests, "over all replicas") / step);
+  return {rate, num.named("output tokens per second",
+                          rate * num.given("tokens of a request", Tokens(output), "mean output"))};
+}
+
 /// `mixed` and `alone`: seconds of a step with and without prompts.
 inline SteadyTimes steady_times(const SteadyLoad& load, double mixed, double alone) {
   const double with = load.share * load.sequences, without = (1.0 - load.share) * load.alone;
   SteadyTimes out;
-  out.step = load.share * mixed + (1.0 - load.share) * alone;
+  out.step = mean_step(Plain{}, load, Seconds(mixed), Seconds(alone)).value();
   out.per_token = (with * mixed + without * alone) / (with + without);
   return out;
 }

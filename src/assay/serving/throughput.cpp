@@ -16,10 +16,6 @@ std::string_view limiter_of(const ServingPoint& point) {
   return limiter_of(mixed ? point.served.step : point.decode);
 }
 
-Dollars cost_of_million_tokens(DollarsPerSecond price, double chips, double tokens_per_second) {
-  return 1e6 * (price * Seconds(1.0 / tokens_per_second) * chips);
-}
-
 PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& point) {
   const auto output = static_cast<double>(question.output);
   const auto fresh = static_cast<double>(fresh_prompt(question));

@@ -12,7 +12,12 @@ std::string_view limiter_of(const ServingTime& time);
 std::string_view limiter_of(const ServingPoint& point);
 
 /// Chips at a price, and the tokens per second of all of them.
-Dollars cost_of_million_tokens(DollarsPerSecond price, double chips, double tokens_per_second);
+template <class N>
+NumberOf<N, Dollars> cost_of_million_tokens(const N& num, const NumberOf<N, DollarsPerSecond>& price,
+                                            const NumberOf<N, double>& chips,
+                                            const NumberOf<N, TokensPerSecond>& rate) {
+  return num.named("cost per million output tokens", price * chips * (num.constant(Tokens(1e6)) / rate));
+}
 
 /// How prefill and decode of a point balance.
 struct PhaseBalance {

@@ -43,7 +43,7 @@ TEST(DisaggregatedRate, HandWorked) {
 
 // Two chips at 3.6 USD an hour cost 2e-3 USD a second; a million tokens at 1000 per second take 1000 seconds.
 TEST(Cost, OfAMillionTokensIsTheirTimeOnAllChips) {
-  EXPECT_DOUBLE_EQ(cost_of_million_tokens(3.6_USD_per_h, 2.0, 1000.0).value(), 2.0);
+  EXPECT_DOUBLE_EQ(cost_of_million_tokens(Plain{}, 3.6_USD_per_h, 2.0, TokensPerSecond(1000.0)).value(), 2.0);
 }
 
 TEST(ServingLimiter, IsTheLargestOfTheIdealTimes) {

@@ -1,5 +1,7 @@
 // The time of one serving step, from its profile: a straight line for each kernel, priced at the batch. One formula
 // prices, lists and derives it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +28,7 @@ double attended(const ServingStrategy& strategy, const ServingProfile& profile, 
 template <class N>
 struct StepTotals {
   ServingTime time;  ///< all but the estimate
-  SumOf<N, Seconds> estimate;
+  NumberOf<N, Seconds> estimate{};
   std::vector<PricedStep>* list = nullptr;
 };
 
@@ -36,22 +38,14 @@ struct LayerTotals {
   const ServingProfile::Block& block;
   double layers = 1;  ///< of the block
   StepTotals<N>& step;
-  SumOf<N, Seconds> seconds{};
+  NumberOf<N, Seconds> seconds{};
 
   void add(const N& num, const NumberOf<N, Seconds>& one, double count) {
-    if constexpr (N::traced)
-      seconds.add(count == 1.0 ? one : num.given("kernels", count, "equal ones of a layer") * one);
-    else
-      seconds.add(count * one);
+    seconds = seconds + num.times("kernels", count, "equal ones of a layer", one);
   }
   void finish(const N& num) {
-    if (seconds.empty()) return;
-    if constexpr (N::traced) {
-      const auto one = num.named(block.text(), seconds.total(num));
-      step.estimate.add(layers == 1.0 ? one : num.given("layers", layers, "of the model") * one);
-    } else {
-      step.estimate.add(layers * seconds.total(num));
-    }
+    if constexpr (N::traced) seconds = num.named(block.text(), seconds);
+    step.estimate = step.estimate + num.times("layers", layers, "of the model", seconds);
   }
 };
 
@@ -92,55 +86,66 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
                                 arithmetic, traffic, 0.0, seconds.value()});
 }
 
-/// The estimate of one collective; small all-reduces are done in one shot where the software can.
+/// What all steps of one server share. Links are derived if numbers are traced.
 template <class N>
-NumberOf<N, Seconds> collective_seconds(const N& num, const ServingSetup& setup, const training::StageLinks& links,
-                                        const ServedCollective& collective, double bytes) {
-  const estimate::ServingEffects& effects = setup.effects;
-  const std::size_t kind = training::StageLinks::line_of(collective.kind);
-  const auto& forms = links.forms[collective.over];
-  double usual = forms[kind].seconds(bytes, 1.0);
-  const auto on_links = [&] { return num.given("on the links", Seconds(usual), "the cluster's collectives"); };
-  if (links.ways(collective.over) <= 1.0) return on_links();
-  if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
-    usual =
-        std::min(usual, forms[training::StageLinks::line_of(program::Collective::reduce_scatter)].seconds(bytes, 1.0) +
-                            forms[training::StageLinks::line_of(program::Collective::all_gather)].seconds(bytes, 1.0));
-  const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
-  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return on_links() + meet;
-  // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
-  const double all = links.lines[collective.over][kind].rate.value() * bytes * links.ways(collective.over) / 2.0;
-  const auto at_once = num.given("latency in one shot", effects.one_shot, &setup.effect_sources, "one_shot") +
-                       num.given("reading all arrays", Seconds(all / links.network_share), "the cluster's links");
-  return min(on_links(), at_once) + meet;
-}
-
-template <class N>
-void add_collective(const N& num, const ServingSetup& setup, const training::StageLinks& links,
-                    const ServedCollective& collective, double sequences, LayerTotals<N>& layer) {
-  const network::CollectiveLine& line = links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
-  const double bytes = collective.bytes(sequences), n = layer.layers * collective.count;
-  const double ideal = std::max(line.rate.value() * bytes, line.floor.value());
-  layer.step.time.network += n * ideal;
-  layer.step.time.kernels += n;
-  auto seconds = collective_seconds(num, setup, links, collective, bytes);
-  if constexpr (N::traced) seconds = num.named(program::name(collective.kind), seconds);
-  layer.add(num, seconds, collective.count);
-  if (layer.step.list)
-    layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
-                                std::string(program::name(collective.kind)), collective.over, 0.0, bytes, 0.0, 0.0,
-                                ideal, seconds.value()});
-}
-
-/// What all steps of one server share.
 struct Server {
   const ServingSetup& setup;
   const ServingStrategy& strategy;
-  const training::StageLinks& links;
+  const training::LinksOf<N>& links;
 };
 
+/// The estimate of one collective; small all-reduces are done in one shot where the software can.
 template <class N>
-void add_blocks(const N& num, const Server& server, const ServingProfile& profile, const StepSizes& sizes,
+NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, const ServedCollective& collective,
+                                        double size) {
+  const auto& [setup, strategy, links] = server;
+  const estimate::ServingEffects& effects = setup.effects;
+  const auto bytes = num.given("bytes", Bytes(size), "the whole array at this batch");
+  const auto by = [&, &on = links](program::Collective kind) {
+    const auto time = estimate::collective_time(num, on.form(collective.over, kind), bytes);
+    if constexpr (N::traced)
+      return num.named(fmt::format("{} over {} chips", program::name(kind), on.ways(collective.over)), time);
+    else
+      return time;
+  };
+  auto usual = by(collective.kind);
+  if (links.ways(collective.over) <= 1.0) return usual;
+  if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
+    usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
+  const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
+  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;
+  // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
+  const auto reading = num.named(
+      "reading all arrays",
+      links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
+                    num.given("arrays over what rings move", links.ways(collective.over) / 2.0, "half of the chips")));
+  const auto at_once = num.given("latency in one shot", effects.one_shot, &setup.effect_sources, "one_shot") + reading;
+  return min(usual, at_once) + meet;
+}
+
+template <class N>
+void add_collective(const N& num, const Server<N>& server, const ServedCollective& collective, double sequences,
+                    LayerTotals<N>& layer) {
+  const double bytes = collective.bytes(sequences), n = layer.layers * collective.count;
+  auto seconds = collective_seconds(num, server, collective, bytes);
+  layer.step.time.kernels += n;
+  if constexpr (N::traced) {
+    seconds = num.named(program::name(collective.kind), seconds);
+  } else {
+    const network::CollectiveLine& line =
+        server.links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
+    const double ideal = std::max(line.rate.value() * bytes, line.floor.value());
+    layer.step.time.network += n * ideal;
+    if (layer.step.list)
+      layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
+                                  std::string(program::name(collective.kind)), collective.over, 0.0, bytes, 0.0, 0.0,
+                                  ideal, seconds.value()});
+  }
+  layer.add(num, seconds, collective.count);
+}
+
+template <class N>
+void add_blocks(const N& num, const Server<N>& server, const ServingProfile& profile, const StepSizes& sizes,
                 StepTotals<N>& totals) {
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
@@ -149,7 +154,7 @@ void add_blocks(const N& num, const Server& server, const ServingProfile& profil
     for (const ServedKernel& kernel : block.kernels)
       add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, 0.0, 0.0}, layer);
     for (const ServedCollective& collective : block.collectives)
-      add_collective(num, server.setup, server.links, collective, sequences, layer);
+      add_collective(num, server, collective, sequences, layer);
     layer.finish(num);
   }
 }
@@ -163,23 +168,23 @@ struct StepEnd {
 
 /// Adds hops between stages and the time of the host.
 template <class N>
-NumberOf<N, Seconds> finish(const N& num, const Server& server, const ServingProfile& profile, const StepEnd& end,
+NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const ServingProfile& profile, const StepEnd& end,
                             StepTotals<N>& totals) {
   const auto& [setup, strategy, links] = server;
   ServingTime& time = totals.time;
   const auto stages = static_cast<double>(strategy.pipeline);
-  const double bytes = profile.boundary * end.sequences;
-  const double hop = strategy.pipeline > 1
-                         ? (stages - 1.0) * (bytes * links.between_stages.rate.value() / links.network_share +
-                                             links.between_stages.floor.value())
-                         : 0.0;
+  NumberOf<N, Seconds> hop{};
+  if (strategy.pipeline > 1) {
+    const auto& line = links.between_stages_form();
+    const auto sent = num.given("activations", Bytes(profile.boundary * end.sequences), "sent on by a stage");
+    hop = num.named("between stages", num.times("sends", stages - 1.0, "from the first stage to the last",
+                                                links.reached(sent * line.per_byte) + line.latency));
+  }
   // Batches that follow each other through the stages run at the pace of the longest stage.
   time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
-  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop;
-  auto estimate = num.named("kernels and collectives", totals.estimate.total(num));
-  if (profile.uneven != 1.0)
-    estimate = num.given("longest stage over the mean", profile.uneven, "layers of the stages") * estimate;
-  if (hop > 0.0) estimate = estimate + num.given("between stages", Seconds(hop), "activations sent on");
+  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop.value();
+  auto estimate = num.named("kernels and collectives", totals.estimate);
+  estimate = num.times("longest stage over the mean", profile.uneven, "layers of the stages", estimate) + hop;
   // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
   // graphs.
   const SourceTable* sources = &setup.effect_sources;
@@ -194,7 +199,7 @@ NumberOf<N, Seconds> finish(const N& num, const Server& server, const ServingPro
                                                     num.given("each", setup.effects.sequence, sources, "sequence")));
 }
 
-ServingTime finished(const Server& server, const ServingProfile& profile, const StepEnd& end,
+ServingTime finished(const Server<Plain>& server, const ServingProfile& profile, const StepEnd& end,
                      StepTotals<Plain>& totals) {
   const Seconds estimate = finish(Plain{}, server, profile, end, totals);
   totals.time.estimate = estimate.value();
@@ -203,7 +208,7 @@ ServingTime finished(const Server& server, const ServingProfile& profile, const 
 
 /// A step of a batch, with a next token for each of `heads` times its sequences.
 template <class N>
-StepEnd add_step(const N& num, const Server& server, const ServingProfile& profile, double batch, double heads,
+StepEnd add_step(const N& num, const Server<N>& server, const ServingProfile& profile, double batch, double heads,
                  StepTotals<N>& totals) {
   const double sequences = step_sequences(server.strategy, batch);
   add_blocks(num, server, profile, {sequences, attended(server.strategy, profile, batch), sequences * heads}, totals);
@@ -222,7 +227,7 @@ double step_sequences(const ServingStrategy& strategy, double batch) {
 
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const training::StageLinks& links, double batch) {
-  const Server server{setup, strategy, links};
+  const Server<Plain> server{setup, strategy, links};
   StepTotals<Plain> totals;
   const StepEnd end = add_step(Plain{}, server, profile, batch, 1.0, totals);
   return finished(server, profile, end, totals);
@@ -230,8 +235,8 @@ ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strat
 
 NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const ServingProfile& profile,
-                                              const training::StageLinks& links, double batch) {
-  const Server server{setup, strategy, links};
+                                              const training::DerivedLinks& links, double batch) {
+  const Server<Traced> server{setup, strategy, links};
   StepTotals<Traced> totals;
   const StepEnd end = add_step(num, server, profile, batch, 1.0, totals);
   return finish(num, server, profile, end, totals);
@@ -243,36 +248,58 @@ std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const Servi
   std::vector<PricedStep> list;
   StepTotals<Plain> totals;
   totals.list = &list;
-  add_step(Plain{}, {setup, strategy, links}, profile, batch, 1.0, totals);
+  add_step<Plain>(Plain{}, {setup, strategy, links}, profile, batch, 1.0, totals);
   return list;
 }
 
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch) {
-  const Server server{setup, strategy, links};
+  const Server<Plain> server{setup, strategy, links};
   StepTotals<Plain> totals;
   StepEnd end = add_step(Plain{}, server, profile, batch, profile.queries, totals);
   end.decodes = true;
   return finished(server, profile, end, totals);
 }
 
-ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
-                       const MixedStep& step) {
+namespace {
+
+template <class N>
+StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, StepTotals<N>& totals) {
+  const ServingStrategy& strategy = server.strategy;
   const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
   const double sequences = step_sequences(strategy, step.batch);
   const double joined = data * step.prompts * step.prompt.queries / stages;
-  const Server server{setup, strategy, links};
-  StepTotals<Plain> totals;
-  add_blocks(Plain{}, server, step.decode,
+  add_blocks(num, server, step.decode,
              {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
              totals);
   for (const ServingProfile::Block& block : step.prompt.blocks) {
-    LayerTotals<Plain> layer{block, block.layers / stages, totals};
+    LayerTotals<N> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(Plain{}, setup, kernel, {step.prompts * step.prompt.unit, 1.0, 0.0, 0.0}, layer);
-    layer.finish(Plain{});
+      if (kernel.attends)
+        add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, 0.0, 0.0}, layer);
+    layer.seconds = num.named("attention of prompts", layer.seconds);
+    layer.finish(num);
   }
-  return finished(server, step.decode, {sequences + joined, sequences, true}, totals);
+  return {sequences + joined, sequences, true};
+}
+
+}  // namespace
+
+ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
+                       const MixedStep& step) {
+  const Server<Plain> server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  const StepEnd end = add_mixed(Plain{}, server, step, totals);
+  return finished(server, step.decode, end, totals);
+}
+
+NumberOf<Traced, Seconds> derive_mixed_time(const Traced& num, const ServingSetup& setup,
+                                            const ServingStrategy& strategy, const training::DerivedLinks& links,
+                                            const MixedStep& step) {
+  const Server<Traced> server{setup, strategy, links};
+  StepTotals<Traced> totals;
+  const StepEnd end = add_mixed(num, server, step, totals);
+  return finish(num, server, step.decode, end, totals);
 }
 
 }  // namespace assay::serving

@@ -86,7 +86,7 @@ TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
     EXPECT_DOUBLE_EQ(a.lower, b.lower);
     EXPECT_DOUBLE_EQ(a.upper, b.upper);
     EXPECT_GT(b.estimate, a.estimate);
-    EXPECT_NEAR(b.parts.total(), b.estimate, 1e-12 * b.estimate);
+    EXPECT_NEAR(b.parts.total().value(), b.estimate, 1e-12 * b.estimate);
   }
 }
 
@@ -223,7 +223,7 @@ TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
   constexpr RoleSet tensor = role_bit(Role::tensor);
   const std::size_t kind = StageLinks::line_of(program::Collective::all_reduce);
   const network::CollectiveLine& line = links.lines[tensor][kind];
-  EXPECT_DOUBLE_EQ(links.forms[tensor][kind].seconds(1e6, 1.0),
+  EXPECT_DOUBLE_EQ(estimate::collective_time(Plain{}, links.forms[tensor][kind], 1_MB).value(),
                    (hardware::collective_latency(cluster.chip) + line.floor).value() +
                        1e6 * line.rate.value() / hardware::network_efficiency(cluster.chip));
 }
@@ -241,7 +241,8 @@ TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
     const double direct = estimate::collective_estimate(*calibration.values.collective, program::Collective::all_gather,
                                                         Bytes(bytes), tensor)
                               .value();
-    EXPECT_NEAR(links.forms[role_bit(Role::tensor)][0].seconds(bytes, 1.0), direct, 1e-9 * direct + 1e-12);
+    EXPECT_NEAR(estimate::collective_time(Plain{}, links.forms[role_bit(Role::tensor)][0], Bytes(bytes)).value(),
+                direct, 1e-9 * direct + 1e-12);
   }
 }
 

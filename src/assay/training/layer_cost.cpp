@@ -54,11 +54,6 @@ RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& prog
   return between_experts ? over | role_bit(Role::expert) : over;
 }
 
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
-}
-
 /// Whether a step only changes the format of an activation or sums partial results that it passes on.
 bool passes_on(const program::Step& step) { return step.op == program::Op::cast || step.op == program::Op::add; }
 
@@ -265,11 +260,19 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
   return sum;
 }
 
-/// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
-/// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
-struct DropoutBytes {
-  Bytes residual, attention;
-};
+void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
+  // Projections that all experts share count as dense.
+  const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
+  (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
+  if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
+}
+
+}  // namespace
+
+bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
+         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
+}
 
 DropoutBytes dropout_bytes(const program::Program& program, const program::Block& forward) {
   DropoutBytes sum;
@@ -283,21 +286,8 @@ DropoutBytes dropout_bytes(const program::Program& program, const program::Block
   return sum;
 }
 
-void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
-  // Projections that all experts share count as dense.
-  const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
-  (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
-  if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
-}
-
-}  // namespace
-
 estimate::TrainingKernels training_kernels(const TrainingSetup& setup) {
   return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
-}
-
-Seconds streamed(const estimate::KernelRates& rates, Bytes bytes) {
-  return bytes / rates.hbm / (rates.pointwise ? rates.pointwise->stream : rates.memory_share);
 }
 
 std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,

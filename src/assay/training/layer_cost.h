@@ -161,8 +161,14 @@ enum class ProfilePart : std::uint8_t { all, work, weights_traffic };
 
 /// What prices the kernels of a setup; refers to it.
 estimate::TrainingKernels training_kernels(const TrainingSetup& setup);
-/// Time to move bytes as element-wise steps do.
-Seconds streamed(const estimate::KernelRates& rates, Bytes bytes);
+/// Whether a step makes the gradient of a weight.
+bool makes_weight_gradient(const program::Program& program, const program::Step& step);
+/// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
+/// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
+struct DropoutBytes {
+  Bytes residual, attention;
+};
+DropoutBytes dropout_bytes(const program::Program& program, const program::Block& forward);
 /// The products that read what a critical tensor-parallel collective gathers, or that make what it reduces, in the
 /// same block. Of what is gathered for gradients of both input and weight, those of the input.
 std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,

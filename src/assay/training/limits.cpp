@@ -43,14 +43,14 @@ void set_weights_thresholds(const TrainingQuestion& question, std::int64_t seque
 std::vector<StepLimit> step_limits(const TrainingCost& cost) {
   const double network = std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies);
   const StepParts& p = cost.parts;
-  const double waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.overhead;
+  const Seconds waiting = p.tensor + p.context + p.expert + p.weights + p.handover + p.gradients + p.overhead;
   std::vector<StepLimit> out{{"compute", Seconds(cost.compute)},
                              {"memory", Seconds(cost.memory_time)},
                              {"network", Seconds(network)},
                              {"bubble", Seconds(cost.fill)},
                              {"host", Seconds(cost.host_time)}};
   // If links are the busiest resource, they cause the waiting.
-  if (network < std::max(cost.compute, cost.memory_time)) out.push_back({"waiting", Seconds(waiting)});
+  if (network < std::max(cost.compute, cost.memory_time)) out.push_back({"waiting", waiting});
   std::stable_sort(out.begin(), out.end(), [](const StepLimit& a, const StepLimit& b) { return a.time > b.time; });
   return out;
 }
@@ -72,7 +72,7 @@ LimitThresholds limit_thresholds(const TrainingQuestion& question, std::int64_t 
     out.largest_tensor_parallelism = ways;
   }
   if (cost.memory_time > 0.0) out.compute_over_memory_traffic = cost.compute / cost.memory_time;
-  out.memory_left = Bytes(cluster.chip.hbm().capacity.value.value() - cost.memory.total());
+  out.memory_left = cluster.chip.hbm().capacity.value - cost.memory.total();
   return out;
 }
 
@@ -99,10 +99,11 @@ Utilisation utilisation(const TrainingQuestion& question, std::int64_t sequence,
 
 SlowerPart slowest_difference(const TrainingCost& best, const TrainingCost& other) {
   const StepParts &a = best.parts, &b = other.parts;
-  const std::pair<std::string_view, double> differences[] = {
+  const Seconds uneven(other.uneven), best_uneven(best.uneven);
+  const std::pair<std::string_view, Seconds> differences[] = {
       {"recomputation", b.recompute - a.recompute},
-      {"less efficient kernels", (b.compute - b.recompute - other.uneven) - (a.compute - a.recompute - best.uneven)},
-      {"uneven stages", other.uneven - best.uneven},
+      {"less efficient kernels", (b.compute - b.recompute - uneven) - (a.compute - a.recompute - best_uneven)},
+      {"uneven stages", uneven - best_uneven},
       {"tensor collectives", b.tensor - a.tensor},
       {"context collectives", b.context - a.context},
       {"expert collectives", b.expert - a.expert},
@@ -114,7 +115,7 @@ SlowerPart slowest_difference(const TrainingCost& best, const TrainingCost& othe
       {"exposed host copies", b.host - a.host}};
   const auto worst = std::max_element(std::begin(differences), std::end(differences),
                                       [](const auto& x, const auto& y) { return x.second < y.second; });
-  return {worst->first, Seconds(worst->second)};
+  return {worst->first, worst->second};
 }
 
 }  // namespace assay::training

@@ -35,7 +35,7 @@ TEST(StepLimits, TheLongestIsFirst) {
 
 TEST(StepLimits, WaitingCountsOnlyWhereLinksAreNotTheBusiest) {
   TrainingCost cost = balanced_cost();
-  cost.parts.tensor = 10.0;
+  cost.parts.tensor = 10_s;
   EXPECT_EQ(limiter_of(cost), "waiting");
   cost.network[static_cast<std::size_t>(Role::fsdp)] = 6.0;
   EXPECT_EQ(limiter_of(cost), "network");
@@ -110,10 +110,10 @@ TEST(Utilisation, IsRelativeToTheFasterFormat) {
 // The other strategy computes 1 s longer, 3 s of recomputation included: its kernels are 2 s faster.
 TEST(SlowestDifference, SeparatesRecomputationFromKernels) {
   TrainingCost best = balanced_cost(), other = best;
-  best.parts.compute = 10.0;
-  other.parts.compute = 11.0;
-  other.parts.recompute = 3.0;
-  other.parts.bubble = 1.0;
+  best.parts.compute = 10_s;
+  other.parts.compute = 11_s;
+  other.parts.recompute = 3_s;
+  other.parts.bubble = 1_s;
   EXPECT_EQ(slowest_difference(best, other).name, "recomputation");
   EXPECT_EQ(slowest_difference(best, other).time, 3_s);
   EXPECT_EQ(slowest_difference(other, best).name, "less efficient kernels");

@@ -15,20 +15,24 @@ struct Sharing {
 };
 
 /// Elements that a stage holds, before offloading.
-struct StageElements {
-  double dense = 0, expert = 0;
-  double outer = 0;  ///< the part of `dense` in embedding and head
-  double trained_dense = 0, trained_experts = 0;
-  double used_again = 0;       ///< of shared weights, for each further layer that uses them
-  double largest_trained = 0;  ///< elements of a layer
-  double most_gathered = 0;    ///< weights of a layer that are gathered from several devices
-  double most_reduced = 0,
-         most_trained_reduced =
-             0;          ///< gradients of a layer that several devices reduce: of all weights, of trained ones
-  double most_kept = 0;  ///< bytes of a layer, of one microbatch
-  /// The share of the largest layer in all states.
-  double trained_share() const { return largest_trained / (trained_dense + trained_experts); }
+template <class N>
+struct StageElementsOf {
+  using Number = NumberOf<N, double>;
+  Number dense{}, expert{};
+  Number outer{};  ///< the part of `dense` in embedding and head
+  Number trained_dense{}, trained_experts{};
+  Number used_again{};       ///< of shared weights, for each further layer that uses them
+  Number largest_trained{};  ///< elements of a layer
+  Number most_gathered{};    ///< weights of a layer that are gathered from several devices
+  /// Gradients of a layer that several devices reduce: of all weights, of trained ones.
+  Number most_reduced{}, most_trained_reduced{};
+  NumberOf<N, Bytes> most_kept{};  ///< of a layer, of one microbatch
 };
+using StageElements = StageElementsOf<Plain>;
+/// The share of the largest layer in all states.
+inline double trained_share(const StageElements& of) {
+  return of.largest_trained / (of.trained_dense + of.trained_experts);
+}
 
 /// Bytes of weights, gradients and optimizer states of a strategy.
 struct StateBytes {
@@ -46,19 +50,38 @@ struct StateBytes {
   /// or multiplied is cast, but not a local table; after the loss only weights of layers.
   std::array<double, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,
                              double expert) const;
+  /// A number of elements over the devices that share them.
+  template <class N>
+  NumberOf<N, double> sharded(const N& num, const NumberOf<N, double>& elements, double ways) const {
+    if constexpr (N::traced)
+      return ways == 1.0 || elements.is_nothing() ? elements
+                                                  : elements / num.given("shards", ways, "data-parallel devices");
+    else
+      return elements / ways;
+  }
   /// Elements of a layer or a stage with states on this device.
-  template <class Elements>
-  double states_of(const Elements& layer) const {
+  template <class N>
+  NumberOf<N, double> states_of(const N& num, const StageElementsOf<N>& of) const {
+    return sharded(num, of.trained_dense, shared.states) + sharded(num, of.trained_experts, shared.expert_states);
+  }
+  double states_of(const LayerProfile& layer) const {
     return layer.trained_dense / shared.states + layer.trained_experts / shared.expert_states;
   }
 };
+
+/// Layers and ends that a stage holds.
+inline double held_blocks(const pipeline::StageSplit::Part& part) {
+  double count = (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
+  for (const std::int16_t n : part.layers) count += n;
+  return count;
+}
 
 /// Adds the memory of a stage.
 StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, const pipeline::StageSplit::Part& part,
                          MicrobatchCost::Part& out);
 
 /// Moves activations or optimizer states of a stage to the host, except those in use.
-void move_to_host(Offload offload, double layer_kept, double layer_share, MicrobatchCost::Part& out);
+void move_to_host(Offload offload, const StageElements& elements, MicrobatchCost::Part& out);
 
 /// Sets what memory depends on other than its parts.
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,

@@ -22,8 +22,8 @@ std::vector<MemoryMoment> memory_curve(const MicrobatchCost& microbatch, const p
   const auto add = [&](Seconds at, bool goes_back) {
     const double whole = std::min(microbatch.microbatches, largest * (held / chunks));
     MemoryMoment moment{at, whole, memory_holding(microbatch, part, whole)};
-    if (!goes_back) moment.memory.head = moment.memory.workspace = 0.0;
-    moment.memory.reserve = moment.memory.context = 0.0;
+    if (!goes_back) moment.memory.head = moment.memory.workspace = Bytes();
+    moment.memory.reserve = moment.memory.context = Bytes();
     moment.memory.stage = stage;
     curve.push_back(moment);
   };

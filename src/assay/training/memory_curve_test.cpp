@@ -39,10 +39,11 @@ TEST(MemoryCurve, IsFullestWhereTheMemoryOfTheStageIs) {
         for (const MemoryParts& peak : stage_memory(*microbatch, split, s)) {
           const auto curve = memory_curve(*microbatch, split, input->shape, result->events, peak.stage);
           double most = 0.0;
-          for (const MemoryMoment& moment : curve) most = std::max(most, moment.memory.allocated());
-          EXPECT_DOUBLE_EQ(most, peak.allocated()) << pipeline::schedule_name(schedule) << " stage " << peak.stage;
+          for (const MemoryMoment& moment : curve) most = std::max(most, moment.memory.allocated().value());
+          EXPECT_DOUBLE_EQ(most, peak.allocated().value())
+              << pipeline::schedule_name(schedule) << " stage " << peak.stage;
           EXPECT_EQ(curve.back().held, 0.0);
-          EXPECT_EQ(curve.back().memory.activations, 0.0);
+          EXPECT_EQ(curve.back().memory.activations, Bytes());
         }
       }
 }

@@ -100,9 +100,9 @@ TEST(TrainingMemory, ThePeakIsAtTheLossOrInALayer) {
   Strategy strategy;
   strategy.parallelism.fsdp = 8;
   const MemoryParts memory = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
-  EXPECT_TRUE(memory.head == 0.0 || memory.workspace == 0.0);
-  EXPECT_NEAR(memory.reserved(), 1.1 * memory.allocated(), 1.0);
-  EXPECT_EQ(memory.total(), memory.reserved() + (2_GiB).value());
+  EXPECT_TRUE(memory.head.value() == 0.0 || memory.workspace.value() == 0.0);
+  EXPECT_NEAR(memory.reserved().value(), 1.1 * memory.allocated().value(), 1.0);
+  EXPECT_EQ(memory.total().value(), memory.reserved().value() + (2_GiB).value());
 }
 
 TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
@@ -113,9 +113,9 @@ TEST(TrainingMemory, AMasterCopyThatIsTheWeightSavesTheirStorage) {
   const MemoryParts both = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
   c.question.setup.optimizer.cast_when_gathered = true;
   const MemoryParts one = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
-  EXPECT_EQ(one.weights, 0.0);
-  EXPECT_DOUBLE_EQ(one.master, both.master);
-  EXPECT_DOUBLE_EQ(one.buffers, both.buffers);
+  EXPECT_EQ(one.weights, Bytes());
+  EXPECT_DOUBLE_EQ(one.master.value(), both.master.value());
+  EXPECT_DOUBLE_EQ(one.buffers.value(), both.buffers.value());
 }
 
 TEST(TrainingMemory, WideWeightsAreGatheredInTheFormatOfProducts) {
@@ -126,8 +126,8 @@ TEST(TrainingMemory, WideWeightsAreGatheredInTheFormatOfProducts) {
   const MemoryParts narrow = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
   c.question.setup.formats.weights = Dtype::fp32;
   const MemoryParts wide = price_strategy(c.question, 8192, c.cluster, strategy)->memory;
-  EXPECT_DOUBLE_EQ(wide.weights, 2.0 * narrow.weights);
-  EXPECT_DOUBLE_EQ(wide.buffers, narrow.buffers);
+  EXPECT_DOUBLE_EQ(wide.weights.value(), 2.0 * narrow.weights.value());
+  EXPECT_DOUBLE_EQ(wide.buffers.value(), narrow.buffers.value());
 }
 
 // 24 layers of an encoder and as many of a decoder keep their inputs, and all of them together what the encoder made.
@@ -138,7 +138,7 @@ TEST(TrainingMemory, WhatTheEncoderMadeIsThereOnce) {
   strategy.recompute = lower::Recompute::full();
   const auto cost = price_strategy(c.question, 512, c.cluster, strategy);
   ASSERT_TRUE(cost);
-  EXPECT_EQ(cost->memory.activations, (24 + 24 + 1) * 512.0 * 1024 * 2);
+  EXPECT_EQ(cost->memory.activations.value(), (24 + 24 + 1) * 512.0 * 1024 * 2);
 }
 
 // Replicas of sharded weights reduce only their own part of the gradients: 1 / fsdp of them.
@@ -154,12 +154,12 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
     return *price_stages(c.question, 4096, c.cluster, strategy, stage_split(c.model, strategy));
   };
   const MemoryParts whole = microbatch(1).parts.front().memory;
-  EXPECT_EQ(whole.weights, 2.0 * parameters);
-  EXPECT_EQ(whole.gradients, 4.0 * parameters);
-  EXPECT_EQ(whole.moments, 8.0 * parameters);
+  EXPECT_EQ(whole.weights.value(), 2.0 * parameters);
+  EXPECT_EQ(whole.gradients.value(), 4.0 * parameters);
+  EXPECT_EQ(whole.moments.value(), 8.0 * parameters);
   double held = 0.0;
   const MicrobatchCost two = microbatch(2);
-  for (const MicrobatchCost::Part& part : two.parts) held += part.stages * part.memory.weights;
+  for (const MicrobatchCost::Part& part : two.parts) held += part.stages * part.memory.weights.value();
   double shared = 0.0;
   for (const model::Layer& layer : c.model.decoder.kinds)
     for (const model::Weight& weight : model::layer_weights(c.model, layer))
@@ -176,7 +176,7 @@ TEST(TrainingMemory, SharedWeightsAreThereOnceOnEachStage) {
     c.model.decoder.add(layer);
   }
   EXPECT_EQ(number, 9);
-  const double of_table = microbatch(2).parts.front().gradients;
+  const Seconds of_table = microbatch(2).parts.front().gradients;
   EXPECT_NEAR((two.parts.front().gradients - of_table) / of_table, shared / table, 0.05 * shared / table);
 }
 
@@ -215,7 +215,8 @@ TEST(TrainingMemory, ExpertsOfTheirOwnDevicesNeedNoBuffers) {
   Strategy strategy;
   strategy.parallelism.fsdp = strategy.parallelism.expert = 8;
   const double dense = 4096.0 * (2 * 4096 + 2 * 1024) + 4096.0 * 8 + 2 * 4096;
-  EXPECT_DOUBLE_EQ(price_strategy(c.question, 1024, c.cluster, strategy)->memory.buffers, (2 * 2 + 2 + 4) * dense);
+  EXPECT_DOUBLE_EQ(price_strategy(c.question, 1024, c.cluster, strategy)->memory.buffers.value(),
+                   (2 * 2 + 2 + 4) * dense);
 }
 
 // Projections into the space of experts are shared out as all that is dense: a 64th of all weights, whatever experts
@@ -225,9 +226,9 @@ TEST(TrainingMemory, ProjectionsThatExpertsShareAreSharedOut) {
   c.question.sequences = 64;
   Strategy strategy;
   strategy.parallelism.fsdp = 64;
-  const double whole = price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights;
+  const double whole = price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights.value();
   strategy.parallelism.expert = 64;
-  EXPECT_NEAR(price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights, whole, 1.0);
+  EXPECT_NEAR(price_strategy(c.question, 1024, c.cluster, strategy)->memory.weights.value(), whole, 1.0);
 }
 
 }  // namespace

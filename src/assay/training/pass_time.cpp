@@ -1,6 +1,10 @@
 #include "assay/training/pass_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "assay/training/waiting.h"
 
@@ -10,54 +14,65 @@ namespace {
 /// A copy reads and writes each byte.
 constexpr double copied_passes = 2.0;
 
-/// Adds up the traffic of one pass: what is waited for, what runs in the background.
+/// The kernels of a pass as a profile has them.
+struct ProfiledKernels {
+  explicit ProfiledKernels(const PassProfile& pass)
+      : all(pass.estimate),
+        products(pass.products),
+        attention(pass.attention),
+        weight_gradients(pass.weight_gradients),
+        busy(pass.busy),
+        slowed(pass.slowed),
+        launching(pass.launching),
+        recomputed(pass.recomputed),
+        product_flops(pass.product_flops) {}
+  Seconds all, products, attention, weight_gradients, busy, slowed, launching, recomputed;
+  Flops product_flops;
+};
+
+/// Adds up the traffic of one pass: what is waited for, what runs in the background. One formula prices and derives it.
+template <class N, class Kernels, class Links>
 class PassClock {
  public:
-  PassClock(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup)
-      : pass_(pass), links_(links), setup_(setup), lanes_(setup.effects.overlap), overlap_(overlap) {
-    time_.compute = pass.estimate.value();
-    time_.ideal_compute = pass.compute.value();
-    time_.ideal_memory = pass.memory.value();
-    time_.recompute = pass.recomputed.value();
-    time_.weight_gradients = pass.weight_gradients.value();
-    time_.flops = pass.flops.value();
-    time_.recomputed_flops = pass.recomputed_flops.value();
-    if (pass.product_flops > Flops()) product_rate_ = pass.products.value() / pass.product_flops.value();
+  using Time = NumberOf<N, Seconds>;
+  using Parts = PassParts<N>;
+
+  PassClock(const N& num, const Kernels& kernels, const Links& links, bool overlap, const TrainingSetup& setup)
+      : num_(num),
+        kernels_(kernels),
+        links_(links),
+        setup_(setup),
+        lanes_(setup.effects.overlap),
+        costs_(overlap_numbers(num, lanes_, setup.effect_sources)),
+        overlap_(overlap) {
+    time_.compute = kernels.all;
+    time_.weight_gradients = kernels.weight_gradients;
+    if constexpr (!N::traced) time_.recompute = kernels.recomputed;
+    if (kernels.product_flops > Flops())
+      product_rate_ = kernels.products / num.given("flops", kernels.product_flops, "of the products of the pass");
   }
 
   void add(const Traffic& traffic) {
-    const network::CollectiveLine& line = links_.lines[traffic.over][StageLinks::line_of(traffic.kind)];
-    const double ideal = line.rate.value() * bytes_of(traffic), seconds = seconds_of(traffic);
-    (traffic.once ? time_.all_once : time_.all_network) += std::max(ideal, traffic.count * line.floor.value());
-    for (std::size_t r = 0; r < roles; ++r)
-      if (traffic.over >> r & 1u) {
-        (traffic.once ? time_.ideal_once : time_.ideal_network)[r] += ideal;
-        break;
-      }
+    const Time seconds = seconds_of(traffic);
     if (traffic.once) {
-      (traffic.urgency == program::Urgency::ahead ? time_.new_weights : time_.gradients) += seconds;
+      Time& sum = traffic.urgency == program::Urgency::ahead ? time_.new_weights : time_.gradients;
+      sum = sum + seconds;
       return;
     }
-    time_.copies += copies_of(traffic);
+    time_.copies = time_.copies + copies_of(traffic);
     if (is_waited_for(traffic)) {
       wait_for(traffic, seconds);
     } else {
-      background_ += seconds;
-      background_links_ |= links_.resources[traffic.over];
+      background_ = background_ + seconds;
+      background_links_ |= links_.resources_of(traffic.over);
     }
   }
 
-  PassWaits waits() const {
-    PassTime time = time_;
-    set_waits(time, 1.0, false);
-    return {Seconds(time.tensor), Seconds(time.context), Seconds(time.expert)};
-  }
-
-  PassTime result() const {
-    PassTime time = finished(false);
+  Parts result() const {
+    Parts time = finished(false);
     if (!hides_behind_gradients_) return time;
-    const PassTime deferred = finished(true);
-    if (!(deferred.tensor > time.tensor)) return time;
+    const Parts deferred = finished(true);
+    if (!(deferred.tensor.value() > time.tensor.value())) return time;
     time.deferral_chain = deferred.chain() - time.chain();
     time.deferral_cost = time.deferral_chain + deferred.exposed - time.exposed;
     time.deferral_weight_gradients = deferred.weight_gradients - time.weight_gradients;
@@ -65,58 +80,71 @@ class PassClock {
   }
 
   /// What an entry adds to the pass `time`; entries in the order in which they were added, `next` of them waited for.
-  TrafficTime reading(const Traffic& traffic, const PassTime& time, std::size_t& next) const {
+  TrafficTime reading(const Traffic& traffic, const Parts& time, std::size_t& next) const {
     TrafficTime read;
     read.seconds = seconds_of(traffic);
     if (traffic.once) return read;
     read.copies = copies_of(traffic);
     if (is_waited_for(traffic)) {
-      const double kernels = pass_.estimate.value();
-      read.exposed = exposed(waits_[next++], kernels > 0.0 ? (time.compute - time.copies) / kernels : 1.0);
+      read.exposed =
+          exposed(waits_[next++], kernels_.all > Seconds() ? (time.compute - time.copies) / kernels_.all : 1.0);
     } else {
       read.is_background = true;
-      if (background_ > 0.0) read.exposed = read.seconds / background_ * (time.exposed - time_.exposed);
+      if (background_ > Seconds()) read.exposed = read.seconds / background_ * (time.exposed - time_.exposed);
     }
     return read;
   }
 
  private:
-  double bytes_of(const Traffic& traffic) const { return traffic.bytes / links_.ways(traffic.divided); }
-  double seconds_of(const Traffic& traffic) const {
-    return links_.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes_of(traffic), traffic.count);
+  NumberOf<N, Bytes> bytes_of(const Traffic& traffic) const {
+    const auto all = num_.given("bytes", Bytes(traffic.bytes), "whole arrays of one group, in one pass");
+    if constexpr (N::traced)
+      if (links_.ways(traffic.divided) == 1.0) return all;
+    return all / num_.given("shards", links_.ways(traffic.divided), "of the arrays, over other devices");
+  }
+  Time seconds_of(const Traffic& traffic) const {
+    const Time time =
+        estimate::collective_time(num_, links_.form(traffic.over, traffic.kind), bytes_of(traffic), traffic.count);
+    if constexpr (N::traced)
+      return num_.named(fmt::format("{} over {} chips", program::name(traffic.kind), links_.ways(traffic.over)), time);
+    else
+      return time;
   }
   bool is_waited_for(const Traffic& traffic) const {
     return traffic.urgency == program::Urgency::critical || !overlap_;
   }
-  double copies_of(const Traffic& traffic) const {
+  Time copies_of(const Traffic& traffic) const {
     if (traffic.urgency == program::Urgency::critical || !lanes_.copies_weights ||
         !(traffic.over & role_bit(Role::fsdp)) || links_.ways(traffic.over) <= 1.0)
-      return 0.0;
-    return copied_passes * streamed(setup_.rates, Bytes(bytes_of(traffic))).value();
+      return Time();
+    return num_.named("copies of weights", num_.given("reads and writes", copied_passes, "of a copy") *
+                                               bytes_of(traffic) / estimate::stream_rate(num_, setup_.rates));
   }
 
   /// A collective that the pass waits for, or that runs next to the compute that needs it.
   struct Wait {
     std::uint32_t links = 0;
-    double seconds = 0;
+    Time seconds{};
     double count = 1;    ///< equal collectives
-    double beside = 0;   ///< seconds of products next to it
+    Time beside{};       ///< products next to it
     double devices = 1;  ///< that share it
     bool is_tensor = false, is_ring = false, is_sum = false;
     bool overlaps_weight_gradients = false;
   };
 
-  void wait_for(const Traffic& traffic, double seconds) {
+  void wait_for(const Traffic& traffic, const Time& seconds) {
     const RoleSet over = traffic.urgency == program::Urgency::critical ? traffic.over : RoleSet(0);
-    Wait& wait = waits_[wait_count_++];
-    wait = {links_.resources[traffic.over], seconds};
+    Wait wait{links_.resources_of(traffic.over), seconds};
     if (over & role_bit(Role::expert)) {
-      time_.expert += seconds;
+      time_.expert = time_.expert + seconds;
     } else if (over & role_bit(Role::tensor)) {
       wait.is_tensor = true;
       wait.is_sum = traffic.kind == program::Collective::all_reduce;
       wait.count = traffic.count;
-      wait.beside = product_rate_ * traffic.beside;
+      if (traffic.beside > 0.0 && product_rate_.value() > 0.0)
+        wait.beside =
+            num_.named("products beside", product_rate_ * num_.given("flops beside", Flops(traffic.beside),
+                                                                     "products that read or make what is moved"));
       wait.devices = links_.ways(traffic.over);
       wait.overlaps_weight_gradients =
           traffic.overlaps_weight_gradients && lanes_.tensor != estimate::TensorOverlap::none;
@@ -124,107 +152,175 @@ class PassClock {
     } else if (over & role_bit(Role::context)) {
       wait.is_ring = lanes_.ring_context && traffic.kind != program::Collective::all_to_all;
       if (wait.is_ring) {
-        ring_ += seconds;
+        ring_ = ring_ + seconds;
         ring_devices_ = links_.ways(traffic.over);
       } else {
-        time_.context += seconds;
+        time_.context = time_.context + seconds;
       }
     } else {
-      time_.exposed += seconds;
+      time_.exposed = time_.exposed + seconds;
     }
+    waits_.push_back(wait);
   }
 
   /// The pass; with `deferred`, weight gradients are deferred and hide no collectives.
-  PassTime finished(bool deferred) const {
-    PassTime time = time_;
-    set_waits(time, 1.0, deferred);
-    if (const double compute = time.compute; compute > 0.0) {
-      time.compute = cooled(Plain{}, {Seconds(compute), Seconds(time.tensor), Seconds(time.context),
-                                      Seconds(time.expert), pass_.busy, pass_.slowed, pass_.launching})
-                         .value();
-      const double faster = time.compute / compute;
-      time.recompute *= faster;
-      time.weight_gradients *= faster;
-      if (faster < 1.0) set_waits(time, faster, deferred);  // there is less to hide behind
+  Parts finished(bool deferred) const {
+    Parts time = time_;
+    set_waits(time, std::nullopt, deferred);
+    if (kernels_.slowed.value() > 0.0) {
+      const Time compute = time.compute;
+      time.compute = num_.named("kernels at the clock that power allows",
+                                cooled(num_, {compute, time.tensor, time.context, time.expert, kernels_.busy,
+                                              kernels_.slowed, kernels_.launching}));
+      if (time.compute.value() < compute.value()) {  // there is less to hide behind
+        const Scale faster = num_.named("faster by", time.compute / compute);
+        time.recompute = faster * time.recompute;
+        time.weight_gradients = faster * time.weight_gradients;
+        set_waits(time, faster, deferred);
+      }
     }
-    time.compute += time.copies;
+    time.compute = time.compute + time.copies;
     // Background traffic does not hide behind collectives on the same links.
-    double shared = 0.0;
-    for (std::size_t i = 0; i < wait_count_; ++i)
-      if (waits_[i].links & background_links_) shared += waits_[i].seconds;
-    time.exposed += waited(background_, time.chain() - shared, lanes_.chip_share);
+    Time shared{};
+    for (const Wait& wait : waits_)
+      if (wait.links & background_links_) shared = shared + wait.seconds;
+    const Time beside = num_.named("pass beside it", time.chain() - shared);
+    time.exposed = time.exposed + waited(background_, beside, costs_.chip_share);
     return time;
   }
 
+  using Scale = NumberOf<N, double>;
+  /// Kernels over those of the profile, if they are faster.
+  using Faster = std::optional<Scale>;
+  static Time scaled(const Faster& faster, const Time& time) { return faster ? *faster * time : time; }
+
   /// With kernels `faster` times as long as in the profile.
-  void set_waits(PassTime& time, double faster, bool deferred) const {
-    time.tensor = 0.0;
-    for (std::size_t i = 0; i < wait_count_; ++i)
-      if (waits_[i].is_tensor) time.tensor += tensor_wait(waits_[i], faster, deferred);
+  void set_waits(Parts& time, const Faster& faster, bool deferred) const {
+    time.tensor = Time();
+    for (const Wait& wait : waits_)
+      if (wait.is_tensor) time.tensor = time.tensor + tensor_wait(wait, faster, deferred);
     time.context = time_.context + ring_wait(faster);
   }
 
-  double exposed(const Wait& wait, double faster) const {
+  Time exposed(const Wait& wait, const Faster& faster) const {
     if (wait.is_tensor) return tensor_wait(wait, faster, false);
-    if (wait.is_ring) return ring_ > 0.0 ? wait.seconds / ring_ * ring_wait(faster) : 0.0;
+    if (wait.is_ring) return ring_ > Seconds() ? wait.seconds / ring_ * ring_wait(faster) : Time();
     return wait.seconds;
   }
 
-  double tensor_wait(const Wait& wait, double faster, bool deferred) const {
+  Time tensor_wait(const Wait& wait, const Faster& faster, bool deferred) const {
     if (wait.overlaps_weight_gradients && !deferred) {
-      const double beside = faster * std::min(wait.beside, pass_.weight_gradients.value());
-      return waited(wait.seconds, beside, lanes_.chip_share);
+      const Time beside = scaled(faster, min(wait.beside, kernels_.weight_gradients));
+      return exposed_part(wait.seconds, waited(wait.seconds, beside, costs_.chip_share));
     }
-    if (lanes_.tensor != estimate::TensorOverlap::all || wait.beside == 0.0) return wait.seconds;
+    if (lanes_.tensor != estimate::TensorOverlap::all || wait.beside.value() == 0.0) return wait.seconds;
+    const Scale devices = num_.given("pieces", wait.devices, "one for each device");
+    const Time each = each_of(wait, wait.seconds), product = each_of(wait, scaled(faster, wait.beside));
+    const auto all = [&](const Time& one) { return num_.times("collectives", wait.count, in_a_row, one); };
+    if (!wait.is_sum) {
+      const Time pieces = waited_in_pieces(each, product, devices, costs_);
+      return exposed_part(wait.seconds, all(wait.count == 1.0 ? pieces : num_.named("in pieces", pieces)));
+    }
     // Of a sum, the half that scatters is cut; all devices wait for the half that gathers.
-    const double cut = (wait.is_sum ? 0.5 : 1.0) * wait.seconds / wait.count;
-    const double each = waited_in_pieces(cut, faster * wait.beside / wait.count, wait.devices, lanes_);
-    return wait.seconds - wait.count * (cut - each);
+    const Time half = num_.given("half", 0.5, "of a sum scatters, the other gathers") * each;
+    return exposed_part(wait.seconds,
+                        all(half + num_.named("in pieces", waited_in_pieces(half, product, devices, costs_))));
   }
 
-  double ring_wait(double faster) const {
-    const double beside = (ring_devices_ - 1.0) / ring_devices_ * faster * pass_.attention.value();
-    return waited(ring_, beside, lanes_.chip_share);
+  /// Of one of equal collectives.
+  Time each_of(const Wait& wait, const Time& time) const {
+    if constexpr (N::traced)
+      if (wait.count == 1.0) return time;
+    return time / num_.given("collectives", wait.count, in_a_row);
+  }
+  static constexpr const char* in_a_row = "one after the other";
+
+  /// What is exposed of a collective.
+  Time exposed_part(const Time& all, const Time& part) const {
+    if constexpr (N::traced)
+      return num_.named("exposed " + num_.ledger->at(all.id).name, part);
+    else
+      return part;
   }
 
-  const PassProfile& pass_;
-  const StageLinks& links_;
+  Time ring_wait(const Faster& faster) const {
+    if (ring_.value() == 0.0) return Time();
+    const Scale devices = num_.given("pieces", ring_devices_, "one for each device");
+    const Time beside = (devices - 1.0) / devices * scaled(faster, kernels_.attention);
+    return num_.named("exposed ring of keys and values", waited(ring_, beside, costs_.chip_share));
+  }
+
+  const N& num_;
+  const Kernels& kernels_;
+  const Links& links_;
   const TrainingSetup& setup_;
   const estimate::CollectiveOverlap& lanes_;
+  decltype(overlap_numbers(std::declval<const N&>(), lanes_, setup_.effect_sources)) costs_;
   bool overlap_;
   bool hides_behind_gradients_ = false;
-  PassTime time_;
-  double product_rate_ = 0;  ///< seconds of a FLOP
-  double background_ = 0;
+  Parts time_;
+  decltype(std::declval<Time>() / std::declval<NumberOf<N, Flops>>()) product_rate_{};
+  Time background_{};
   std::uint32_t background_links_ = 0;
-  double ring_ = 0, ring_devices_ = 1;
-  std::array<Wait, 2 * max_traffic> waits_;
-  std::size_t wait_count_ = 0;
+  Time ring_{};
+  double ring_devices_ = 1;
+  network::FixedList<Wait, 2 * max_traffic> waits_;
 };
+
+using PlainClock = PassClock<Plain, ProfiledKernels, StageLinks>;
+using DerivedClock = PassClock<Traced, DerivedKernels, DerivedLinks>;
+
+/// Adds what an entry takes at full bandwidth.
+void add_ideal(const Traffic& traffic, const StageLinks& links, PassTime& time) {
+  const network::CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
+  const Seconds ideal = line.rate * Bytes(traffic.bytes / links.ways(traffic.divided));
+  (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * line.floor);
+  for (std::size_t r = 0; r < roles; ++r)
+    if (traffic.over >> r & 1u) {
+      (traffic.once ? time.ideal_once : time.ideal_network)[r] += ideal;
+      break;
+    }
+}
 
 }  // namespace
 
-PassWaits pass_waits(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup) {
-  PassClock clock(pass, links, overlap, setup);
-  for (const Traffic& traffic : pass.traffic) clock.add(traffic);
-  return clock.waits();
-}
-
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup) {
-  PassClock clock(pass, links, overlap, setup);
-  for (const Traffic& traffic : pass.traffic) clock.add(traffic);
-  for (const Traffic& traffic : weights) clock.add(traffic);
-  return clock.result();
+  const Plain num;
+  const ProfiledKernels kernels(pass);
+  PlainClock clock(num, kernels, links, overlap, setup);
+  PassTime time;
+  time.ideal_compute = pass.compute;
+  time.ideal_memory = pass.memory;
+  time.flops = pass.flops;
+  time.recomputed_flops = pass.recomputed_flops;
+  const auto add = [&](const Traffic& traffic) {
+    clock.add(traffic);
+    add_ideal(traffic, links, time);
+  };
+  for (const Traffic& traffic : pass.traffic) add(traffic);
+  for (const Traffic& traffic : weights) add(traffic);
+  static_cast<PassParts<Plain>&>(time) = clock.result();
+  return time;
 }
 
 PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup) {
-  PassClock clock(pass, links, overlap, setup);
+  const Plain num;
+  const ProfiledKernels kernels(pass);
+  PlainClock clock(num, kernels, links, overlap, setup);
   for (const Traffic& traffic : pass.traffic) clock.add(traffic);
   PassReading read{clock.result(), {}};
   std::size_t next = 0;
   for (const Traffic& traffic : pass.traffic) read.traffic.push_back(clock.reading(traffic, read.time, next));
   return read;
+}
+
+PassParts<Traced> derive_pass_time(const Traced& num, const DerivedKernels& kernels,
+                                   std::span<const Traffic* const> traffic, const DerivedLinks& links, bool overlap,
+                                   const TrainingSetup& setup) {
+  DerivedClock clock(num, kernels, links, overlap, setup);
+  for (const Traffic* entry : traffic) clock.add(*entry);
+  return clock.result();
 }
 
 }  // namespace assay::training

@@ -11,14 +11,14 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   PassProfile pass;
   pass.estimate = Seconds(10), pass.recomputed = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
   const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, TrainingSetup{}); };
-  EXPECT_DOUBLE_EQ(time().compute, 10.0);
+  EXPECT_DOUBLE_EQ(time().compute.value(), 10.0);
   pass.busy = Seconds(5);
-  EXPECT_DOUBLE_EQ(time().compute, 9.0);
-  EXPECT_DOUBLE_EQ(time().recompute, 4.5);
+  EXPECT_DOUBLE_EQ(time().compute.value(), 9.0);
+  EXPECT_DOUBLE_EQ(time().recompute.value(), 4.5);
   pass.launching = Seconds(9.5);
-  EXPECT_DOUBLE_EQ(time().compute, 9.5);
+  EXPECT_DOUBLE_EQ(time().compute.value(), 9.5);
   pass.launching = Seconds(10);  // the host bounds it already
-  EXPECT_DOUBLE_EQ(time().compute, 10.0);
+  EXPECT_DOUBLE_EQ(time().compute.value(), 10.0);
 }
 
 // A backward pass of ten seconds whose clock gives way, a sum over tensor axes of four seconds beside gradients of
@@ -28,7 +28,7 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   StageLinks links;
   constexpr RoleSet tensor = role_bit(Role::tensor), fsdp = role_bit(Role::fsdp);
   for (const RoleSet over : {tensor, fsdp})
-    for (auto& form : links.forms[over]) form.rate = 1.0;  // a second for a byte
+    for (auto& form : links.forms[over]) form.per_byte = 1_s / 1_B;
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
   pass.products = Seconds(9), pass.product_flops = Flops(9);  // a second for a FLOP
@@ -47,11 +47,13 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
     overlap.tensor = pieces ? all : backward;
     pass.traffic.begin()->overlaps_weight_gradients = true;
     const PassTime with = pass_time(pass, {&weights, 1}, links, true, setup);
-    EXPECT_EQ(without.deferral_cost, 0.0);
+    EXPECT_EQ(without.deferral_cost, Seconds());
     EXPECT_LT(with.chain() + with.exposed, without.chain() + without.exposed);
-    EXPECT_DOUBLE_EQ(with.chain() + with.exposed + with.deferral_cost, without.chain() + without.exposed);
-    EXPECT_DOUBLE_EQ(with.chain() + with.deferral_chain, without.chain());
-    EXPECT_DOUBLE_EQ(with.weight_gradients + with.deferral_weight_gradients, without.weight_gradients);
+    EXPECT_DOUBLE_EQ((with.chain() + with.exposed + with.deferral_cost).value(),
+                     (without.chain() + without.exposed).value());
+    EXPECT_DOUBLE_EQ((with.chain() + with.deferral_chain).value(), without.chain().value());
+    EXPECT_DOUBLE_EQ((with.weight_gradients + with.deferral_weight_gradients).value(),
+                     without.weight_gradients.value());
     EXPECT_GT(with.compute, without.compute);
     EXPECT_GT(with.exposed, without.exposed);
   }

@@ -44,23 +44,22 @@ Bytes checkpoint_bytes(const TrainingSetup& setup) {
   return Bytes(parameters * (weight + optimizer.state_bytes()));
 }
 
-Watts power_per_chip(const hardware::Power& power, std::optional<Watts> limit) {
-  const Watts whole = power.system ? power.system->value : power.chip.value;
-  return limit ? whole - (power.chip.value - *limit) : whole;
-}
-
 TrainingRun training_run(const TrainingCost& step, const RunQuestion& question) {
   TrainingRun run;
   run.steps = question.steps;
-  run.lower = Seconds(run.steps * step.lower);
-  run.time = Seconds(run.steps * step.estimate);
-  run.upper = Seconds(run.steps * step.upper);
+  std::optional<double> share;
   if (question.failures) {
     run.goodput = goodput(*question.failures);
-    for (Seconds* time : {&run.lower, &run.time, &run.upper})
-      *time = run.ends() ? *time / run.goodput->goodput : Seconds(std::numeric_limits<double>::infinity());
+    share = run.goodput->goodput;
   }
-  if (question.price) run.cost = run.time * *question.price * question.chips;
+  const auto time = [&](double one) {
+    return run.ends() ? run_time<Plain>(run.steps, Seconds(one), share)
+                      : Seconds(std::numeric_limits<double>::infinity());
+  };
+  run.lower = time(step.lower);
+  run.time = time(step.estimate);
+  run.upper = time(step.upper);
+  if (question.price) run.cost = run_cost<Plain>(run.time, *question.price, question.chips);
   return run;
 }
 

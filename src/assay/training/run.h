@@ -34,7 +34,31 @@ Goodput goodput(const Failures& failures);
 Bytes checkpoint_bytes(const TrainingSetup& setup);
 
 /// Power of a chip and its share of the system; a limit applies to the chip alone.
-Watts power_per_chip(const hardware::Power& power, std::optional<Watts> limit);
+template <class N>
+NumberOf<N, Watts> chip_power(const N& num, const hardware::Power& power, std::optional<Watts> limit) {
+  const auto whole = power.system ? num.given("power of a chip and its share of the system", *power.system)
+                                  : num.given("power of a chip", power.chip);
+  if (!limit) return whole;
+  return whole - (num.given("power of the chip alone", power.chip) - num.given("limit", *limit, "--power"));
+}
+
+/// The parts of a run as numbers of a policy: so many steps, and the share of the time that makes progress.
+template <class N>
+NumberOf<N, Seconds> run_time(const NumberOf<N, double>& steps, const NumberOf<N, Seconds>& step,
+                              const std::optional<NumberOf<N, double>>& goodput) {
+  const auto time = steps * step;
+  return goodput ? time / *goodput : time;
+}
+template <class N>
+NumberOf<N, Dollars> run_cost(const NumberOf<N, Seconds>& time, const NumberOf<N, DollarsPerSecond>& price,
+                              const NumberOf<N, double>& chips) {
+  return time * price * chips;
+}
+template <class N>
+NumberOf<N, Joules> run_energy(const NumberOf<N, Watts>& power, const NumberOf<N, Seconds>& time,
+                               const NumberOf<N, double>& chips) {
+  return power * time * chips;
+}
 
 /// How long a run is, where it may fail and what it costs.
 struct RunQuestion {

@@ -82,11 +82,11 @@ TEST(TrainingRun, NeverEndsWhereRestartsOutlastFailures) {
 TEST(PowerPerChip, ALimitLowersTheChipOnly) {
   hardware::Power power;
   power.chip.value = Watts(700.0);
-  EXPECT_EQ(power_per_chip(power, Watts(500.0)), Watts(500.0));
+  EXPECT_EQ(chip_power(Plain{}, power, Watts(500.0)), Watts(500.0));
   power.system.emplace();
   power.system->value = Watts(1000.0);
-  EXPECT_EQ(power_per_chip(power, std::nullopt), Watts(1000.0));
-  EXPECT_EQ(power_per_chip(power, Watts(500.0)), Watts(800.0));
+  EXPECT_EQ(chip_power(Plain{}, power, std::nullopt), Watts(1000.0));
+  EXPECT_EQ(chip_power(Plain{}, power, Watts(500.0)), Watts(800.0));
 }
 
 }  // namespace

@@ -42,25 +42,8 @@ std::uint32_t resources_of(const network::Placement& placement, const network::C
   return bits;
 }
 
-/// collective_estimate() of a group is a constant, a part proportional to the bytes and a part proportional to their
-/// square root; three sizes determine them.
-CollectiveForm form_of(const hardware::CollectiveCalibration& fit, program::Collective kind,
-                       const network::CollectiveGroup& group, hardware::Fabric fabric) {
-  constexpr double one = 1e6, four = 4e6;
-  const auto at = [&](double bytes) {
-    return estimate::collective_estimate(fit, kind, Bytes(bytes), group, fabric).value();
-  };
-  CollectiveForm form;
-  form.floor = at(0.0);
-  const double a = at(one) - form.floor, b = at(four) - form.floor;  // x + y and 4 x + 2 y
-  form.rate = (b - 2.0 * a) / 2.0 / one;
-  form.root = (4.0 * a - b) / 2.0 / std::sqrt(one);
-  return form;
-}
+}  // namespace
 
-/// Two stages at the same distance from opposite ends of the pipeline, in a group of all stages. On a switched network
-/// they are on opposite sides of the highest level. On a torus the paths of all such pairs cross in the middle of an
-/// axis; on a ring half of them take the other direction.
 network::CollectiveGroup mirrored_pair(network::CollectiveGroup group) {
   if (group.devices <= 2.0) return group;
   group.devices = 2.0;
@@ -80,12 +63,6 @@ network::CollectiveGroup mirrored_pair(network::CollectiveGroup group) {
   group.axes = {}, group.levels = {};
   group.levels.push_back(highest);
   return group;
-}
-
-}  // namespace
-
-double CollectiveForm::seconds(double bytes, double count) const {
-  return count * floor + rate * bytes + (root > 0.0 ? root * std::sqrt(count * bytes) : 0.0);
 }
 
 std::array<double, roles> role_sizes(const lower::Parallelism& parallelism) {
@@ -116,8 +93,7 @@ StageLinker::StageLinker(const hardware::Cluster& cluster, const hardware::Colle
       fabric_(hardware::fabric_of(cluster.chip.network.scale_out && cluster.chip.network.scale_out->technology
                                       ? *cluster.chip.network.scale_out->technology
                                       : "")),
-      network_share_(hardware::network_efficiency(cluster.chip)),
-      latency_(hardware::collective_latency(cluster.chip)) {}
+      network_share_(hardware::network_efficiency(cluster.chip)) {}
 
 std::size_t StageLinker::KeyHash::operator()(const Key& key) const {
   std::uint64_t h = 1469598103934665603ull;
@@ -148,12 +124,6 @@ std::uint32_t StageLinker::number_of(const network::AxisParts& parts) {
   return known->second;
 }
 
-CollectiveForm StageLinker::form(program::Collective kind, const network::CollectiveGroup& group,
-                                 const network::CollectiveLine& line) const {
-  return calibration_ ? form_of(*calibration_, kind, group, fabric_)
-                      : CollectiveForm{(line.floor + latency_).value(), line.rate.value() / network_share_, 0};
-}
-
 const StageCosts& StageLinker::stage_costs(int pipeline, std::uint32_t number) {
   const auto [known, is_new] = stages_.try_emplace(number);
   StageCosts& costs = known->second;
@@ -161,7 +131,7 @@ const StageCosts& StageLinker::stage_costs(int pipeline, std::uint32_t number) {
   const network::CollectiveGroup stages = placement_->group(program::axis_bit(pipeline)), pair = mirrored_pair(stages);
   costs.between = network::collective_line(program::Collective::permute, stages);
   costs.copies = network::collective_line(program::Collective::all_reduce, pair);
-  costs.copies_form = form(program::Collective::all_reduce, pair, costs.copies);
+  costs.copies_form = form(Plain{}, program::Collective::all_reduce, pair);
   return costs;
 }
 
@@ -175,17 +145,16 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
   const auto [known, is_new] = known_.try_emplace(key);
   GroupCosts& costs = known->second;
   if (!is_new) return costs;
-  network::CollectiveGroup group = placement_->group(axes);
-  if (is_routed) group.routing = routing_;
+  const network::CollectiveGroup group = this->group(axes, is_routed);
   for (std::size_t k = 0; k < StageLinks::kinds; ++k) {
     const auto kind = static_cast<program::Collective>(k);
-    const network::CollectiveLine line = costs.lines[k] = network::collective_line(kind, group);
-    costs.forms[k] = form(kind, group, line);
+    costs.lines[k] = network::collective_line(kind, group);
+    costs.forms[k] = form(Plain{}, kind, group);
   }
   costs.resources = resources_of(*placement_, group, axes);
   std::uint64_t hash = 0;
   for (const CollectiveForm& form : costs.forms)
-    for (const double number : {form.floor, form.rate, form.root})
+    for (const double number : {form.latency.value(), form.per_byte.value(), form.fill.value()})
       hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
   costs.like = static_cast<std::uint32_t>(known_.size());
   const auto [first, last] = by_forms_.equal_range(hash);
@@ -254,6 +223,38 @@ Result<AxisNumbers> StageLinker::axis_numbers(const lower::Parallelism& parallel
   return numbers_of(axes);
 }
 
+StageLinker::PlacedRoles StageLinker::placed_roles(const lower::Parallelism& parallelism,
+                                                   const std::array<int, 1 + roles>& places, RoleSet set) {
+  PlacedRoles out;
+  for (std::size_t r = 0; r < roles; ++r)
+    if (set >> r & 1u && places[1 + r] >= 0) {
+      out.axes |= program::axis_bit(places[1 + r]);
+      out.rest |= static_cast<RoleSet>(1u << r);
+    }
+  out.is_routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
+  return out;
+}
+
+network::CollectiveGroup StageLinker::group(program::AxisSet axes, bool is_routed) const {
+  network::CollectiveGroup group = placement_->group(axes);
+  if (is_routed) group.routing = routing_;
+  return group;
+}
+
+Result<network::CollectiveGroup> StageLinker::group_of(const lower::Parallelism& parallelism,
+                                                       const network::AxisLayout& layout, RoleSet over) {
+  ASSAY_TRY(places, place(parallelism, layout));
+  const PlacedRoles placed = placed_roles(parallelism, places, over);
+  if (placed.axes == 0) return network::CollectiveGroup();
+  return group(placed.axes, placed.is_routed || placed.rest & role_bit(Role::expert));
+}
+
+Result<network::CollectiveGroup> StageLinker::stages_of(const lower::Parallelism& parallelism,
+                                                        const network::AxisLayout& layout) {
+  ASSAY_TRY(places, place(parallelism, layout));
+  return placement_->group(program::axis_bit(places[0]));
+}
+
 Result<PlacedLinks> StageLinker::place_links(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
                                              RoleSets sets) {
   ASSAY_TRY(places, place(parallelism, layout));
@@ -261,21 +262,17 @@ Result<PlacedLinks> StageLinker::place_links(const lower::Parallelism& paralleli
   PlacedLinks links;
   links.sets = sets;
   for (; sets != 0; sets &= sets - 1) {
-    const auto set = static_cast<std::size_t>(std::countr_zero(sets));
-    program::AxisSet axes = 0;
-    std::size_t rest = 0;  // without axes of one device
+    const auto set = static_cast<RoleSet>(std::countr_zero(sets));
+    const PlacedRoles placed = placed_roles(parallelism, places, set);
+    if (placed.axes == 0) continue;
+    if (placed.rest != set && !placed.is_routed && links.groups[placed.rest]) {  // they add nothing
+      links.groups[set] = links.groups[placed.rest];
+      continue;
+    }
     network::FixedList<std::uint32_t, roles> of_axes;
     for (std::size_t r = 0; r < roles; ++r)
-      if (set >> r & 1u && places[1 + r] >= 0) {
-        axes |= program::axis_bit(places[1 + r]), rest |= std::size_t{1} << r;
-        of_axes.push_back(numbers[1 + r]);
-      }
-    if (axes == 0) continue;
-    const bool is_routed = set & role_bit(Role::expert) && parallelism.expert_others() > 1;
-    if (rest != set && !is_routed && links.groups[rest])  // they add nothing
-      links.groups[set] = links.groups[rest];
-    else
-      links.groups[set] = &costs(axes, of_axes, is_routed || rest & role_bit(Role::expert));
+      if (placed.rest >> r & 1u) of_axes.push_back(numbers[1 + r]);
+    links.groups[set] = &costs(placed.axes, of_axes, placed.is_routed || placed.rest & role_bit(Role::expert));
   }
   if (places[0] >= 0) links.stages = &stage_costs(places[0], numbers[0]);
   return links;
@@ -297,12 +294,12 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
     lower(least.permute.floor, permute.floor);
     for (std::size_t k = 0; k < StageLinks::kinds; ++k) {
       const auto kind = static_cast<program::Collective>(k);
-      const CollectiveForm made = form(kind, group, network::collective_line(kind, group));
+      const CollectiveForm made = form(Plain{}, kind, group);
       CollectiveForm& fewest = least.forms[k];
       if (is_first) fewest = made;
-      lower(fewest.floor, made.floor);
-      lower(fewest.rate, made.rate);
-      lower(fewest.root, made.root);
+      lower(fewest.latency, made.latency);
+      lower(fewest.per_byte, made.per_byte);
+      lower(fewest.fill, made.fill);
     }
     is_first = false;
   }

@@ -12,13 +12,7 @@
 
 namespace assay::training {
 
-/// The estimate of collectives: floor + rate bytes + root sqrt(bytes), all in seconds and bytes.
-struct CollectiveForm {
-  double floor = 0, rate = 0, root = 0;
-  friend bool operator==(const CollectiveForm&, const CollectiveForm&) = default;
-  /// `count` collectives of `bytes` altogether.
-  double seconds(double bytes, double count) const;
-};
+using CollectiveForm = estimate::CollectiveForm<Plain>;
 
 /// Straight-line costs of collectives over every set of roles of a placed mesh.
 struct StageLinks {
@@ -39,6 +33,15 @@ struct StageLinks {
     if (line >= kinds) throw InternalError("no costs are kept for this kind of collective");
     return line;
   }
+  const CollectiveForm& form(RoleSet over, program::Collective kind) const { return forms[over][line_of(kind)]; }
+  /// At the full bandwidth.
+  SecondsPerByte ideal_per_byte(RoleSet over, program::Collective kind) const {
+    return lines[over][line_of(kind)].rate;
+  }
+  std::uint32_t resources_of(RoleSet over) const { return resources[over]; }
+  /// Sends between stages at the full bandwidth, and what they take at the share of it that is reached.
+  CollectiveForm between_stages_form() const { return {between_stages.floor, between_stages.rate, {}}; }
+  Seconds reached(Seconds ideal) const { return ideal / network_share; }
   double ways(RoleSet set) const {
     double n = 1.0;
     for (std::size_t i = 0; i < roles; ++i)
@@ -97,6 +100,21 @@ class StageLinker {
   /// Equal for two strategies of one linker if their axes are placed alike.
   Result<AxisNumbers> axis_numbers(const lower::Parallelism& parallelism, const network::AxisLayout& layout);
 
+  /// The devices of a set of roles of a strategy, and of its stages.
+  Result<network::CollectiveGroup> group_of(const lower::Parallelism& parallelism, const network::AxisLayout& layout,
+                                            RoleSet over);
+  Result<network::CollectiveGroup> stages_of(const lower::Parallelism& parallelism, const network::AxisLayout& layout);
+  /// The estimate of a collective; labels and sources are for explanations.
+  template <class N>
+  estimate::CollectiveForm<N> form(const N& num, program::Collective kind, const network::CollectiveGroup& group,
+                                   const network::CollectiveLabels* labels = nullptr,
+                                   const SourceTable* sources = nullptr) const {
+    return calibration_
+               ? estimate::collective_form(num, *calibration_, kind, group,
+                                           {fabric_, estimate::CollectiveAlgorithm::automatic, sources, labels})
+               : estimate::uncalibrated_form(num, cluster_.chip, kind, group, labels);
+  }
+
   /// A lower bound over all layouts of a strategy's axes: each collective as if its devices had the best places and
   /// links of their own. Only estimates are filled.
   StageLinks least_links(const lower::Parallelism& parallelism, RoleSets sets = every_role_set);
@@ -114,9 +132,15 @@ class StageLinker {
   /// The number, from 1, of the parts that an axis is placed on; on a switched network, equal if its devices are in
   /// the same number of units at every level.
   std::uint32_t number_of(const network::AxisParts& parts);
-  /// The estimate of a collective whose ideal is `line`.
-  CollectiveForm form(program::Collective kind, const network::CollectiveGroup& group,
-                      const network::CollectiveLine& line) const;
+  /// The axes of a set of roles, without those of one device, and whether tokens are routed over them.
+  struct PlacedRoles {
+    program::AxisSet axes = 0;
+    RoleSet rest = 0;
+    bool is_routed = false;
+  };
+  static PlacedRoles placed_roles(const lower::Parallelism& parallelism, const std::array<int, 1 + roles>& places,
+                                  RoleSet set);
+  network::CollectiveGroup group(program::AxisSet axes, bool is_routed) const;
   /// Of a group over some axes of the placed mesh, which have these numbers.
   const GroupCosts& costs(program::AxisSet axes, std::span<const std::uint32_t> numbers, bool is_routed);
   const StageCosts& stage_costs(int pipeline, std::uint32_t number);
@@ -131,7 +155,6 @@ class StageLinker {
   network::Routing routing_;
   hardware::Fabric fabric_;
   double network_share_;
-  Seconds latency_;
   std::optional<network::Placement> placement_;  ///< of the last strategy
   std::unordered_map<Key, GroupCosts, KeyHash> known_;
   std::unordered_map<std::uint32_t, StageCosts> stages_;
@@ -139,6 +162,11 @@ class StageLinker {
   std::unordered_multimap<std::uint64_t, const GroupCosts*> by_forms_;
   std::map<std::pair<std::int64_t, bool>, LeastCosts> least_;
 };
+
+/// Two stages at the same distance from opposite ends of the pipeline, in a group of all stages. On a switched network
+/// they are on opposite sides of the highest level. On a torus the paths of all such pairs cross in the middle of an
+/// axis; on a ring half of them take the other direction.
+network::CollectiveGroup mirrored_pair(network::CollectiveGroup group);
 
 /// The links of one strategy.
 Result<StageLinks> stage_links(const lower::Parallelism& parallelism, const network::AxisLayout& layout,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/training/stage_formulas.h"
+
 namespace assay::training {
 
 double kept_over_fewest(const estimate::StepEffects& effects, lower::Recompute recompute) {
@@ -33,14 +35,34 @@ ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence) {
   return key;
 }
 
+ProfileKey work_key(const Strategy& strategy, std::int64_t sequence) {
+  ProfileKey key = profile_key(strategy, sequence);
+  key.fsdp = key.replicas = false;
+  key.zero = 0;
+  return key;
+}
+
+ProfileKey traffic_key(const Strategy& strategy, std::int64_t sequence) {
+  ProfileKey key = profile_key(strategy, sequence);
+  key.micro_batch = 1;
+  key.recompute = lower::Recompute::none();
+  key.context_scheme = lower::ContextScheme::gather;
+  return key;
+}
+
 double straggler_share(const TrainingQuestion& question) {
   return question.setup.effects.straggler * std::max(0.0, std::log2(question.chips / 8.0));
 }
 
 namespace {
 
-/// Results of a microbatch that such a stage sends: one for each of its parts of the model, except results that end
-/// there or stay on the stage.
+pipeline::PipelineShape shape_of(const Strategy& strategy, double microbatches) {
+  return {strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(microbatches),
+          strategy.interleave};
+}
+
+}  // namespace
+
 double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& shape) {
   if (shape.stages == 1) return 0.0;
   const double ends = (part.first ? 1.0 : 0.0) + (part.last ? 1.0 : 0.0);
@@ -54,29 +76,6 @@ double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& sh
   }
   return 2.0 * static_cast<double>(shape.chunks) - ends;
 }
-
-/// A microbatch on a stage under a schedule, and what the schedule changes in it.
-struct ScheduledPasses {
-  pipeline::StageTimes times;
-  double hidden = 0;            ///< collectives of experts, in both passes
-  double deferral_cost = 0;     ///< collectives of the backward pass that deferred weight gradients no longer hide
-  double hidden_gradients = 0;  ///< gradient reduction hidden when weight gradients are deferred
-  double seconds() const { return (times.forward + times.backward_input + times.backward_weight).value(); }
-};
-
-ScheduledPasses scheduled(const MicrobatchCost::Part& part, const Strategy& strategy) {
-  const ScheduleEffects effects = schedule_effects(strategy.schedule, strategy.parallelism.pipeline);
-  ScheduledPasses out;
-  out.times = stage_times({part.forward, part.backward, part.hidden_forward, part.hidden_backward,
-                           part.weight_gradients, part.deferral_cost, part.deferral_weight_gradients},
-                          effects);
-  if (effects.hides_experts) out.hidden = part.hidden_forward + part.hidden_backward;
-  if (effects.defers_weight_gradients) out.deferral_cost = part.deferral_cost;
-  if (out.deferral_cost != 0.0) out.hidden_gradients = part.gradients_hidden_if_deferred;
-  return out;
-}
-
-}  // namespace
 
 pipeline::StageSplit stage_split(const model::Transformer& model, std::int64_t stages,
                                  pipeline::PipelineSchedule schedule, std::int64_t interleave) {
@@ -103,23 +102,22 @@ ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64
 
 TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& strategy) {
   const double m = microbatch.microbatches, stages = microbatch.stages;
-  const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
-                                      strategy.interleave};
+  const pipeline::PipelineShape shape = shape_of(strategy, m);
   TrainingCost cost;
   double slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
   double states = 0.0, busiest = 0.0, end_upper = 0.0;
   struct Stage {
-    const MicrobatchCost::Part* part = nullptr;
-    ScheduledPasses passes;
-    double handover = 0;  ///< of a microbatch
-    double whole = -1.0;  ///< seconds of all its work in a step
+    ScheduledPasses<Plain> passes;
+    Seconds handover;     ///< of a microbatch
+    Seconds whole{-1.0};  ///< of all its work in a step
   } slowest;
-  for (const MicrobatchCost::Part& part : microbatch.parts) {
+  for (std::size_t i = 0; i < microbatch.parts.size(); ++i) {
+    const MicrobatchCost::Part& part = microbatch.parts[i];
     const double share = part.stages / stages;
-    const ScheduledPasses passes = scheduled(part, strategy);
-    const double handover = sends(part, shape) * microbatch.hop;
+    const ScheduledPasses<Plain> passes = scheduled<Plain>(part, strategy);
+    const Seconds handover = sends(part, shape) * microbatch.hop;
     cost.compute += share * m * part.ideal_compute;
-    cost.uneven -= share * m * part.compute;
+    cost.uneven -= share * m * part.compute.value();
     cost.executed_flops += share * m * part.executed_flops;
     cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
     cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);
@@ -135,31 +133,28 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower;
     sum_upper += part.stages * part.upper;
-    const double whole =
-        m * (passes.seconds() + handover) + part.gradients - passes.hidden_gradients + part.update + part.host.update;
+    const Seconds whole = m * (passes.seconds() + handover) + part.gradients - passes.hidden_gradients + part.update +
+                          Seconds(part.host.update);
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     states = std::max(states, part.host.ideal_update);
-    if (whole > slowest.whole) slowest = {&part, passes, handover, whole};
+    if (whole > slowest.whole) {
+      slowest = {passes, handover, whole};
+      cost.slowest = i;
+    }
     const MemoryParts memory = memory_at(microbatch, part, strategy);
-    cost.host_memory = std::max(cost.host_memory, memory.host);
-    if (memory.total() > cost.memory.total()) cost.memory = memory;
+    cost.host_memory = std::max(cost.host_memory, memory.host.value());
+    if (memory.total() > cost.memory.total()) {
+      cost.memory = memory;
+      cost.fullest = i;
+    }
   }
   // Ideal hardware still has to fill the pipeline with work on other stages.
   const double fill = stages > 1.0 ? pipeline::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
-  const auto& [part, passes, handover, whole] = slowest;
-  StepParts& step = cost.parts;
-  step.compute = m * part->compute;
-  step.recompute = m * part->recompute;
-  step.tensor = m * (part->tensor + passes.deferral_cost);
-  step.context = m * part->context;
-  step.expert = m * (part->expert - passes.hidden);
-  step.weights = m * part->weights;
-  step.handover = m * handover;
-  step.gradients = part->gradients - passes.hidden_gradients;
-  step.update = part->update;
-  step.host = m * (part->host.forward + part->host.backward) + part->host.update;
-  cost.uneven += step.compute;
-  set_interval(microbatch, 0.0, cost);
+  const MicrobatchCost::Part& part = microbatch.parts[cost.slowest];
+  const Seconds host(m * (part.host.forward + part.host.backward) + part.host.update);
+  cost.parts = step_parts<Plain>(Plain{}, {part, slowest.passes, slowest.handover, host, m});
+  cost.uneven += cost.parts.compute.value();
+  set_interval(microbatch, Seconds(), cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
   // Work done once a step may overlap with filling the pipeline.
   busiest = std::max({busiest, cost.memory_time, cost.host_time});
@@ -168,13 +163,10 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   return cost;
 }
 
-void set_interval(const MicrobatchCost& microbatch, double seconds, TrainingCost& cost) {
-  constexpr double rounding = 1e-12;  // sums in another order differ in their last bits
-  StepParts& step = cost.parts;
-  step.bubble = step.overhead = 0.0;
-  if (const double waited = seconds - step.total(); waited > rounding * seconds) step.bubble = waited;
-  step.overhead = microbatch.stragglers * step.total() + microbatch.fixed;
-  cost.estimate = step.total();
+void set_interval(const MicrobatchCost& microbatch, Seconds interval, TrainingCost& cost) {
+  set_bubble(Plain{}, interval, cost.parts);
+  set_overhead(Plain{}, microbatch.stragglers, Seconds(microbatch.fixed), cost.parts);
+  cost.estimate = cost.parts.total().value();
 }
 
 const pipeline::PipelineInput& StepEvents::fill(const StepInputs& inputs, const pipeline::StageSplit& split,
@@ -191,18 +183,19 @@ const pipeline::PipelineInput& StepEvents::fill(const StepInputs& inputs, const 
     fill_stages(inputs, runs, runs_);
     priced = &runs_;
   }
-  input_.shape = {strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(stages.microbatches),
-                  strategy.interleave};
+  input_.shape = shape_of(strategy, stages.microbatches);
   input_.times.clear();
   input_.at_end.clear();
-  for (const std::int16_t at : runs.part_of)
-    input_.times.push_back(scheduled(priced->parts[static_cast<std::size_t>(at)], strategy).times);
+  for (const std::int16_t at : runs.part_of) {
+    const auto times = scheduled<Plain>(priced->parts[static_cast<std::size_t>(at)], strategy).times;
+    input_.times.push_back({times.forward, times.backward_input, times.backward_weight});
+  }
   for (const std::int16_t at : split.part_of) {
     const MicrobatchCost::Part& part = stages.parts[static_cast<std::size_t>(at)];
-    const double gradients = part.gradients - scheduled(part, strategy).hidden_gradients;
-    input_.at_end.emplace_back(std::max(0.0, gradients + part.update + part.host.update));
+    const Seconds gradients = part.gradients - scheduled<Plain>(part, strategy).hidden_gradients;
+    input_.at_end.push_back(std::max(Seconds(), gradients + part.update + Seconds(part.host.update)));
   }
-  input_.transfer = Seconds(stages.hop);
+  input_.transfer = stages.hop;
   input_.transfer_blocks = true;
   return input_;
 }

@@ -32,39 +32,45 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-/// Seconds of one step by part, on the slowest stage unless noted.
-struct StepParts {
-  double compute = 0;                          ///< arithmetic and memory of all microbatches
-  double recompute = 0;                        ///< the recomputed part of `compute`
-  double tensor = 0, context = 0, expert = 0;  ///< exposed collectives
-  double weights = 0;    ///< exposed gathering of weights and reduction of gradients in every microbatch
-  double handover = 0;   ///< sending activations from stage to stage
-  double bubble = 0;     ///< waiting for other stages
-  double gradients = 0;  ///< exposed reduction of gradients at the end
-  double update = 0;     ///< the optimizer, and the exposed gathering of new weights
-  double host = 0;       ///< exposed copies to and from the host
-  double overhead = 0;   ///< fixed cost per step, and waiting for the slowest of many chips
-  double total() const {
+/// One step by part, on the slowest stage unless noted.
+template <class N>
+struct StepPartsOf {
+  using Time = NumberOf<N, Seconds>;
+  Time compute{};                      ///< arithmetic and memory of all microbatches
+  Time recompute{};                    ///< the recomputed part of `compute`
+  Time tensor{}, context{}, expert{};  ///< exposed collectives
+  Time weights{};                      ///< exposed gathering of weights and reduction of gradients in every microbatch
+  Time handover{};                     ///< sending activations from stage to stage
+  Time bubble{};                       ///< waiting for other stages
+  Time gradients{};                    ///< exposed reduction of gradients at the end
+  Time update{};                       ///< the optimizer, and the exposed gathering of new weights
+  Time host{};                         ///< exposed copies to and from the host
+  Time overhead{};                     ///< fixed cost per step, and waiting for the slowest of many chips
+  Time total() const {
     return compute + tensor + context + expert + weights + handover + bubble + gradients + update + host + overhead;
   }
 };
+using StepParts = StepPartsOf<Plain>;
 
-/// Bytes per chip of the fullest stage at its peak: at the loss, or in the backward pass of a layer.
-struct MemoryParts {
-  double weights = 0, gradients = 0, master = 0, moments = 0;
-  double activations = 0;  ///< of all microbatches in flight
-  double head = 0;         ///< logits, their gradients and the gradient of the head's weight
-  double buffers = 0;      ///< of collectives: weights gathered, gradients not yet reduced
-  double workspace = 0;    ///< of one layer: recomputed results, and what its widest step reads and writes
-  double reserve = 0;      ///< fragmentation: held by the allocator, but unusable
-  double context = 0;      ///< of the driver and the communication library
+/// One chip of the fullest stage at its peak: at the loss, or in the backward pass of a layer.
+template <class N>
+struct MemoryPartsOf {
+  using Size = NumberOf<N, Bytes>;
+  Size weights{}, gradients{}, master{}, moments{};
+  Size activations{};      ///< of all microbatches in flight
+  Size head{};             ///< logits, their gradients and the gradient of the head's weight
+  Size buffers{};          ///< of collectives: weights gathered, gradients not yet reduced
+  Size workspace{};        ///< of one layer: recomputed results, and what its widest step reads and writes
+  Size reserve{};          ///< fragmentation: held by the allocator, but unusable
+  Size context{};          ///< of the driver and the communication library
   std::int64_t stage = 0;  ///< which one it is
-  double host = 0;         ///< in host memory: not part of the sums below
+  Size host{};             ///< in host memory: not part of the sums below
   /// What the framework reports as allocated at the peak, what its allocator holds, what the driver shows.
-  double allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
-  double reserved() const { return allocated() + reserve; }
-  double total() const { return reserved() + context; }
+  Size allocated() const { return weights + gradients + master + moments + activations + head + buffers + workspace; }
+  Size reserved() const { return allocated() + reserve; }
+  Size total() const { return reserved() + context; }
 };
+using MemoryParts = MemoryPartsOf<Plain>;
 
 struct TrainingCost {
   double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
@@ -78,6 +84,7 @@ struct TrainingCost {
   double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
   StepParts parts;    ///< of the estimate
   double uneven = 0;  ///< of the work in `parts`: excess of the slowest stage over the mean
+  std::size_t slowest = 0, fullest = 0;  ///< the kinds of stages that `parts` and `memory` are of
   MemoryParts memory;
   double host_memory = 0;     ///< bytes of host memory per chip, of the stage that has the most there
   double executed_flops = 0;  ///< of a step, per chip, mean over stages
@@ -99,38 +106,45 @@ double microbatches(const TrainingQuestion& question, const Strategy& strategy);
 /// Time of a step spent waiting for the slowest of many chips, over the rest.
 double straggler_share(const TrainingQuestion& question);
 
-/// One microbatch on a stage, as schedules see it: seconds of both passes, and parts of them.
-struct StagePasses {
-  double forward = 0, backward = 0;
-  double hidden_forward = 0, hidden_backward = 0;  ///< see MicrobatchCost::Part
-  double weight_gradients = 0, deferral_cost = 0, deferral_weight_gradients = 0;
+/// One microbatch on a stage, as schedules see it: both passes, and parts of them.
+template <class Time>
+struct StagePassesOf {
+  Time forward{}, backward{};
+  Time hidden_forward{}, hidden_backward{};  ///< see StageParts
+  Time weight_gradients{}, deferral_cost{}, deferral_weight_gradients{};
+};
+using StagePasses = StagePassesOf<double>;
+
+/// Times of one microbatch on a stage, and of the end of a step.
+template <class N>
+struct StageParts {
+  using Time = NumberOf<N, Seconds>;
+  Time forward{}, backward{};  ///< including all that is exposed
+  Time compute{}, recompute{}, tensor{}, context{}, expert{}, weights{};
+  /// Expert collectives hidden by schedules that run both passes concurrently.
+  Time hidden_forward{}, hidden_backward{};
+  Time weight_gradients{};                            ///< of `backward`: what schedules may defer
+  Time deferral_cost{}, deferral_weight_gradients{};  ///< added to both if they are deferred; see PassParts
+  Time copies{};               ///< once a step: sums of gradients over two copies of the model, whatever hides them
+  Time gradients{}, update{};  ///< once a step
+  Time gradients_hidden_if_deferred{};  ///< of `gradients`
 };
 
 /// What one microbatch costs on each kind of stage, independent of the pipeline schedule.
 struct MicrobatchCost {
-  struct Part {
+  struct Part : StageParts<Plain> {
     double stages = 1;            ///< number of stages like this
     std::int64_t at = 0, to = 0;  ///< the first and the last of them
     bool first = false, last = false;
-    double layers = 0;                 ///< that it holds
-    double forward = 0, backward = 0;  ///< seconds, including all that is exposed
-    double compute = 0, recompute = 0, tensor = 0, context = 0, expert = 0, weights = 0;
-    double hidden_forward = 0,
-           hidden_backward = 0;   ///< expert collectives hidden by schedules that run both passes concurrently
-    double weight_gradients = 0;  ///< of `backward`: what schedules may defer
-    double deferral_cost = 0,
-           deferral_weight_gradients = 0;     ///< added to both if they are deferred; see PassTime
-    double gradients_hidden_if_deferred = 0;  ///< of `gradients`
-    double least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< of any schedule
+    double layers = 0;                                                                       ///< that it holds
+    Seconds least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< of any schedule
     double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
     std::array<double, roles> network{}, end_network{};  ///< per microbatch, and once a step
     double end_upper = 0, end_memory = 0;  ///< once a step: everything in sequence; memory traffic at the peak
     double executed_flops = 0;
-    double gradients = 0, update = 0;     ///< once a step
-    double copies = 0, ideal_copies = 0;  ///< once a step: sums of gradients over two copies of the model, whatever
-                                          ///< hides them
-    double kept = 0;                      ///< bytes of one microbatch on the chip
-    double offloaded = 0;                 ///< bytes of one microbatch on the host
+    double ideal_copies = 0;  ///< of `copies`, at full bandwidth
+    Bytes kept;               ///< of one microbatch on the chip
+    Bytes offloaded;          ///< of one microbatch on the host
     HostTime host;
     MemoryParts memory;  ///< without activations, reserve and context
   };
@@ -139,12 +153,14 @@ struct MicrobatchCost {
   std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, weights its layers share; empty if none do
   std::array<PassTime, 2> embedding, head;      ///< forward and backward
   double microbatches = 1, stages = 1;
-  double most_layers = 0;              ///< of a stage
-  double hop = 0, boundary_ideal = 0;  ///< seconds from a stage to the next
-  double stragglers = 0, fixed = 0;    ///< share of the step, seconds of each step
-  bool frees_gradients = false;        ///< not held from one microbatch to the next
-  bool scatters_gradients = false;     ///< every device ends up with a shard
-  double reserved = 1, context = 0;    ///< see StepEffects
+  double most_layers = 0;            ///< of a stage
+  Seconds hop;                       ///< from a stage to the next
+  double boundary_ideal = 0;         ///< the same at full bandwidth
+  double stragglers = 0, fixed = 0;  ///< share of the step, seconds of each step
+  bool frees_gradients = false;      ///< not held from one microbatch to the next
+  bool scatters_gradients = false;   ///< every device ends up with a shard
+  double reserved = 1;               ///< see StepEffects
+  Bytes context;
 };
 
 /// What the steps of one strategy are priced from, by reference.
@@ -184,6 +200,9 @@ pipeline::StageSplit stage_runs(const model::Transformer& model, std::int64_t st
 /// Layers of the largest chunk over the mean of a stage with `layers`: memory counts every chunk as the largest.
 double largest_chunk(const MicrobatchCost& microbatch, const Strategy& strategy, double layers);
 
+/// Microbatches whose activations a stage holds at its peak; counts chunks as if all were the largest.
+double held_microbatches(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, const Strategy& strategy,
+                         std::int64_t stage);
 /// Memory of a stage that holds the activations of `held` microbatches.
 MemoryParts memory_holding(const MicrobatchCost& microbatch, const MicrobatchCost::Part& part, double held);
 /// The same of a stage under a schedule, at its peak.
@@ -200,23 +219,36 @@ struct ScheduleEffects {
 };
 ScheduleEffects schedule_effects(pipeline::PipelineSchedule schedule, std::int64_t stages);
 /// One microbatch on a stage, without sends.
-constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
-  double forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
+template <class Time>
+struct ScheduledTimes {
+  Time forward{}, backward_input{}, backward_weight{};
+};
+template <class Time>
+constexpr ScheduledTimes<Time> scheduled_times(const StagePassesOf<Time>& passes, ScheduleEffects effects) {
+  Time forward = passes.forward, backward = passes.backward, gradients = passes.weight_gradients;
   if (effects.hides_experts) {
-    forward -= passes.hidden_forward;
-    backward -= passes.hidden_backward;
+    forward = forward - passes.hidden_forward;
+    backward = backward - passes.hidden_backward;
   }
   if (effects.defers_weight_gradients) {
-    backward += passes.deferral_cost;
-    gradients += passes.deferral_weight_gradients;
+    backward = backward + passes.deferral_cost;
+    gradients = gradients + passes.deferral_weight_gradients;
   }
-  return {Seconds(forward), Seconds(backward - gradients), Seconds(gradients)};
+  return {forward, backward - gradients, gradients};
 }
+constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
+  const ScheduledTimes<double> times = scheduled_times(passes, effects);
+  return {Seconds(times.forward), Seconds(times.backward_input), Seconds(times.backward_weight)};
+}
+
+/// Results of a microbatch that such a stage sends: one for each of its parts of the model, except results that end
+/// there or stay on the stage.
+double sends(const MicrobatchCost::Part& part, const pipeline::PipelineShape& shape);
 
 /// The step under a schedule if no stage waited for others: a lower bound.
 TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& strategy);
 /// Sets the time from step to step; the time in which the slowest stage is idle is bubble.
-void set_interval(const MicrobatchCost& microbatch, double seconds, TrainingCost& cost);
+void set_interval(const MicrobatchCost& microbatch, Seconds interval, TrainingCost& cost);
 
 /// Pipeline events of a step: times of every part of the model, sends, and the end of the step. Reuses its memory.
 class StepEvents {
@@ -224,8 +256,9 @@ class StepEvents {
   /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next call.
   const pipeline::PipelineInput& fill(const StepInputs& inputs, const pipeline::StageSplit& split,
                                       const pipeline::StageSplit& runs, const MicrobatchCost& stages);
-  /// Seconds from one step to the next, and a lower bound on them.
-  double interval() { return clock_.interval(input_); }
+  /// Time from one step to the next, and a lower bound on it in seconds.
+  Seconds interval() { return Seconds(clock_.interval(input_)); }
+  pipeline::PipelineClock::Sample sample() { return clock_.sample(input_); }
   double least() const { return pipeline::least_interval(input_); }
 
  private:
@@ -239,6 +272,9 @@ Result<pipeline::PipelineInput> pipeline_input(const TrainingQuestion& question,
                                                const hardware::Cluster& cluster, const Strategy& strategy);
 
 ProfileKey profile_key(const Strategy& strategy, std::int64_t sequence);
+/// What the two halves of a profile depend on: many strategies have one of them in common.
+ProfileKey work_key(const Strategy& strategy, std::int64_t sequence);
+ProfileKey traffic_key(const Strategy& strategy, std::int64_t sequence);
 
 /// The links of a strategy on a cluster, with the collective calibration of the question.
 Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardware::Cluster& cluster,

@@ -2,207 +2,309 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
+#include <array>
+#include <map>
 #include <utility>
 
 #include "assay/base/index.h"
-#include "assay/training/memory.h"
+#include "assay/pipeline/critical_path.h"
+#include "assay/training/kernel_derivation.h"
+#include "assay/training/link_derivation.h"
+#include "assay/training/memory_formulas.h"
+#include "assay/training/stage_formulas.h"
 #include "assay/training/step_list.h"
 
 namespace assay::training {
 namespace {
 
-using TracedSum = SumOf<Traced, Seconds>;
+using TracedTime = NumberOf<Traced, Seconds>;
+using TracedPasses = std::array<PassParts<Traced>, 2>;
 
-/// The kernels of blocks.
-class DerivedKernels {
- public:
-  DerivedKernels(const Traced& num, const DerivedPass& pass)
-      : num_(num), pass_(pass), kernels_(training_kernels(pass.setup)) {}
-
-  /// Adds the steps of a block that are recomputed, or those that are not.
-  void add(const program::Block& block, bool recomputed) {
-    estimate::JoinedProducts joined;
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = pass_.program.steps[at(i)];
-      if (step.is_recomputed != recomputed || step.op == program::Op::slice || program::is_collective(step.op) ||
-          estimate::casts_weight(pass_.program, step))
-        continue;
-      routes_ |= step.op == program::Op::route || step.op == program::Op::route_grad;
-      if (pass_.setup.effects.joins_products)
-        if (const auto part = estimate::JoinedProducts::part_of(pass_.setup.rates, pass_.program, step);
-            part && joined.take(*part))
-          continue;
-      const program::ProgramTensor& made = pass_.program.tensor(step.out[0]);
-      add(fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op), made.is_gradient ? "d" : "",
-                      made.name),
-          estimate::price(num_, pass_.program, step, kernels_));
-    }
-    using Part = estimate::JoinedProducts::Part;
-    for (const Part& fused : joined.joints())
-      add(fmt::format("{}{} of {}", recomputed ? "recomputed " : "",
-                      fused.kind == Part::Kind::forward    ? "fused products"
-                      : fused.kind == Part::Kind::of_input ? "fused gradients"
-                                                           : "fused weight gradients",
-                      fused.reads >= 0 ? pass_.program.tensor(fused.reads).name : "a sum"),
-          estimate::price(num_, fused, kernels_));
-  }
-
-  /// The sum since the last call, in the order of the program, as the price adds them up.
-  TracedSeconds take() { return std::exchange(sum_, {}).total(num_); }
-  bool has_kernels() const { return !sum_.empty(); }
-
-  /// Time of the host to launch all kernels so far; nothing where it takes none.
-  std::optional<TracedSeconds> launching() const {
-    const estimate::StepEffects& effects = pass_.setup.effects;
-    const Seconds launch = routes_ ? effects.routed_launch : effects.launch;
-    if (!(launch * launches_ > Seconds(0))) return std::nullopt;
-    return num_.named("launching",
-                      num_.given("launches", launches_, "kernels of the pass") *
-                          num_.given("launch", launch, kernels_.sources, routes_ ? "routed_launch" : "launch"));
-  }
-  void forget_launches() { launches_ = 0.0, routes_ = false; }
-
-  const TracedSum& busy() const { return busy_; }
-  const TracedSum& slowed() const { return slowed_; }
-
- private:
-  void add(const std::string& name, const estimate::StepPrice<Traced>& price) {
-    const TracedSeconds duration = num_.named(name, price.duration);
-    sum_.add(duration);
-    launches_ += 1.0;
-    if (price.full_power) busy_.add(duration);
-    if (price.slowed.value() > 0.0) slowed_.add(price.slowed);
-  }
-
-  const Traced& num_;
-  const DerivedPass& pass_;
-  estimate::TrainingKernels kernels_;
-  TracedSum sum_, busy_, slowed_;
-  double launches_ = 0;
-  bool routes_ = false;
-};
+/// Names what a pass takes by kind.
+void name_parts(const Traced& num, const std::string& pass, PassParts<Traced>& parts) {
+  using Parts = PassParts<Traced>;
+  const std::pair<TracedTime Parts::*, const char*> kinds[] = {{&Parts::compute, ""},
+                                                               {&Parts::tensor, " tensor collectives"},
+                                                               {&Parts::context, " context collectives"},
+                                                               {&Parts::expert, " expert collectives"},
+                                                               {&Parts::exposed, " weights traffic"},
+                                                               {&Parts::gradients, " gradients"},
+                                                               {&Parts::new_weights, " new weights"}};
+  for (const auto& [part, kind] : kinds) parts.*part = num.named(pass + kind, parts.*part);
+}
 
 /// Everything that is derived for one strategy.
-class ComputeDeriver {
+class StepDeriver {
  public:
-  ComputeDeriver(const Traced& num, const StepInputs& inputs, std::int64_t sequence)
-      : num_(num), inputs_(inputs), program_(training_program(inputs.question, sequence, inputs.strategy)) {
-    fill_passes(inputs, passes_);
+  StepDeriver(const Traced& num, const PricedStrategy& priced, const StepInputs& inputs, const DerivedLinks& links,
+              const pipeline::StageSplit& split)
+      : num_(num),
+        inputs_(inputs),
+        links_(links),
+        split_(split),
+        setup_(inputs.question.setup),
+        program_(training_program(priced.question, priced.sequence, priced.strategy)),
+        bytes_(inputs.question, inputs.strategy, inputs.links),
+        formulas_(num, inputs, bytes_, links),
+        memory_(num, inputs, bytes_, *this) {}
+
+  /// The times of a stage.
+  StageParts<Traced> stage(const pipeline::StageSplit::Part& part) {
+    PassParts<Traced> forward, backward;
+    const auto add = [&](const TracedPasses& passes, double times, double held) {
+      forward.add(num_, passes[0], times, held);
+      backward.add(num_, passes[1], times, held);
+    };
+    const TrainingProfile& profile = inputs_.profile;
+    for (std::size_t k = 0; k < profile.kinds.size(); ++k)
+      if (const double held = part.layers[k]; held > 0.0)
+        add(passes(blocks_of(static_cast<int>(k), ""), profile.kinds[k], inputs_.weights->kinds[k],
+                   "layer" + of_kind(k)),
+            held * part.passed, held);
+    for (std::size_t k = 0; k < profile.shared.size(); ++k)
+      if (part.layers[k] > 0)
+        add(passes({}, profile.shared[k], inputs_.weights->shared[k], "shared weights" + of_kind(k)), 0.0, 1.0);
+    if (part.first)
+      add(passes(blocks_of(-1, "embedding"), profile.embedding, inputs_.weights->embedding, "embedding"), part.passed,
+          1.0);
+    if (part.last) add(passes(blocks_of(-1, "head"), profile.head, inputs_.weights->head, "head"), part.passed, 1.0);
+    MemoryPartsOf<Traced> unused;
+    NumberOf<Traced, Bytes> kept;
+    const StageElementsOf<Traced> elements = memory_.add(part, kept, unused);
+    const auto whole = [](const auto& of) { return (of.dense + of.used_again).value(); };
+    formulas_.add_casts(part, bytes_.cast(profile, part, whole(elements), elements.expert.value()), forward, backward);
+    name_parts(num_, "forward", forward);
+    name_parts(num_, "backward", backward);
+    StageParts<Traced> out;
+    formulas_.set_microbatch(forward, backward, out);
+    if (part.passed < 1.0)
+      out.copies = num_.named(
+          "sums over two copies of the model",
+          estimate::collective_time(num_, links_.copies(), formulas_.summed_by_copies(elements), held_blocks(part)));
+    formulas_.set_gradients(split_, part, forward, backward, out);
+    out.update = formulas_.optimizer(formulas_.updated(elements)) + formulas_.gathering(part, forward, backward);
+    return out;
   }
 
-  /// Forward and backward pass of a microbatch through a stage.
-  std::array<TracedSeconds, 2> stage(const pipeline::StageSplit::Part& part) const {
-    const TrainingProfile& profile = inputs_.profile;
-    MicrobatchCost::Part memory;
-    const StateBytes bytes(inputs_.question, inputs_.strategy, inputs_.links);
-    const StageElements elements = add_memory(inputs_, bytes, part, memory);
-    const auto cast = bytes.cast(profile, part, elements.dense + elements.used_again, elements.expert);
-    std::array<TracedSum, 2> sums;
-    for (const std::size_t phase : {0u, 1u}) {
-      TracedSum& sum = sums[phase];
-      for (std::size_t k = 0; k < profile.kinds.size(); ++k)
-        if (const double layers = part.layers[k] * part.passed; layers > 0.0)
-          sum.add(num_.given("layers", layers, "of the kind on the slowest stage") *
-                  pass(static_cast<int>(k), "", phase, profile.kinds[k], passes_.layers[k]));
-      const auto ends = [&](const char* name, const LayerProfile& layer, const std::array<PassTime, 2>& priced) {
-        const TracedSeconds whole = pass(-1, name, phase, layer, priced);
-        sum.add(part.passed < 1.0
-                    ? num_.given("share of microbatches", part.passed, "that pass through this copy") * whole
-                    : whole);
-      };
-      if (part.first && passes_.embedding[phase].compute > 0.0) ends("embedding", profile.embedding, passes_.embedding);
-      if (part.last && passes_.head[phase].compute > 0.0) ends("head", profile.head, passes_.head);
-      if (cast[phase] > 0.0) sum.add(casts(part.passed * cast[phase]));
+  /// The memory of a stage that holds the activations of `held` microbatches.
+  MemoryPartsOf<Traced> memory(const pipeline::StageSplit::Part& part, double held, const MicrobatchCost& microbatch) {
+    MemoryPartsOf<Traced> parts;
+    NumberOf<Traced, Bytes> kept;
+    memory_.add(part, kept, parts);
+    kept = num_.named("activations of a microbatch", kept);
+    const MicrobatchCost::Part& priced = microbatch.parts[at(static_cast<int>(&part - split_.parts.data()))];
+    if (moves_activations(inputs_.strategy.offload))
+      kept = num_.given("activations on the chip", priced.kept, "of the layers that are not on the host");
+    else
+      kept = num_.times("microbatches in flight", held, "at the peak of the stage", kept);
+    if (moves_states(inputs_.strategy.offload)) {
+      parts.master = parts.moments = {};
+      parts.buffers = num_.given("buffers", priced.memory.buffers, "with states on their way to and from the host");
     }
-    return {num_.named("forward", sums[0].total(num_)), num_.named("backward", sums[1].total(num_))};
+    const SourceTable* sources = &setup_.effect_sources;
+    return at_peak<Traced>(
+        num_, parts, kept,
+        {microbatch.frees_gradients, microbatch.scatters_gradients,
+         num_.given("held by the allocator over what is in use", setup_.effects.reserved, sources, "reserved"),
+         num_.given("driver context", setup_.effects.context, sources, "context")});
   }
+
+  // As StageMemory asks for layers.
+  NumberOf<Traced, Bytes> kept(std::size_t kind) const {
+    return num_.named("kept by a layer" + of_kind(kind), kept_of(static_cast<int>(kind), ""));
+  }
+  NumberOf<Traced, Bytes> head_kept() const { return num_.named("kept by the head", kept_of(-1, "head")); }
 
  private:
-  /// Blocks of a pass are those of its kind, or all at its end of the model.
-  TracedSeconds pass(int kind, std::string_view end, std::size_t phase, const LayerProfile& layer,
-                     const std::array<PassTime, 2>& priced) const {
-    const program::Phase wanted = phase == 0 ? program::Phase::forward : program::Phase::backward;
-    std::vector<program::Block> blocks;
-    for (const program::Block& block : program_.blocks)
-      if (block.phase == wanted && !block.is_shared &&
-          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (end == "embedding")))
-        blocks.push_back(block);
-    const PassWaits waits = pass_waits(phase == 0 ? layer.forward : layer.backward, inputs_.links,
-                                       inputs_.question.overlap, inputs_.question.setup);
-    return derive_pass(num_, {inputs_.question.setup, program_, blocks, priced[phase], waits});
+  std::string of_kind(std::size_t kind) const {
+    return inputs_.profile.kinds.size() > 1 ? fmt::format(" of kind {}", kind + 1) : "";
   }
 
-  TracedSeconds casts(double bytes) const {
-    const estimate::KernelRates& rates = inputs_.question.setup.rates;
-    const auto share =
-        rates.pointwise
-            ? num_.given("share of the bandwidth", rates.pointwise->stream, &rates.sources, "pointwise.stream")
-            : num_.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory");
-    return num_.named("casts of weights", num_.given("weights read and written", Bytes(bytes), "from the master copy") /
-                                              (num_.given("hbm", rates.hbm, &rates.sources, "hbm") * share));
+  /// The blocks of a kind of layer, or all at an end of the model.
+  std::vector<program::Block> blocks_of(int kind, std::string_view end) const {
+    std::vector<program::Block> blocks;
+    for (const program::Block& block : program_.blocks)
+      if (block.phase != program::Phase::update && !block.is_shared &&
+          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (end == "embedding")))
+        blocks.push_back(block);
+    return blocks;
+  }
+
+  NumberOf<Traced, Bytes> kept_of(int kind, std::string_view end) const {
+    std::vector<program::Block> blocks = blocks_of(kind, end);
+    std::erase_if(blocks, [](const program::Block& block) { return block.phase != program::Phase::forward; });
+    if (kind < 0) blocks.erase(blocks.begin(), blocks.end() - 1);  // the end of an encoder keeps nothing of its own
+    return derive_kept(num_, setup_, program_, blocks, setup_.effects.executed(inputs_.strategy.recompute));
+  }
+
+  /// Both passes through some blocks; stages share them.
+  const TracedPasses& passes(const std::vector<program::Block>& blocks, const LayerProfile& work,
+                             const LayerProfile& weights, const std::string& name) {
+    const auto [known, is_new] = passes_.try_emplace(name);
+    TracedPasses& out = known->second;
+    if (!is_new) return out;
+    for (const std::size_t phase : {0u, 1u}) {
+      const program::Phase wanted = phase == 0 ? program::Phase::forward : program::Phase::backward;
+      std::vector<program::Block> of_phase = blocks;
+      std::erase_if(of_phase, [&](const program::Block& block) { return block.phase != wanted; });
+      std::vector<const Traffic*> traffic;
+      for (const LayerProfile* profile : {&work, &weights})
+        for (const Traffic& entry : (phase == 0 ? profile->forward : profile->backward).traffic)
+          traffic.push_back(&entry);
+      const DerivedKernels kernels = derive_kernels(num_, setup_, program_, of_phase);
+      out[phase] = derive_pass_time(num_, kernels, traffic, links_, inputs_.question.overlap, setup_);
+      name_parts(num_, fmt::format("{} {}", name, program::name(wanted)), out[phase]);
+    }
+    return out;
   }
 
   const Traced& num_;
   const StepInputs& inputs_;
+  const DerivedLinks& links_;
+  const pipeline::StageSplit& split_;
+  const TrainingSetup& setup_;
   program::Program program_;
-  MicrobatchCost passes_;
+  StateBytes bytes_;
+  StageFormulas<Traced, DerivedLinks> formulas_;
+  StageMemory<Traced, StepDeriver> memory_;
+  std::map<std::string, TracedPasses> passes_;
 };
+
+/// "4 layers and the head".
+std::string part_text(const pipeline::StageSplit::Part& part) {
+  int layers = 0;
+  for (const std::int16_t n : part.layers) layers += n;
+  return fmt::format("{} layers{}{}", layers, part.first ? " and the embedding" : "", part.last ? " and the head" : "");
+}
+
+/// The time from step to step: the passes and sends that follow each other without a pause until the stage is done that
+/// is occupied longest.
+class IntervalDeriver {
+ public:
+  IntervalDeriver(const Traced& num, const StepInputs& inputs, StepDeriver& deriver, const pipeline::StageSplit& split,
+                  TracedTime send)
+      : num_(num),
+        inputs_(inputs),
+        deriver_(deriver),
+        split_(split),
+        runs_(stage_runs(*inputs.question.setup.model, inputs.strategy.parallelism.pipeline, inputs.strategy.schedule,
+                         inputs.strategy.interleave)),
+        send_(send) {}
+
+  TracedTime interval(const MicrobatchCost& microbatch) {
+    StepEvents events;
+    pipeline::PipelineInput input = events.fill(inputs_, split_, runs_, microbatch);
+    const pipeline::PipelineClock::Sample sample = events.sample();
+    input.shape = sample.shape;
+    const auto path = inputs_.strategy.offload == Offload::none ? pipeline::critical_path(input) : std::nullopt;
+    if (!path)
+      return num_.given(
+          "interval", events.interval(),
+          fmt::format("from step to step: {} through {} stages, {} microbatches, event by event",
+                      pipeline::schedule_name(inputs_.strategy.schedule), input.shape.stages, microbatch.microbatches));
+    const StageParts<Traced> last = deriver_.stage(split_.parts[static_cast<std::size_t>(split_.part_of[path->stage])]);
+    const TracedTime end = num_.named(
+        "end of the step", last.gradients - scheduled<Traced>(last, inputs_.strategy).hidden_gradients + last.update);
+    TracedTime interval = num_.named("passes to the end of the stage", chain(path->to_end)) + end -
+                          num_.named("passes until it begins", chain(path->to_begin));
+    if (sample.left_out > 0.0)
+      interval = interval + num_.given("further periods", sample.left_out, "equal ones, of a few microbatches each") *
+                                num_.given("period", Seconds(sample.period), "of the slowest stage");
+    return num_.named("interval", interval);
+  }
+
+ private:
+  TracedTime chain(const std::vector<pipeline::OperationWork>& steps) {
+    TracedTime sum;
+    for (const pipeline::OperationWork& step : steps) {
+      sum = sum + work(step);
+      if (step.is_sent) sum = sum + send_;
+    }
+    return sum;
+  }
+
+  TracedTime work(const pipeline::OperationWork& step) {
+    const auto run = static_cast<std::size_t>(runs_.part_of[step.part]);
+    const auto [known, is_new] = works_.try_emplace({run, step.work});
+    if (!is_new) return known->second;
+    const auto times = scheduled<Traced>(deriver_.stage(runs_.parts[run]), inputs_.strategy).times;
+    using enum pipeline::PipelineWork;
+    const auto [word, time] = step.work == forward          ? std::pair("forward", times.forward)
+                              : step.work == backward_input ? std::pair("input gradients", times.backward_input)
+                              : step.work == backward_weight
+                                  ? std::pair("weight gradients", times.backward_weight)
+                                  : std::pair("backward", times.backward_input + times.backward_weight);
+    return known->second = num_.named(fmt::format("{} of {}", word, part_text(runs_.parts[run])), time);
+  }
+
+  const Traced& num_;
+  const StepInputs& inputs_;
+  StepDeriver& deriver_;
+  const pipeline::StageSplit& split_;
+  pipeline::StageSplit runs_;
+  TracedTime send_;
+  std::map<std::pair<std::size_t, pipeline::PipelineWork>, TracedTime> works_;
+};
+
+/// The parts of the memory by their names in answers.
+NumberOf<Traced, Bytes> named_total(const Traced& num, MemoryPartsOf<Traced> m) {
+  const auto name = [&](std::string_view word, NumberOf<Traced, Bytes>& part) { part = num.named(word, part); };
+  name("parameters", m.weights);
+  name("gradients", m.gradients);
+  name("master weights", m.master);
+  name("moments", m.moments);
+  name("activations of microbatches in flight", m.activations);
+  name("logits and loss", m.head);
+  name("communication buffers", m.buffers);
+  name("workspace", m.workspace);
+  name("allocator overhead", m.reserve);
+  return num.named("memory", m.total());
+}
 
 }  // namespace
 
-TracedSeconds derive_pass(const Traced& num, const DerivedPass& pass) {
-  DerivedKernels kernels(num, pass);
-  std::optional<TracedSeconds> sum, launching;
-  for (const program::Block& block : pass.blocks) {
-    kernels.forget_launches();
-    kernels.add(block, false);
-    TracedSeconds own = kernels.take();
-    if (sum) own = *sum + own;
-    if (block.kind >= 0 && block.phase == program::Phase::backward) {
-      kernels.add(block, true);
-      if (kernels.has_kernels()) own = own + kernels.take();
-    }
-    const auto bound = kernels.launching();
-    sum = bound ? max(own, *bound) : own;
-    if (bound) launching = launching ? *launching + *bound : *bound;
-  }
-  const program::Block& block = pass.blocks.front();
-  auto time = *sum;
-  if (!kernels.slowed().empty()) {
-    constexpr const char* on_links = "collectives of the pass on the cluster's links";
-    const auto never = [&] { return num.given("none", Seconds(0), "kernels are launched ahead"); };
-    time = num.named(
-        "kernels at the clock that power allows",
-        cooled(num, {num.named("kernels", time), num.given("waits for tensor", pass.waits.tensor, on_links),
-                     num.given("waits for context", pass.waits.context, on_links),
-                     num.given("waits for experts", pass.waits.expert, on_links),
-                     num.named("at full power", kernels.busy().total(num)),
-                     num.named("slowed by power", kernels.slowed().total(num)), launching ? *launching : never()}));
-  }
-  if (pass.priced.copies > 0.0)
-    time = time + num.given("copies of weights", Seconds(pass.priced.copies),
-                            "gathered weights out of buffers, gradients into them");
-  return num.named(fmt::format("{} {}", block.name, program::name(block.phase)), time);
-}
-
-Result<TracedSeconds> derive_compute(const Traced& num, const TrainingQuestion& question, std::int64_t sequence,
-                                     const hardware::Cluster& cluster, const Strategy& strategy, double compute) {
+Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced) {
+  const auto& [question, sequence, cluster, strategy, cost] = priced;
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
-  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
+  const TrainingProfile work = make_profile(question.setup, work_key(strategy, sequence), ProfilePart::work),
+                        weights =
+                            make_profile(question.setup, traffic_key(strategy, sequence), ProfilePart::weights_traffic);
   const pipeline::StageSplit split = stage_split(*question.setup.model, strategy);
-  const StepInputs inputs{question, strategy, profile, nullptr, links};
+  const StepInputs inputs{question, strategy, work, &weights, links};
   const MicrobatchCost microbatch = microbatch_cost(inputs, split);
-  const auto distance = [&](const MicrobatchCost::Part& part) {
-    return std::abs(microbatch.microbatches * part.compute - compute);
-  };
-  std::size_t slowest = 0;
-  for (std::size_t i = 1; i < split.parts.size(); ++i)
-    if (distance(microbatch.parts[i]) < distance(microbatch.parts[slowest])) slowest = i;
-  const auto [forward, backward] = ComputeDeriver(num, inputs, sequence).stage(split.parts[slowest]);
-  return num.named("compute", num.given("microbatches", microbatch.microbatches, "of a step") * (forward + backward));
+  const DerivedLinks derived(num,
+                             {cluster, question.collectives ? &*question.collectives : nullptr,
+                              routing_of(*question.setup.model, question.setup.dispatch), question.setup.rates.sources},
+                             strategy.parallelism, strategy.layout);
+  StepDeriver deriver(num, priced, inputs, derived, split);
+  const MicrobatchCost::Part& slowest = microbatch.parts[cost.slowest];
+  StageParts<Traced> stage = deriver.stage(split.parts[cost.slowest]);
+  if (strategy.offload != Offload::none && slowest.hidden_forward + slowest.hidden_backward > Seconds()) {
+    stage.hidden_forward = num.given("hidden in the forward pass", slowest.hidden_forward, "beside host copies");
+    stage.hidden_backward = num.given("hidden in the backward pass", slowest.hidden_backward, "beside host copies");
+  }
+  const double m = microbatch.microbatches;
+  TracedTime handover, host, send;
+  if (strategy.parallelism.pipeline > 1) {
+    const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
+                                        strategy.interleave};
+    send = num.named("send", hop_time(num, inputs, derived));
+    handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
+  }
+  if (cost.parts.host > Seconds())
+    host = num.given("copies", cost.parts.host, "to and from the host that nothing hides");
+  StepPartsOf<Traced> step = step_parts<Traced>(num, {stage, scheduled<Traced>(stage, strategy), handover, host, m});
+  if (cost.parts.bubble > Seconds())
+    set_bubble(num, IntervalDeriver(num, inputs, deriver, split, send).interval(microbatch), step);
+  const SourceTable& sources = question.setup.effect_sources;
+  if (cost.parts.overhead > Seconds())
+    set_overhead(num,
+                 num.given("share of stragglers", straggler_share(question),
+                           fmt::format("{}, for each doubling beyond eight chips", sources.of("straggler"))),
+                 num.given("fixed", question.setup.effects.fixed, &sources, "fixed"), step);
+  const double held = held_microbatches(microbatch, microbatch.parts[cost.fullest], strategy, cost.memory.stage);
+  return DerivedStep{num.named("step time", step.total()),
+                     named_total(num, deriver.memory(split.parts[cost.fullest], held, microbatch))};
 }
 
 }  // namespace assay::training

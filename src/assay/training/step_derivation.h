@@ -1,27 +1,24 @@
-// Where the compute time of a training step comes from: passes, and the kernels of the program in their order.
+// Where a training step comes from: passes and the kernels of the program in their order, collectives on their links,
+// the pipeline, the optimizer, and the memory of the fullest stage. The formulas are those that price it.
 #pragma once
-#include <span>
-
 #include "assay/training/step.h"
 
 namespace assay::training {
 
-using TracedSeconds = NumberOf<Traced, Seconds>;
-
-/// One pass of a microbatch through one layer, the embedding or the head, as pass_time() prices it.
-struct DerivedPass {
-  const TrainingSetup& setup;
-  const program::Program& program;         ///< of training_program()
-  std::span<const program::Block> blocks;  ///< of the pass
-  const PassTime& priced;
-  const PassWaits& waits;
+/// A step of which the search has the cost.
+struct PricedStrategy {
+  const TrainingQuestion& question;
+  std::int64_t sequence = 1;
+  const hardware::Cluster& cluster;
+  const Strategy& strategy;
+  const TrainingCost& cost;
 };
 
-/// Its compute, from single kernels.
-TracedSeconds derive_pass(const Traced& num, const DerivedPass& pass);
-
-/// The compute of a step of which the slowest stage takes about `compute`.
-Result<TracedSeconds> derive_compute(const Traced& num, const TrainingQuestion& question, std::int64_t sequence,
-                                     const hardware::Cluster& cluster, const Strategy& strategy, double compute);
+/// Time and memory of a step, and what they consist of.
+struct DerivedStep {
+  NumberOf<Traced, Seconds> time;
+  NumberOf<Traced, Bytes> memory;
+};
+Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced);
 
 }  // namespace assay::training

@@ -23,8 +23,8 @@ void use_calibration(TrainingQuestion& question, const hardware::Cluster& cluste
   setup.effects = estimate::steps_of(catalogue)->effects(cluster.chip, software, &setup.effect_sources);
 }
 
-// The compute of a step that was priced in a search, and the sum of its kernels with their sources.
-TEST(StepDerivation, AddsUpToThePricedCompute) {
+// Time and memory of a priced step, and what its kernels, collectives and tensors add up to.
+TEST(StepDerivation, AddsUpToThePricedStep) {
   std::mt19937 random(7);
   const auto pick = [&](auto... values) {
     const std::array all{values...};
@@ -48,10 +48,10 @@ TEST(StepDerivation, AddsUpToThePricedCompute) {
       const Result<TrainingCost> cost = price_strategy(with.question, 2048, with.cluster, strategy);
       ASSERT_TRUE(cost);
       Ledger ledger;
-      const auto compute =
-          derive_compute(Traced{&ledger}, with.question, 2048, with.cluster, strategy, cost->parts.compute);
-      ASSERT_TRUE(compute);
-      EXPECT_NEAR(compute->value() / cost->parts.compute, 1.0, 1e-12);
+      const auto derived = derive_step(Traced{&ledger}, {with.question, 2048, with.cluster, strategy, *cost});
+      ASSERT_TRUE(derived);
+      EXPECT_NEAR(derived->time.value() / cost->estimate, 1.0, 1e-12);
+      EXPECT_NEAR(derived->memory.value() / cost->memory.total().value(), 1.0, 1e-12);
     }
   }
 }
@@ -61,7 +61,10 @@ TEST(StepDerivation, NamesTheSourceOfEachEffect) {
   testing::TrainingCase with("h100-sxm:8", 64);
   use_calibration(with.question, with.cluster, estimate::Fusion::fused);
   Ledger ledger;
-  ASSERT_TRUE(derive_compute(Traced{&ledger}, with.question, 2048, with.cluster, testing::strategy_of(8, 1, 1), 0.0));
+  const Strategy strategy = testing::strategy_of(8, 1, 1);
+  const Result<TrainingCost> cost = price_strategy(with.question, 2048, with.cluster, strategy);
+  ASSERT_TRUE(cost);
+  ASSERT_TRUE(derive_step(Traced{&ledger}, {with.question, 2048, with.cluster, strategy, *cost}));
   int effects = 0;
   for (int id = 0; id < ledger.size(); ++id) {
     const Node& node = ledger.at(id);

@@ -28,7 +28,7 @@ double own_seconds(const program::Program& program, const program::Block& block,
   const double all =
       traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
   const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
-  return share * links.forms[traffic.over][StageLinks::line_of(traffic.kind)].seconds(bytes, 1.0);
+  return share * estimate::collective_time(Plain{}, links.form(traffic.over, traffic.kind), Bytes(bytes)).value();
 }
 
 /// The profile of a block's pass; nullptr for updates.
@@ -102,9 +102,9 @@ void set_collectives(const program::Program& program, const std::vector<program:
     estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
     const TrafficTime& all = read.traffic[entry];
     const double share = assigned.seconds(entry) > 0.0 ? time.time.value() / assigned.seconds(entry) : 0.0;
-    time.time = Seconds(share * all.seconds);
-    time.exposed = Seconds(share * all.exposed);
-    time.copies = Seconds(share * all.copies);
+    time.time = share * all.seconds;
+    time.exposed = share * all.exposed;
+    time.copies = share * all.copies;
     time.is_background = all.is_background;
     const Traffic& traffic = pass.traffic.begin()[entry];
     if (time.exposed < time.time && traffic.beside > 0.0)
@@ -161,7 +161,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       if (program::is_collective(step.op)) {
         time.time = Seconds(own_seconds(program, block, step_traffic(program, block, i), links));
       } else if (step.op == program::Op::update) {  // of all weights at once
-        time.exposed = time.time = step.bytes / estimate::optimizer_rate(question.setup.rates);
+        time.exposed = time.time = step.bytes / estimate::optimizer_rate(Plain{}, question.setup.rates);
       } else if (step.op != program::Op::slice) {
         time.exposed = time.time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
         pass.kernels += time.time.value();
@@ -177,7 +177,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       for (std::int32_t i = block.first; i < block.last; ++i) {
         estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
         if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
-          time.exposed = time.time *= (read.time.compute - read.time.copies) / pass.kernels;
+          time.exposed = time.time *= (read.time.compute - read.time.copies).value() / pass.kernels;
       }
   }
   return times;
@@ -222,7 +222,7 @@ Result<std::vector<KindTime>> kind_times(const TrainingQuestion& question, std::
   if (is_mirrored) {
     ASSAY_TRY(microbatch, price_stages(question, sequence, cluster, strategy, split));
     Seconds copies;
-    for (const MicrobatchCost::Part& part : microbatch.parts) copies += Seconds(part.stages / stages * part.copies);
+    for (const MicrobatchCost::Part& part : microbatch.parts) copies += part.stages / stages * part.copies;
     all.push_back({program::name(program::Phase::backward), "net P", true, copies, {}, {}});
   }
   std::erase_if(all, [](const KindTime& one) { return !(one.time > Seconds(0)); });

@@ -21,7 +21,7 @@ double priced_pass(const MicrobatchCost& microbatch, const program::Block& block
                        : block.name == "embedding" ? microbatch.embedding
                                                    : microbatch.head;
   const PassTime& pass = passes[block.phase == program::Phase::forward ? 0 : 1];
-  return pass.chain() + pass.exposed;
+  return (pass.chain() + pass.exposed).value();
 }
 
 struct RandomStep {

@@ -149,7 +149,8 @@ TEST(Training, DualpipeHoldsGradientsOfBothItsParts) {
   s.schedule = pipeline::PipelineSchedule::dualpipe;
   const auto both = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && both);
-  EXPECT_NEAR(both->memory.gradients, 2.0 * one->memory.gradients, 1e-4 * one->memory.gradients);
+  EXPECT_NEAR(both->memory.gradients.value(), 2.0 * one->memory.gradients.value(),
+              1e-4 * one->memory.gradients.value());
 }
 
 // Two stages that both hold the whole model and work on half of the microbatches are two replicas, less efficient by
@@ -179,18 +180,19 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
       EXPECT_NEAR(copies->copies, replicas->end_network[static_cast<std::size_t>(Role::replica)],
                   1e-9 * copies->copies);
       EXPECT_GE(copies->lower, copies->copies);
-      EXPECT_NEAR(copies->parts.gradients, replicas->parts.gradients, 1e-9 * replicas->parts.gradients);
-      EXPECT_NEAR(copies->parts.update, replicas->parts.update, 1e-9 * replicas->parts.update);
-      EXPECT_NEAR(copies->memory.weights, replicas->memory.weights, 1.0);
-      EXPECT_NEAR(copies->memory.gradients, replicas->memory.gradients, 1.0);
-      EXPECT_NEAR(copies->memory.moments, replicas->memory.moments, 1.0);
+      EXPECT_NEAR(copies->parts.gradients.value(), replicas->parts.gradients.value(),
+                  1e-9 * replicas->parts.gradients.value());
+      EXPECT_NEAR(copies->parts.update.value(), replicas->parts.update.value(), 1e-9 * replicas->parts.update.value());
+      EXPECT_NEAR(copies->memory.weights.value(), replicas->memory.weights.value(), 1.0);
+      EXPECT_NEAR(copies->memory.gradients.value(), replicas->memory.gradients.value(), 1.0);
+      EXPECT_NEAR(copies->memory.moments.value(), replicas->memory.moments.value(), 1.0);
       EXPECT_GE(copies->estimate, replicas->estimate);
-      EXPECT_GE(copies->parts.bubble, 0.0);
+      EXPECT_GE(copies->parts.bubble.value(), 0.0);
       // The events end with the same.
       const auto input = pipeline_input(c.question, testing::sequence, c.cluster, s);
       ASSERT_TRUE(input);
       for (const Seconds end : input->at_end)
-        EXPECT_NEAR(end.value(), copies->parts.gradients + copies->parts.update, 1e-9 * end.value());
+        EXPECT_NEAR(end.value(), copies->parts.gradients.value() + copies->parts.update.value(), 1e-9 * end.value());
     }
 }
 
@@ -211,12 +213,12 @@ TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
     const MicrobatchCost::Part &inner = one->parts[1], &inner_both = both->parts[1];
     ASSERT_FALSE(inner.first || inner.last || inner_both.first || inner_both.last);
     EXPECT_EQ(inner_both.layers, 2.0 * inner.layers);
-    EXPECT_NEAR(inner_both.gradients - inner_both.copies, 2.0 * inner.gradients, 1e-12);
-    EXPECT_NEAR(inner_both.update, 2.0 * inner.update, 1e-12);
-    EXPECT_NEAR(inner_both.memory.moments, 2.0 * inner.memory.moments, 1.0);
-    EXPECT_GT(inner_both.copies, 0.0);
+    EXPECT_NEAR((inner_both.gradients - inner_both.copies).value(), 2.0 * inner.gradients.value(), 1e-12);
+    EXPECT_NEAR(inner_both.update.value(), 2.0 * inner.update.value(), 1e-12);
+    EXPECT_NEAR(inner_both.memory.moments.value(), 2.0 * inner.memory.moments.value(), 1.0);
+    EXPECT_GT(inner_both.copies, Seconds());
     const double gradients = storage(c.question.setup.formats.gradients, 1.0).value();
-    const double held = inner_both.memory.weights / storage(c.question.setup.formats.weights, 1.0).value();
+    const double held = inner_both.memory.weights.value() / storage(c.question.setup.formats.weights, 1.0).value();
     const auto links = strategy_links(c.question, c.cluster, s);
     ASSERT_TRUE(links);
     EXPECT_NEAR(inner_both.ideal_copies, held * gradients / 4.0 * links->copies.rate.value(),
@@ -264,14 +266,14 @@ TEST(Training, DualpipeTakesTheMeanOfItsTwoParts) {
     const MicrobatchCost::Part& part = microbatch->parts[static_cast<std::size_t>(split.part_of[stage])];
     EXPECT_EQ(part.first, stage == 0 || stage == 3);
     EXPECT_EQ(part.last, part.first);
-    EXPECT_NEAR(part.forward + part.backward + part.deferral_cost,
-                (part_seconds(stage) + part_seconds(3 - stage)) / 2.0, 1e-9 * part.forward);
+    const double passes = (part.forward + part.backward + part.deferral_cost).value();
+    EXPECT_NEAR(passes, (part_seconds(stage) + part_seconds(3 - stage)) / 2.0, 1e-9 * passes);
     double busy = 0.0;
     for (const pipeline::PipelineEvent& event : result->events)
       if (event.stage == static_cast<std::int64_t>(stage) && event.work != pipeline::PipelineWork::send &&
           event.work != pipeline::PipelineWork::at_end)
         busy += (event.end - event.start).value();
-    EXPECT_NEAR(busy, 16.0 * (part.forward + part.backward + part.deferral_cost), 1e-9 * busy);
+    EXPECT_NEAR(busy, 16.0 * passes, 1e-9 * busy);
   }
 }
 
@@ -287,8 +289,9 @@ TEST(Training, MemoryIsThatOfTheFullestStage) {
       const auto microbatch = price_stages(c.question, testing::sequence, c.cluster, s, split);
       ASSERT_TRUE(microbatch);
       double most = 0.0;
-      for (const MemoryParts& memory : stage_memory(*microbatch, split, s)) most = std::max(most, memory.total());
-      EXPECT_DOUBLE_EQ(training_cost(*microbatch, s).memory.total(), most)
+      for (const MemoryParts& memory : stage_memory(*microbatch, split, s))
+        most = std::max(most, memory.total().value());
+      EXPECT_DOUBLE_EQ(training_cost(*microbatch, s).memory.total().value(), most)
           << pipeline::schedule_name(schedule) << " " << sequences;
     }
 }
@@ -309,7 +312,7 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     const auto result = pipeline::simulate_pipeline(*input);
     ASSERT_TRUE(result);
     EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << pipeline::schedule_name(schedule);
-    EXPECT_GE(cost->parts.bubble, 0.0) << pipeline::schedule_name(schedule);
+    EXPECT_GE(cost->parts.bubble.value(), 0.0) << pipeline::schedule_name(schedule);
   }
 }
 
@@ -342,7 +345,7 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
         double experts = 0.0;
         for (const model::Weight& weight : model::layer_weights(c.model, c.model.decoder.kinds[1]))
           experts += static_cast<double>(weight.elements());
-        EXPECT_GE(cost->memory.weights, 2.0 * experts * static_cast<double>(most)) << which;
+        EXPECT_GE(cost->memory.weights.value(), 2.0 * experts * static_cast<double>(most)) << which;
       }
 }
 

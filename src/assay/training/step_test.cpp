@@ -98,9 +98,9 @@ TEST(TrainingCost, EqualsTheProgramPricedStepByStep) {
         const auto cost = price_strategy(c->question, testing::sequence, c->cluster, s);
         ASSERT_TRUE(cost) << cost.error().what;
         const Direct want = direct(*c, s);
-        EXPECT_NEAR(cost->parts.compute / m, want.compute, 1e-9 * want.compute + norms);
-        EXPECT_NEAR((cost->parts.tensor + cost->parts.context + cost->parts.expert) / m, want.waited,
-                    1e-9 * want.waited + 1e-12);
+        EXPECT_NEAR(cost->parts.compute.value() / m, want.compute, 1e-9 * want.compute + norms);
+        EXPECT_NEAR((cost->parts.tensor.value() + cost->parts.context.value() + cost->parts.expert.value()) / m,
+                    want.waited, 1e-9 * want.waited + 1e-12);
       }
     }
 }
@@ -116,8 +116,8 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
     c.question.setup.effects.overlap.chip_share = waited;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, used);
     EXPECT_TRUE(cost);
-    EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
-    return cost->parts.expert;
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
+    return cost->parts.expert.value();
   };
   const double whole = expert_seconds(pipeline::PipelineSchedule::one_f_one_b, 1, 1.0);
   EXPECT_GT(whole, 0.0);
@@ -138,7 +138,7 @@ TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) 
     c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    return cost->parts.tensor;
+    return cost->parts.tensor.value();
   };
   Strategy s = testing::strategy_of(1, 1, 2);
   s.parallelism.residual = lower::ResidualScheme::sequence;
@@ -159,8 +159,8 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
     c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
-    return cost->parts.tensor;
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
+    return cost->parts.tensor.value();
   };
   using enum pipeline::PipelineSchedule;
   // Products of this model are so short on eight devices that less than four of ten collectives hide behind them.
@@ -181,13 +181,14 @@ TEST(TrainingCost, WhatAllTensorParallelDevicesHaveIsHandedOnInParts) {
     s.parallelism.residual = residual;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    return cost->parts.handover;
+    return cost->parts.handover.value();
   };
   const auto links = stage_links(s.parallelism, s.layout, c.cluster);
   ASSERT_TRUE(links);
   const double whole = 2.0 * testing::sequence * 1024;
-  const double gather =
-      links->forms[role_bit(Role::tensor)][StageLinks::line_of(program::Collective::all_gather)].seconds(whole, 1.0);
+  const double gather = estimate::collective_time(
+                            Plain{}, links->form(role_bit(Role::tensor), program::Collective::all_gather), Bytes(whole))
+                            .value();
   const double parts = handover(lower::ResidualScheme::sequence), same = handover(lower::ResidualScheme::replicated);
   EXPECT_GT(parts, 0.0);
   EXPECT_NEAR(same, parts + 64.0 * gather, 1e-9 * same);  // an end sends one result of each microbatch
@@ -201,7 +202,7 @@ TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
     s.schedule = schedule;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    return cost->parts.bubble / cost->estimate;
+    return cost->parts.bubble.value() / cost->estimate;
   };
   EXPECT_LT(bubble(pipeline::PipelineSchedule::zb_h2), 0.015);
   EXPECT_GT(bubble(pipeline::PipelineSchedule::zb_h1), bubble(pipeline::PipelineSchedule::zb_h2));
@@ -217,7 +218,7 @@ TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
     EXPECT_LE(cost->lower, cost->estimate);
     EXPECT_LE(cost->lower, cost->upper);
     EXPECT_GE(cost->lower, cost->compute * (1 - 1e-12));
-    EXPECT_NEAR(cost->parts.total(), cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
   }
 }
 
@@ -243,7 +244,8 @@ TEST(TrainingCost, SharingOutMoreTakesLessMemory) {
     s.parallelism.zero = zero;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     ASSERT_TRUE(cost);
-    const double held = cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments;
+    const double held = cost->memory.weights.value() + cost->memory.gradients.value() + cost->memory.master.value() +
+                        cost->memory.moments.value();
     EXPECT_LT(held, before);
     before = held;
   }
@@ -256,7 +258,7 @@ TEST(TrainingCost, RecomputationTradesTimeForMemory) {
   s.recompute = lower::Recompute::full();
   const auto again = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(kept && again);
-  EXPECT_LT(again->memory.activations, 0.2 * kept->memory.activations);
+  EXPECT_LT(again->memory.activations.value(), 0.2 * kept->memory.activations.value());
   EXPECT_GT(again->executed_flops, 1.2 * kept->executed_flops);
   EXPECT_LT(again->executed_flops, 1.34 * kept->executed_flops);
 }
@@ -278,7 +280,8 @@ TEST(TrainingCost, StaticMemoryIsEighteenBytesAParameterUnsharded) {
       parameters += static_cast<double>(weight.elements() * c.model.decoder.count(k));
   for (const model::Weight& weight : model::outer_weights(c.model))
     parameters += static_cast<double>(weight.elements());
-  EXPECT_NEAR(cost->memory.weights + cost->memory.gradients + cost->memory.master + cost->memory.moments,
+  EXPECT_NEAR(cost->memory.weights.value() + cost->memory.gradients.value() + cost->memory.master.value() +
+                  cost->memory.moments.value(),
               18.0 * parameters, 1.0);
 }
 

@@ -36,12 +36,12 @@ TEST(Waiting, IsNeverLongerThanTheCollectiveAndFallsWithWhatIsBeside) {
         EXPECT_LE(waited(collective, beside, 0.5 * share), now);
         EXPECT_LE(now, waited(collective + 0.25, beside, share));
         for (const double devices : {2.0, 8.0}) {
-          const double pieces = waited_in_pieces(collective, beside, devices, overlap);
+          const double pieces = waited_in_pieces(Seconds(collective), Seconds(beside), devices, overlap).value();
           EXPECT_LE(pieces, collective);
           EXPECT_GE(pieces, std::min(collective, now));
         }
-        EXPECT_LE(waited_once(collective, beside, overlap), collective + 1e-15);
-        EXPECT_GE(waited_once(collective, beside, overlap), 0.1 * collective);
+        EXPECT_LE(waited_once(Plain{}, collective, beside, overlap), collective + 1e-15);
+        EXPECT_GE(waited_once(Plain{}, collective, beside, overlap), 0.1 * collective);
         EXPECT_GE(hidden_exchange(collective, beside, overlap), 0.0);
       }
     }
@@ -54,9 +54,9 @@ TEST(Waiting, IsNeverLongerThanTheCollectiveAndFallsWithWhatIsBeside) {
 TEST(Waiting, PiecesRunNextToAllButOneOfTheProduct) {
   estimate::CollectiveOverlap overlap;
   overlap.chip_share = 0.2, overlap.piece = Seconds(0.1);
-  EXPECT_DOUBLE_EQ(waited_in_pieces(3.0, 8.0, 4.0, overlap), 0.9);
-  EXPECT_DOUBLE_EQ(waited_in_pieces(9.0, 8.0, 4.0, overlap), 3.3);
-  EXPECT_DOUBLE_EQ(waited_in_pieces(0.3, 8.0, 4.0, overlap), 0.3);  // too short to be worth pieces
+  EXPECT_DOUBLE_EQ(waited_in_pieces(3.0_s, 8_s, 4.0, overlap).value(), 0.9);
+  EXPECT_DOUBLE_EQ(waited_in_pieces(9.0_s, 8_s, 4.0, overlap).value(), 3.3);
+  EXPECT_DOUBLE_EQ(waited_in_pieces(0.3_s, 8_s, 4.0, overlap).value(), 0.3);  // too short to be worth pieces
 }
 
 }  // namespace

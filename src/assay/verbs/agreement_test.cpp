@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -29,12 +31,70 @@ double number_at(const report::Value& results, std::string_view path) {
   return found.value_or(-1.0);
 }
 
-/// The first value of that name in the derivation.
+/// The root of that name, or else the first value of that name in the derivation.
 double derived(const report::Response& response, std::string_view name) {
+  for (const int id : response.derived)
+    if (response.ledger.at(id).name == name) return response.ledger.at(id).quantity.value;
   for (int id = 0; id < response.ledger.size(); ++id)
     if (response.ledger.at(id).name == name) return response.ledger.at(id).quantity.value;
   ADD_FAILURE() << name << " is not derived";
   return -1.0;
+}
+
+/// The value of that name right below a root.
+double part_of_root(const report::Response& response, std::string_view name) {
+  const auto find = [&](const auto& self, int id) -> std::optional<double> {
+    const Node& node = response.ledger.at(id);
+    for (const int operand : {node.lhs, node.rhs}) {
+      if (operand < 0) continue;
+      const Node& below = response.ledger.at(operand);
+      if (below.name == name) return below.quantity.value;
+      if (!below.name.empty()) continue;
+      if (const auto found = self(self, operand)) return found;
+    }
+    return std::nullopt;
+  };
+  for (const int root : response.derived)
+    if (const auto found = find(find, root)) return *found;
+  ADD_FAILURE() << name << " is not derived";
+  return -1.0;
+}
+
+/// Every value is what its operands give, and nothing is given without saying from where.
+void expect_consistent(const Ledger& ledger, const std::string& line) {
+  for (int id = 0; id < ledger.size(); ++id) {
+    const Node& node = ledger.at(id);
+    const double a = node.lhs >= 0 ? ledger.at(node.lhs).quantity.value : 0.0;
+    const double b = node.rhs >= 0 ? ledger.at(node.rhs).quantity.value : 0.0;
+    const auto expected = [&]() -> double {
+      switch (node.op) {
+        case Node::Op::given:
+        case Node::Op::constant:
+          return node.quantity.value;
+        case Node::Op::alias:
+          return a;
+        case Node::Op::mul:
+          return a * b;
+        case Node::Op::div:
+          return a / b;
+        case Node::Op::add:
+          return a + b;
+        case Node::Op::sub:
+          return a - b;
+        case Node::Op::max:
+          return a < b ? b : a;
+        case Node::Op::min:
+          return b < a ? b : a;
+        case Node::Op::ceil:
+          return std::ceil(a);
+        case Node::Op::sqrt:
+          return std::sqrt(a);
+      }
+      return 0.0;
+    };
+    EXPECT_EQ(node.quantity.value, expected()) << node.name << " of " << line;
+    if (node.op == Node::Op::given) EXPECT_FALSE(node.source.empty()) << node.name << " of " << line;
+  }
 }
 
 /// What a list of steps adds up to, as the price does: the steps of a layer, then its layers, then all of them.
@@ -76,8 +136,10 @@ std::string random_training(std::mt19937& draw) {
                                         "gpt-3-13b",  "qwen3-30b-a3b", "gemma-2-27b"};
   const std::vector<std::string> clusters{"h100-sxm:64",   "h200-sxm:16", "tpu-v5e:8x8",
                                           "tpu-v5p:4x4x4", "mi300x:32",   "a100-sxm-80:64"};
-  const std::vector<std::string> options{"", " --tp 4", " --pp 4", " --recompute full", " --tp 2 --pp 2", " --cp 2"};
-  return fmt::format("train {} --on {} --batch {}seq --seq {}{} --explain", one_of(models, draw),
+  const std::vector<std::string> options{
+      "",        " --tp 4",   " --pp 4",         " --recompute full", " --tp 2 --pp 2",
+      " --cp 2", " --zero 3", " --software any", " --no-overlap",     " --offload optimizer"};
+  return fmt::format("train {} --on {} --batch {}seq --seq {}{} --tokens 1T --explain", one_of(models, draw),
                      one_of(clusters, draw), 128u << draw() % 3, 1024u << draw() % 3, one_of(options, draw));
 }
 
@@ -100,6 +162,16 @@ TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
     EXPECT_EQ(derived(*response, "decode step"), number_at(results, "decode.step_time.estimate")) << line;
     EXPECT_EQ(derived(*response, "prefill"), number_at(results, "prefill.time.estimate")) << line;
     EXPECT_EQ(derived(*response, "kernels and collectives"), listed(results, "decode_steps")) << line;
+    EXPECT_EQ(derived(*response, "step with prompts"), number_at(results, "served.mixed_step_time.estimate")) << line;
+    EXPECT_EQ(derived(*response, "output tokens per second per chip"),
+              number_at(results, "served.output_tokens_per_second_per_chip"))
+        << line;
+    EXPECT_EQ(derived(*response, "memory"), number_at(results, "memory.total")) << line;
+    if (report::find_path(results, "served.cost_per_million_output_tokens"))
+      EXPECT_EQ(derived(*response, "cost per million output tokens"),
+                number_at(results, "served.cost_per_million_output_tokens"))
+          << line;
+    expect_consistent(response->ledger, line);
   }
   EXPECT_GE(2 * answered, lines.size());
 }
@@ -111,8 +183,25 @@ TEST(Agreement, AStepIsDerivedAsItIsPriced) {
     const auto response = answer_of(line);
     if (!response || response->outcome != report::Outcome::ok) continue;
     ++answered;
-    const double priced = number_at(report::Value(response->results), "step_time.estimate");
-    EXPECT_EQ(derived(*response, "step time"), priced) << line;
+    const report::Value results(response->results);
+    EXPECT_EQ(derived(*response, "step time"), number_at(results, "step_time.estimate")) << line;
+    EXPECT_EQ(derived(*response, "memory"), number_at(results, "memory.total")) << line;
+    for (const auto& [part, path] :
+         {std::pair("compute", "breakdown.compute"), std::pair("tensor collectives", "breakdown.tensor_collectives"),
+          std::pair("context collectives", "breakdown.context_collectives"),
+          std::pair("expert collectives", "breakdown.expert_collectives"),
+          std::pair("exposed weights traffic", "breakdown.weights_exposed"),
+          std::pair("stage handover", "breakdown.stage_handover"),
+          std::pair("pipeline bubble", "breakdown.pipeline_bubble"),
+          std::pair("exposed gradients", "breakdown.gradients_exposed"), std::pair("update", "breakdown.update"),
+          std::pair("parameters", "memory.parameters"), std::pair("gradients", "memory.gradients")})
+      if (const double shown = number_at(results, path); shown > 0.0)
+        EXPECT_EQ(part_of_root(*response, part), shown) << part << " of " << line;
+    EXPECT_EQ(derived(*response, "training time"), number_at(results, "training_time.estimate")) << line;
+    for (const char* known : {"cost", "energy"})  // of chips with a price, and with a published power
+      if (const auto shown = report::find_path(results, known); shown && report::numeric(*shown))
+        EXPECT_EQ(derived(*response, known), number_at(results, known)) << line;
+    expect_consistent(response->ledger, line);
   }
   EXPECT_GE(2 * answered, lines.size());
 }

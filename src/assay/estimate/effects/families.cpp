@@ -84,6 +84,7 @@ Result<Family> read_family(std::string_view document, std::string_view file) {
     reader.optional_table("serving", [&](RecordReader& inner) { read_serving(inner, family.serving.emplace()); });
     reader.optional_table("overlap", [&](RecordReader& inner) { read_overlap(inner, family.overlap); });
   }));
+  family.origins = std::move(shared.origins);
   return family;
 }
 

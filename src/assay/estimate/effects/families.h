@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/base/dtype.h"
+#include "assay/base/explain.h"
 #include "assay/base/fit_range.h"
 #include "assay/base/result.h"
 #include "assay/base/units.h"
@@ -66,6 +67,7 @@ struct Family {
   std::optional<FamilyTraining> training;  ///< absent: no training steps were measured
   std::optional<FamilyServing> serving;    ///< absent: no prefill or decode steps were measured
   FamilyOverlap overlap;
+  SourceTable origins;  ///< where each number was read, by table and key
 };
 using Families = std::vector<Family>;
 

@@ -11,6 +11,9 @@
 namespace assay::estimate {
 namespace {
 
+/// Who launches kernels, by which memory of the runtime differs.
+constexpr std::string_view memory_kinds[] = {"launched", "compiled_whole"};
+
 constexpr std::string_view host_names[] = {"native", "python"};
 
 /// Every number with its table and key, once for reading and writing.
@@ -103,6 +106,13 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   sources->add("sequence", std::string(origins.of(fmt::format("step.sequence.{}", scheduler_names[scheduler]))));
   sources->add("first",
                software.scheduler == Scheduler::loop ? "0: no scheduler" : std::string(origins.of("step.first")));
+  const bool is_whole = way == static_cast<std::size_t>(Fusion::xla);
+  for (const auto& [effect, key] : {std::pair("hidden", "driver.hidden"), std::pair("context", "process.context"),
+                                    std::pair("communication", "process.communication"),
+                                    std::pair("graphs", "graphs.captured"), std::pair("kernel", "graphs.kernel")})
+    sources->add(effect, std::string(origins.of(fmt::format("{}.{}", key, memory_kinds[is_whole ? 1 : 0]))));
+  sources->add("activations", source_of_fusion(way, "activations.held"));
+  sources->add("reserved", source_of_fusion(way, "memory.reserved"));
   sources->add("token", software.whole_rows ? std::string(origins.of("attention.token")) : "0: caches are split");
   return out;
 }
@@ -141,7 +151,7 @@ Result<ServingCalibration> read_serving_steps(std::string_view document, std::st
 }
 
 Result<void> read_serving_memory(std::string_view document, std::string_view file, ServingCalibration& steps) {
-  constexpr std::string_view kinds[] = {"launched", "compiled_whole"};
+  const auto& kinds = memory_kinds;
   std::array<double, 2> hidden{}, graphs{};
   std::array<Bytes, 2> context{}, communication{}, kernel{};
   std::array<double, ServingCalibration::ways> activations{};
@@ -169,6 +179,7 @@ Result<void> read_serving_memory(std::string_view document, std::string_view fil
     memory.communication = communication[kind];
     memory.kernel = kernel[kind];
   }
+  for (const auto& [key, source] : shared.origins.all()) steps.origins.add(key, source);
   return {};
 }
 
@@ -183,7 +194,11 @@ Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue
     ASSAY_CHECK(read_serving_memory(text, path, steps));
   // One allocator serves training and serving.
   ASSAY_TRY(training, steps_of(catalogue));
-  for (std::size_t way = 0; way < ServingCalibration::ways; ++way) steps.memory[way].reserved = training.reserved[way];
+  for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
+    steps.memory[way].reserved = training.reserved[way];
+    steps.origins.add(fmt::format("memory.reserved.{}", fusion_names[way]),
+                      training.source_of_fusion(way, "memory.reserved"));
+  }
   return steps;
 }
 

@@ -88,12 +88,13 @@ StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all)
 /// Which of the numbers by software hold.
 struct StepCalibration::Chosen {
   std::size_t way = 0, loss_way = 0;
+  std::size_t holds = 0, loss_holds = 0;  ///< of memory
   bool fused_experts = false;
 };
 
 void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware& software, const Chosen& chosen,
                                   SourceTable& sources) const {
-  const auto [way, loss_way, fused_experts] = chosen;
+  const auto [way, loss_way, holds, loss_holds, fused_experts] = chosen;
   const auto one = [&](std::string_view key) { return std::string(origins.of(key)); };
   const auto times = [](const std::string& a, const std::string& b) { return fmt::format("{} * {}", a, b); };
   const std::string streamed = source_of_family(chip, "pointwise.slowdown"),
@@ -117,6 +118,14 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
   sources.add("expert_pointwise", fused_experts ? "0: part of the products" : "1: as other element-wise steps");
   sources.add("straggler", one("step.straggler"));
   sources.add("fixed", one("step.fixed"));
+  const Family* known = family(chip);
+  sources.add("chip_share", known ? std::string(known->origins.of("overlap.chip_share")) : "0: not measured");
+  sources.add("piece", one("collectives.piece"));
+  sources.add("tail", one("collectives.tail"));
+  sources.add("activations", source_of_fusion(holds, "memory.activations"));
+  sources.add("logits", source_of_fusion(loss_holds, "memory.logits"));
+  sources.add("reserved", source_of_fusion(holds, "memory.reserved"));
+  sources.add("context", source_of_fusion(holds, "memory.context"));
 }
 
 StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software,
@@ -168,7 +177,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.frees_gradients = !whole && fusion != Fusion::fused;
   out.straggler = straggler;
   out.fixed = fixed;
-  if (sources) add_sources(chip, software, {way, loss_way, fused_experts}, *sources);
+  if (sources) add_sources(chip, software, {way, loss_way, holds(way), holds(loss_way), fused_experts}, *sources);
   return out;
 }
 
@@ -249,14 +258,16 @@ namespace {
 /// Reads catalogue/steps/overlap.toml.
 Result<void> read_overlap(std::string_view text, std::string_view path, StepCalibration& steps) {
   RecordFile file{.name = std::string(path)};
-  return read_record(text, file, [&](RecordReader& reader) {
+  ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
     reader.sources();
     reader.table("collectives", [&](RecordReader& inner) {
       inner.number("piece", steps.piece);
       inner.number("tail", steps.tail);
       if (!(steps.tail >= 0.0 && steps.tail <= 1.0)) inner.fault("tail", "is a share", "from 0 to 1");
     });
-  });
+  }));
+  for (const auto& [key, source] : file.origins.all()) steps.origins.add(key, source);
+  return {};
 }
 
 }  // namespace

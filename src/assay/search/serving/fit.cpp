@@ -34,9 +34,9 @@ std::vector<SliceSize> slice_sizes(const hardware::Chip& chip) {
 }
 
 double left_on_chip(const estimate::RuntimeMemory& runtime, double capacity, bool together) {
-  serving::ServingMemory memory;
-  serving::add_runtime(runtime, capacity, together, 0.0, memory);
-  return capacity - memory.runtime();
+  serving::ServingMemoryOf<Plain> memory;
+  serving::add_runtime(Plain{}, runtime, nullptr, {capacity, together}, memory);
+  return capacity - memory.runtime().value();
 }
 
 std::optional<SliceSize> smallest_slice(const estimate::RuntimeMemory& runtime, const hardware::Chip& chip,

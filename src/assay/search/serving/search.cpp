@@ -39,9 +39,9 @@ class Searcher {
     // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
     all_weights_ = question_.weight_scale *
                    serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weight_bytes;
-    serving::ServingMemory runtime;
-    serving::add_runtime(question_.setup.effects.memory, question_.capacity, false, 0.0, runtime);
-    left_ = question_.capacity - runtime.runtime();
+    serving::ServingMemoryOf<Plain> runtime;
+    serving::add_runtime(Plain{}, question_.setup.effects.memory, nullptr, {question_.capacity}, runtime);
+    left_ = question_.capacity - runtime.runtime().value();
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
@@ -156,8 +156,8 @@ class Searcher {
       for (std::size_t kind = 0; kind < training::StageLinks::kinds; ++kind) {
         if (!used[set][kind]) continue;
         const training::CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
-        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.floor > y.floor || x.rate > y.rate ||
-            x.root > y.root)
+        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.latency > y.latency ||
+            x.per_byte > y.per_byte || x.fill > y.fill)
           return false;
       }
     return below(a.links.between_stages, b.links.between_stages);
@@ -234,12 +234,12 @@ class Searcher {
     for (double times = 1.0; times <= 16.0; times *= 4.0) {
       PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
       const estimate::RuntimeMemory& runtime = question_.setup.effects.memory;
-      serving::ServingMemory memory;
-      serving::add_runtime(runtime, question_.capacity, p.together, 0.0, memory);
+      serving::ServingMemoryOf<Plain> memory;
+      serving::add_runtime(Plain{}, runtime, nullptr, {question_.capacity, p.together}, memory);
       const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
       const double space = runtime.activations * p.widest * at_once + p.gathered;
       const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
-                           runtime.reserved * space + memory.runtime();
+                           runtime.reserved * space + memory.runtime().value();
       if (bytes > question_.capacity) return;
       point.time = serving::serving_time(question_.setup, strategy, p, links, point.prompts);
       if (choices_.first_token && point.time.estimate > *choices_.first_token) return;

@@ -47,12 +47,13 @@ void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& lea
   };
   const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
-    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden(f.expert), hidden(b.expert),
-                              b.weight_gradients, b.deferral_cost, b.deferral_weight_gradients},
+    return LeastTimes::Share{{(f.chain() + f.exposed).value(), (b.chain() + b.exposed).value(),
+                              hidden(f.expert.value()), hidden(b.expert.value()), b.weight_gradients.value(),
+                              b.deferral_cost.value(), b.deferral_weight_gradients.value()},
                              0.0,
-                             f.gradients + b.gradients,
-                             b.chain(),
-                             b.chain() + b.deferral_chain};
+                             (f.gradients + b.gradients).value(),
+                             b.chain().value(),
+                             (b.chain() + b.deferral_chain).value()};
   };
   least.kinds.clear();
   for (const auto& both : passes.layers) least.kinds.push_back(share(both));
@@ -68,7 +69,8 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
       return training::pass_time({}, of.traffic, links, false, question_.setup);
     };
     const training::PassTime f = pass(layer.forward), b = pass(layer.backward);
-    return WeightsTimes::Share{f.exposed, b.exposed, f.copies, b.copies, f.gradients + b.gradients};
+    return WeightsTimes::Share{f.exposed.value(), b.exposed.value(), f.copies.value(), b.copies.value(),
+                               (f.gradients + b.gradients).value()};
   };
   WeightsTimes weights;
   weights.shares_.reserve(2 + traffic.kinds.size());
@@ -113,7 +115,7 @@ void TrainingBound::add_up(LeastTimes& least) const {
 }
 
 double TrainingBound::waited_at_end(double reduce, double behind) const {
-  return question_.overlap ? training::waited_once(reduce, behind, question_.setup.effects.overlap) : reduce;
+  return question_.overlap ? training::waited_once(Plain{}, reduce, behind, question_.setup.effects.overlap) : reduce;
 }
 
 namespace {
@@ -256,8 +258,9 @@ double TrainingBound::slowest_stage(const training::MicrobatchCost& steady) cons
   double most = 0.0;
   for (const training::MicrobatchCost::Part& part : steady.parts) {
     const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
-    most = std::max(most, steady.microbatches * (part.least() + sends * steady.hop) + part.gradients -
-                              part.gradients_hidden_if_deferred + part.update + part.host.update);
+    const Seconds whole = steady.microbatches * (part.least() + sends * steady.hop) + part.gradients -
+                          part.gradients_hidden_if_deferred + part.update;
+    most = std::max(most, whole.value() + part.host.update);
   }
   return most;
 }
@@ -270,7 +273,7 @@ double TrainingBound::step(double seconds) const {
 double least_memory(const training::MicrobatchCost& steady) {
   double most = 0.0;
   for (const training::MicrobatchCost::Part& part : steady.parts)
-    most = std::max(most, training::memory_holding(steady, part, 1.0).total());
+    most = std::max(most, training::memory_holding(steady, part, 1.0).total().value());
   return most;
 }
 

@@ -27,7 +27,7 @@ double TrainingFit::state_bytes(const training::Strategy& strategy) {
   for (const AlikeOrders& alike : layers_.of(p).alike) {
     double most = 0.0;
     for (const training::MicrobatchCost::Part& part : memory(strategy, profile, nullptr, alike.split).parts)
-      most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
+      most = std::max(most, (part.memory.weights + part.memory.master + part.memory.moments).value());
     least = std::min(least, most);
   }
   return least;
@@ -36,13 +36,14 @@ double TrainingFit::state_bytes(const training::Strategy& strategy) {
 bool TrainingFit::fits(const training::MicrobatchCost& steady, const training::Strategy& strategy) const {
   for (const training::MicrobatchCost::Part& part : steady.parts) {
     const training::MemoryParts memory = training::memory_at(steady, part, strategy);
-    if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
+    if (memory.total().value() > capacity_ || memory.host.value() > question_.host.capacity) return false;
   }
   return true;
 }
 
 double TrainingFit::excess(const training::TrainingCost& cost) const {
-  return std::max(0.0, cost.memory.total() - capacity_) + std::max(0.0, cost.host_memory - question_.host.capacity);
+  return std::max(0.0, cost.memory.total().value() - capacity_) +
+         std::max(0.0, cost.host_memory - question_.host.capacity);
 }
 
 }  // namespace assay::search

@@ -47,7 +47,7 @@ NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t 
   for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > 0.0, rules)) {
     const auto cost = training::price_strategy(question, sequence, cluster, changed);
     if (!cost) continue;
-    const double on_chip = cost->memory.total(), on_host = cost->host_memory - question.host.capacity;
+    const double on_chip = cost->memory.total().value(), on_host = cost->host_memory - question.host.capacity;
     const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
     if (lacks >= least) continue;
     least = lacks;

@@ -45,11 +45,11 @@ TEST(NearestFit, TakesTheChangeThatNeedsTheLeastMemory) {
   const training::Strategy strategy = data_parallel(8);
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, strategy);
   ASSERT_TRUE(cost);
-  set_capacity(c, Bytes(cost->memory.total() - 1.0));
+  set_capacity(c, Bytes(cost->memory.total().value() - 1.0));
   const NearestFit found = nearest_fit(c.question, sequence, c.cluster, strategy);
   ASSERT_TRUE(found.change);
   EXPECT_TRUE(found.change->fits);
-  EXPECT_LT(found.change->on_chip.value(), cost->memory.total());
+  EXPECT_LT(found.change->on_chip.value(), cost->memory.total().value());
   EXPECT_EQ(found.change->host_shortfall, Bytes(0));
   for (const auto& edit :
        {+[](training::Strategy& s) { s.recompute = lower::Recompute::full(); },
@@ -58,7 +58,7 @@ TEST(NearestFit, TakesTheChangeThatNeedsTheLeastMemory) {
     edit(other);
     const auto needs = training::price_strategy(c.question, sequence, c.cluster, other);
     ASSERT_TRUE(needs);
-    EXPECT_GE(needs->memory.total(), found.change->on_chip.value());
+    EXPECT_GE(needs->memory.total().value(), found.change->on_chip.value());
   }
 }
 
@@ -69,7 +69,7 @@ TEST(NearestFit, HostMemoryIsALimitToo) {
   training::Strategy strategy;
   strategy.recompute = lower::Recompute::full();
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, strategy);
-  set_capacity(c, Bytes(cost->memory.total() - 1.0));
+  set_capacity(c, Bytes(cost->memory.total().value() - 1.0));
   const NearestFit found = nearest_fit(c.question, sequence, c.cluster, strategy);
   ASSERT_TRUE(found.change);
   EXPECT_FALSE(found.change->fits);

@@ -34,9 +34,7 @@ std::vector<std::size_t> TrainingProfiles::numbers_of(const std::vector<lower::R
 }
 
 TrainingProfiles::Entry& TrainingProfiles::entry_of(const training::Strategy& strategy) {
-  training::ProfileKey key = training::profile_key(strategy, sequence_);
-  key.fsdp = key.replicas = false;
-  key.zero = 0;
+  training::ProfileKey key = training::work_key(strategy, sequence_);
   key.recompute = lower::Recompute::none();
   const auto [known, is_new] = microbatches_.try_emplace(key);
   if (is_new) {
@@ -86,10 +84,7 @@ void TrainingProfiles::trim() {
 }
 
 const training::TrainingProfile& TrainingProfiles::sharing_of(const training::Strategy& strategy) {
-  training::ProfileKey key = training::profile_key(strategy, sequence_);
-  key.micro_batch = 1;
-  key.recompute = lower::Recompute::none();
-  key.context_scheme = lower::ContextScheme::gather;
+  const training::ProfileKey key = training::traffic_key(strategy, sequence_);
   const auto known = sharings_.find(key);
   if (known != sharings_.end()) return known->second;
   return sharings_.emplace(key, training::make_profile(question_.setup, key, training::ProfilePart::weights_traffic))

@@ -249,11 +249,13 @@ class Searcher {
                     const PassesOf& of) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
-    bounds_.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, double seconds) {
-      if (seconds >= best_.too_slow()) slow |= orders;
-      for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
-      return true;
-    });
+    bounds_.each({least_, s, mesh, steady_.hop.value(), fast, best_.too_slow()},
+                 [&](std::uint64_t orders, double seconds) {
+                   if (seconds >= best_.too_slow()) slow |= orders;
+                   for (; orders != 0; orders &= orders - 1)
+                     floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
+                   return true;
+                 });
     if (prune_) fast &= ~slow;
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & fast;

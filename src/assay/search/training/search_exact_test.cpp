@@ -108,7 +108,7 @@ std::size_t expect_exact(const SearchCase& c, const TrainingChoices& choices, do
     EXPECT_TRUE(cost);
     if (!cost) continue;
     EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
-    EXPECT_NEAR(cut->best[i].cost.memory.total(), cost->memory.total(), 1.0);
+    EXPECT_NEAR(cut->best[i].cost.memory.total().value(), cost->memory.total().value(), 1.0);
   }
   return all->best.size();
 }

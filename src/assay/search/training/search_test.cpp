@@ -47,7 +47,7 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
                   const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
                   ASSERT_TRUE(cost);
                   for (std::size_t i = 0; i < capacities.size(); ++i)
-                    if (cost->memory.total() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
+                    if (cost->memory.total().value() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
                 }
       }
   TrainingChoices choices;
@@ -257,13 +257,13 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
     EXPECT_EQ(candidate.strategy.parallelism.pipeline, 2);
     EXPECT_EQ(candidate.strategy.recompute, lower::Recompute::full());
-    EXPECT_LE(candidate.cost.memory.total(), 8e10);
+    EXPECT_LE(candidate.cost.memory.total().value(), 8e10);
   }
   const auto none = search_training(c.question, sequence, c.cluster, choices, {1e6, 4});
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->best.empty());
   ASSERT_TRUE(none->closest);
-  EXPECT_GT(none->closest->cost.memory.total(), 1e6);
+  EXPECT_GT(none->closest->cost.memory.total().value(), 1e6);
 }
 
 // What the search puts together from halves is what a strategy costs when it is priced by itself.
@@ -283,8 +283,8 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
       const auto cost = training::price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
       ASSERT_TRUE(cost);
       EXPECT_NEAR(candidate.cost.estimate, cost->estimate, 1e-12 * cost->estimate);
-      EXPECT_NEAR(candidate.cost.memory.total(), cost->memory.total(), 1.0);
-      EXPECT_NEAR(candidate.cost.memory.host, cost->memory.host, 1.0);
+      EXPECT_NEAR(candidate.cost.memory.total().value(), cost->memory.total().value(), 1.0);
+      EXPECT_NEAR(candidate.cost.memory.host.value(), cost->memory.host.value(), 1.0);
     }
   }
 }

@@ -235,7 +235,7 @@ std::optional<Sensitivity> doubled_size(const SensitivityQuestion& in, double se
   out.elasticity = elasticity(in.best.cost.estimate, cost->estimate, log_ratio);
   out.lower_elasticity = elasticity(in.best.cost.lower, cost->lower, log_ratio);
   out.if_doubled = Seconds(cost->estimate);
-  out.fits_if_doubled = cost->memory.total() <= in.budget;
+  out.fits_if_doubled = cost->memory.total().value() <= in.budget;
   SearchLimits limits{in.budget, 1};
   if (*out.fits_if_doubled) limits.slowest = just_over(cost->estimate);
   if (length == 1) limits.profiles = in.profiles;
@@ -303,7 +303,7 @@ Result<MemorySensitivity> memory_sensitivity(const SensitivityQuestion& in) {
   };
   ASSAY_TRY(least, search(0.0, no_limit));
   ASSAY_TRY(unlimited, search(no_limit, just_over(in.best.cost.estimate)));
-  MemorySensitivity out{in.cluster.chip.hbm().capacity.value, Bytes(in.best.cost.memory.total()), least.closest, {}};
+  MemorySensitivity out{in.cluster.chip.hbm().capacity.value, in.best.cost.memory.total(), least.closest, {}};
   if (!unlimited.best.empty()) out.unlimited = unlimited.best.front();
   return out;
 }

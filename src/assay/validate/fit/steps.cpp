@@ -90,7 +90,8 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
     const Result<training::TrainingCost> cost = predict(row);
     if (!cost || !is_possible(row, *cost)) continue;
     mean.add(row.group, misfit_of(peak_bytes(cost->memory, row.view), row.peak->value()));
-    if (row.reserved) mean.add(row.group + " reserved", misfit_of(cost->memory.reserved(), row.reserved->value()));
+    if (row.reserved)
+      mean.add(row.group + " reserved", misfit_of(cost->memory.reserved().value(), row.reserved->value()));
   }
   return mean.mean();
 }

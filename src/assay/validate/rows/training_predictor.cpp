@@ -10,9 +10,9 @@ bool is_possible(const TrainingRow& row, const training::TrainingCost& cost) {
 }
 
 double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
-  return view == MemoryView::allocated  ? memory.allocated()
-         : view == MemoryView::reserved ? memory.reserved()
-                                        : memory.total();
+  return view == MemoryView::allocated  ? memory.allocated().value()
+         : view == MemoryView::reserved ? memory.reserved().value()
+                                        : memory.total().value();
 }
 
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
@@ -67,7 +67,7 @@ Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& 
   for (const lower::Recompute policy : {lower::Recompute::none(), lower::Recompute::all_but_products(),
                                         lower::Recompute::feed_forward(), lower::Recompute::all_but_projections()}) {
     ASSAY_TRY(cost, priced(row, policy));
-    if (cost.memory.allocated() <= room) return cost;
+    if (cost.memory.allocated().value() <= room) return cost;
   }
   return priced(row, lower::Recompute::full());
 }

@@ -156,15 +156,25 @@ Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Co
   return std::optional(found);
 }
 
-Seconds estimated_time(const Query& query, const network::CollectiveCost<Plain>& cost,
-                       const std::optional<Calibrated>& calibrated) {
+/// The estimate; labels are for explanations.
+template <class N>
+NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std::optional<Calibrated>& calibrated,
+                                    const network::CollectiveLabels* labels = nullptr) {
   const hardware::Chip& chip = query.cluster.chip;
-  if (!calibrated) return estimate::uncalibrated_collective_estimate(chip, cost, query.group.devices);
+  const auto array = num.given("array", query.array(), "as one group sees it");
+  if (!calibrated)
+    return num.named(
+        "estimate",
+        estimate::collective_time(num, estimate::uncalibrated_form(num, chip, query.kind, query.group, labels), array));
   const auto& out_of_node = chip.network.scale_out;
   const hardware::Fabric fabric =
       hardware::fabric_of(out_of_node && out_of_node->technology ? *out_of_node->technology : "");
-  return calibrated->launch + estimate::collective_estimate(*calibrated->numbers.values.collective, query.kind,
-                                                            query.array(), query.group, fabric, query.algorithm);
+  const hardware::Calibration& values = calibrated->numbers.values;
+  const auto form = estimate::collective_form(num, *values.collective, query.kind, query.group,
+                                              {fabric, query.algorithm, &values.origins, labels});
+  const auto time = estimate::collective_time(num, form, array);
+  if (calibrated->launch == Seconds()) return num.named("estimate", time);
+  return num.named("estimate", num.given("launch", calibrated->launch, "--measured") + time);
 }
 
 /// Bounds and estimate, with its interval where the chip is calibrated.
@@ -283,7 +293,8 @@ Result<void> add_sweep(const Request& request, const Query& query, const std::op
       return fail("--vary", fmt::format("an imbalance of {} over {} devices", value, query.group.devices),
                   "at most the number of devices", Error::Kind::usage);
     const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, at.kind, at.array(), at.group);
-    points.push_back({value, at.bytes / at.inner(), cost.lower, estimated_time(at, cost, calibrated), bus_factor(at)});
+    points.push_back(
+        {value, at.bytes / at.inner(), cost.lower, estimated_time(Plain{}, at, calibrated), bus_factor(at)});
   }
   response.results.emplace_back("sweep", sweep_rows(sweep->name, points));
   response.table_key = "sweep";
@@ -319,7 +330,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   report::Members& out = response.results;
   out = question_members(query);
-  const Seconds estimate = estimated_time(query, cost, calibrated);
+  const Seconds estimate = estimated_time(Plain{}, query, calibrated);
   out.emplace_back("time", time_members(cost, estimate, calibrated));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);
@@ -340,7 +351,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     const Traced num{&response.ledger};
     const network::CollectiveCost<Traced> traced =
         network::collective_cost(num, query.kind, array, query.group, &labels);
-    response.derived = {traced.lower.id, traced.upper.id};
+    response.derived = {traced.lower.id, traced.upper.id, estimated_time(num, query, calibrated, &labels).id};
   }
   response.headline = fmt::format("{} of {} over {} devices of {}: at least {}, {}-bound", program::name(query.kind),
                                   human(query.bytes), human_number(query.group.devices), query.cluster.text,

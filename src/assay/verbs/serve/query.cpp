@@ -431,7 +431,8 @@ std::string strategy_text(const serving::ServingStrategy& s) {
 std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
-  return serving::cost_of_million_tokens(price->value.value, query.chips(), tokens_per_second);
+  return serving::cost_of_million_tokens(Plain{}, price->value.value, query.chips(),
+                                         TokensPerSecond(tokens_per_second));
 }
 
 }  // namespace assay::verbs::serve

@@ -171,18 +171,17 @@ Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point
   const Traced num{&response.ledger};
   const auto critical = critical_batch(num, query);
   ASSAY_TRY(steps, derive_steps(num, query, point));
-  const serving::SteadyLoad& load = point.served.load;
-  const auto mixed = num.given("step with prompts", Seconds(point.served.step.estimate),
-                               query.step_time ? "--step-time" : "kernels and collectives of the program");
-  const auto with = num.given("share of steps with prompts", load.share, "a prompt for each sequence that ends");
-  const auto without = num.given("share without", 1.0 - load.share, "the other steps");
-  const auto step = num.named("mean step", with * mixed + without * steps.decode);
-  const auto tokens =
-      num.given("output tokens per step", Tokens(point.served.replicas * load.requests * point.served.output),
-                "one token per sequence that is decoded");
-  const auto n = num.given("chips", query.chips(), query.cluster.text);
-  const auto rate = num.named("output tokens per second per chip", tokens / step / n);
-  response.derived = {critical.id, rate.id, steps.prefill.id};
+  const serving::ServedRate& served = point.served;
+  const auto step = num.named("mean step", serving::mean_step(num, served.load, steps.mixed, steps.decode));
+  const auto rates = serving::steady_rates(num, served.replicas * served.load.requests, served.output, step);
+  const auto chips = num.given("chips", query.chips(), query.cluster.text);
+  const auto per_chip = num.named("output tokens per second per chip", rates.tokens / chips);
+  response.derived = {critical.id, per_chip.id, steps.prefill.id};
+  if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) {
+    const auto hourly = num.given("price of a chip", price->value.value, price->value.source);
+    response.derived.push_back(serving::cost_of_million_tokens(num, hourly, chips, rates.tokens).id);
+  }
+  response.derived.push_back(steps.memory.id);
   return {};
 }
 

@@ -54,12 +54,24 @@ NumberOf<Traced, Seconds> scaled(const Traced& num, std::string_view name, Numbe
 
 Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(steps, steps_of(query, point));
-  const auto decode = serving::derive_serving_time(num, query.question.setup, point.strategy, steps.profiles.decode,
-                                                   steps.links, point.batch);
-  const auto prefill =
-      serving::derive_prefill_time(num, query.question, point.strategy, steps.profiles.prefill, steps.links);
-  return DerivedSteps{scaled(num, "decode step", decode, point.step_scale),
-                      scaled(num, "prefill", prefill, point.prefill_scale)};
+  const serving::ServingQuestion& question = query.question;
+  const training::DerivedLinks links = serving::derived_links(num, question.setup, point.strategy, query.cluster);
+  const auto decode =
+      serving::derive_serving_time(num, question.setup, point.strategy, steps.profiles.decode, links, point.batch);
+  const auto prefill = serving::derive_prefill_time(num, question.setup, point.strategy, steps.profiles.prefill, links,
+                                                    serving::prompts_of(question, steps.profiles.prefill.profile));
+  // Prompts and sequences of steps that were measured take as long together as by themselves.
+  const serving::ServedRate& served = point.served;
+  const bool is_measured = query.step_time || query.prefill_time || query.mfu;
+  const auto mixed = is_measured ? num.given("sequences alone", Seconds(served.beside), "times that were given") +
+                                       num.given("prompts alone", Seconds(served.prompts), "times that were given")
+                                 : serving::derive_step_with_prompts(num, question, point, steps.profiles, links);
+  DerivedSteps out{scaled(num, "decode step", decode, point.step_scale),
+                   scaled(num, "prefill", prefill, point.prefill_scale),
+                   num.named("step with prompts", mixed),
+                   {}};
+  out.memory = num.named("memory", serving::derive_serving_memory(num, question, steps.profiles, point.batch).total());
+  return out;
 }
 
 Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out) {

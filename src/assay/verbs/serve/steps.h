@@ -5,9 +5,11 @@
 
 namespace assay::verbs::serve {
 
-/// Both steps of a point, derived from their kernels.
+/// The steps of a point, derived from their kernels and collectives, and its memory.
 struct DerivedSteps {
   NumberOf<Traced, Seconds> decode, prefill;
+  NumberOf<Traced, Seconds> mixed;  ///< a step with prompts
+  NumberOf<Traced, Bytes> memory;
 };
 Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point);
 

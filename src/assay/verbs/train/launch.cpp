@@ -191,7 +191,7 @@ Result<report::Items> improvement_rows(const TrainQuery& query, const search::Ca
     rows.emplace_back(report::Members{{"change", one.change},
                                       {"step_time", Seconds(cost.estimate)},
                                       {"faster_by", 1.0 - cost.estimate / plan.cost.estimate},
-                                      {"memory", Bytes(cost.memory.total())},
+                                      {"memory", cost.memory.total()},
                                       {"why", why_slower(cost, plan.cost)}});
   }
   return rows;

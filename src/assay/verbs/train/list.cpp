@@ -98,9 +98,9 @@ void add_memory(const SimulatedStep& step, draw::Timeline& timeline) {
   const training::MemoryMoment& fullest = fullest_of(step.memory);
   draw::TimelineCounter allocated{fmt::format("allocated on stage {}, bytes", fullest.memory.stage), {}};
   for (const training::MemoryMoment& moment : step.memory)
-    allocated.points.push_back({moment.at, moment.memory.allocated()});
-  timeline.marks.push_back({fullest.at, fmt::format("peak of stage {}: {}", fullest.memory.stage,
-                                                    human(Bytes(fullest.memory.allocated())))});
+    allocated.points.push_back({moment.at, moment.memory.allocated().value()});
+  timeline.marks.push_back(
+      {fullest.at, fmt::format("peak of stage {}: {}", fullest.memory.stage, human(fullest.memory.allocated()))});
   timeline.counters.push_back(std::move(allocated));
 }
 
@@ -110,7 +110,7 @@ draw::Timeline pipeline_timeline(const TrainQuery& query, const search::Candidat
   timeline.subtitle =
       fmt::format("{}: a single step takes {} including drain; back-to-back steps take {} each, {:.1f} % of it bubble",
                   pipeline::schedule_name(best.strategy.schedule), human(step.run.makespan),
-                  human(Seconds(best.cost.estimate)), 100.0 * best.cost.parts.bubble / best.cost.estimate);
+                  human(Seconds(best.cost.estimate)), 100.0 * (best.cost.parts.bubble / Seconds(best.cost.estimate)));
   add_stages(step, timeline);
   add_memory(step, timeline);
   return timeline;
@@ -259,18 +259,18 @@ report::Items memory_rows(const SimulatedStep& step) {
   const std::vector<training::MemoryMoment>& curve = step.memory;
   const training::MemoryMoment* last_back = &curve.front();
   for (const training::MemoryMoment& moment : curve)
-    if (moment.memory.head + moment.memory.workspace > 0.0) last_back = &moment;
+    if (moment.memory.head + moment.memory.workspace > Bytes()) last_back = &moment;
   report::Items rows;
   const auto add = [&](std::string_view when, const training::MemoryMoment& moment) {
     const training::MemoryParts& m = moment.memory;
     rows.emplace_back(report::Members{{"moment", when},
                                       {"time", moment.at},
                                       {"microbatches_held", moment.held},
-                                      {"states", Bytes(m.weights + m.gradients + m.master + m.moments)},
-                                      {"activations", Bytes(m.activations)},
-                                      {"logits_and_workspace", Bytes(m.head + m.workspace)},
-                                      {"communication_buffers", Bytes(m.buffers)},
-                                      {"allocated", Bytes(m.allocated())}});
+                                      {"states", m.weights + m.gradients + m.master + m.moments},
+                                      {"activations", m.activations},
+                                      {"logits_and_workspace", m.head + m.workspace},
+                                      {"communication_buffers", m.buffers},
+                                      {"allocated", m.allocated()}});
   };
   add("first forward pass", curve.front());
   add("fullest", fullest_of(curve));

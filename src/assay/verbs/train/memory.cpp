@@ -32,13 +32,12 @@ double spread_of_peaks(const TrainQuery& query) {
 std::string why_tight(const TrainQuery& query, const training::TrainingCost& cost) {
   const Bytes capacity = capacity_of(query);
   if (query.margin.share)
-    return fmt::format("{} of {} are in use, and --memory-margin {} leaves at most {}",
-                       human(Bytes(cost.memory.total())), human(capacity), query.margin.text,
-                       human(Bytes(query.margin.budget)));
+    return fmt::format("{} of {} are in use, and --memory-margin {} leaves at most {}", human(cost.memory.total()),
+                       human(capacity), query.margin.text, human(Bytes(query.margin.budget)));
   return fmt::format(
       "measured peaks are up to {:.1f} % above their estimate: {}, and the chip has {}; a smaller --micro-batch, more "
       "--recompute or a higher --zero frees memory",
-      100.0 * query.margin.spread, human(Bytes(cost.memory.total() * (1.0 + query.margin.spread))), human(capacity));
+      100.0 * query.margin.spread, human(cost.memory.total() * (1.0 + query.margin.spread)), human(capacity));
 }
 
 }  // namespace
@@ -59,7 +58,7 @@ Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
 }
 
 MemoryVerdict memory_verdict(const TrainQuery& query, const training::TrainingCost& cost) {
-  const double total = cost.memory.total();
+  const double total = cost.memory.total().value();
   if (total > capacity_of(query).value() || cost.host_memory > query.question.host.capacity) return MemoryVerdict::no;
   return total <= query.margin.budget ? MemoryVerdict::fits : MemoryVerdict::tight;
 }
@@ -74,26 +73,26 @@ std::string_view name_of(MemoryVerdict verdict) {
 }  // namespace
 
 std::string verdict_text(const TrainQuery& query, const training::TrainingCost& cost) {
-  return fmt::format("{} ({:.1f} of {:.1f} GB)", name_of(memory_verdict(query, cost)),
-                     Bytes(cost.memory.total()).in(1_GB), capacity_of(query).in(1_GB));
+  return fmt::format("{} ({:.1f} of {:.1f} GB)", name_of(memory_verdict(query, cost)), cost.memory.total().in(1_GB),
+                     capacity_of(query).in(1_GB));
 }
 
 report::Members memory_members(const TrainQuery& query, const training::TrainingCost& cost) {
   const training::MemoryParts& m = cost.memory;
   const MemoryVerdict verdict = memory_verdict(query, cost);
-  report::Members out{{"parameters", Bytes(m.weights)},
-                      {"gradients", Bytes(m.gradients)},
-                      {"optimizer", Bytes(m.master + m.moments)},
-                      {"of_which_master_weights", Bytes(m.master)},
-                      {"of_which_moments", Bytes(m.moments)},
-                      {"activations", Bytes(m.activations)},
-                      {"logits_and_loss", Bytes(m.head)},
-                      {"communication_buffers", Bytes(m.buffers)},
-                      {"workspace", Bytes(m.workspace)},
-                      {"allocated", Bytes(m.allocated())},
-                      {"allocator_overhead", Bytes(m.reserve)},
-                      {"driver_context", Bytes(m.context)},
-                      {"total", Bytes(m.total())},
+  report::Members out{{"parameters", m.weights},
+                      {"gradients", m.gradients},
+                      {"optimizer", m.master + m.moments},
+                      {"of_which_master_weights", m.master},
+                      {"of_which_moments", m.moments},
+                      {"activations", m.activations},
+                      {"logits_and_loss", m.head},
+                      {"communication_buffers", m.buffers},
+                      {"workspace", m.workspace},
+                      {"allocated", m.allocated()},
+                      {"allocator_overhead", m.reserve},
+                      {"driver_context", m.context},
+                      {"total", m.total()},
                       {"fullest_stage", m.stage},
                       {"capacity", capacity_of(query)},
                       {"margin", query.margin.text},
@@ -111,7 +110,7 @@ report::Members memory_members(const TrainQuery& query, const training::Training
 report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
   const estimate::IntervalClass* found = measured_peaks(query);
   if (!found) return {};
-  return interval_members(Bytes(0), Bytes(memory.total()), *found,
+  return interval_members(Bytes(0), memory.total(), *found,
                           estimate::step_coordinates(query.cluster, query.imported.model, query.sequence),
                           query.cluster.chip.architecture, "steps/training.toml");
 }

@@ -86,14 +86,39 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
   out.emplace_back("cost", run.cost ? report::Value(*run.cost) : report::Value());
   if (chip.power) {
-    const Watts power = training::power_per_chip(*chip.power, query.power);
-    out.emplace_back("energy", power * run.time * query.question.chips);
+    const Watts power = training::chip_power(Plain{}, *chip.power, query.power);
+    out.emplace_back("energy", training::run_energy<Plain>(power, run.time, query.question.chips));
     response.notes.push_back(fmt::format("energy at {} per chip{}", human(power),
                                          chip.power->system ? ", including its share of the system" : ""));
   } else {
     out.emplace_back("energy", report::Value());
     response.notes.push_back(fmt::format("no energy: the power of {} is not published", chip.id));
   }
+  return {};
+}
+
+Result<void> explain_run(const Traced& num, const Request& request, const TrainQuery& query,
+                         const training::TrainingCost& cost, const NumberOf<Traced, Seconds>& step,
+                         std::vector<int>& derived) {
+  ASSAY_TRY(run, read_run(request, query, cost));
+  if (!run.ends()) return {};
+  const auto steps = num.named("steps", num.given("tokens of the run", Tokens(*query.tokens), "--tokens") /
+                                            num.given("tokens of a step", Tokens(query.batch_tokens), "--batch"));
+  std::optional<NumberOf<Traced, double>> goodput;
+  if (run.goodput)
+    goodput = num.given("goodput", run.goodput->goodput, "failures, restarts and checkpoints: --mtbf and others");
+  const auto time = num.named("training time", training::run_time<Traced>(steps, step, goodput));
+  const auto chips = num.given("chips", query.question.chips, query.cluster.text);
+  derived.push_back(time.id);
+  const hardware::Chip& chip = query.cluster.chip;
+  if (const hardware::Price* price = hardware::newest_price(chip)) {
+    const auto rate = num.given("price of a chip", price->value.value, hardware::price_source(chip, *price));
+    derived.push_back(num.named("cost", training::run_cost<Traced>(time, rate, chips)).id);
+  }
+  if (chip.power)
+    derived.push_back(num.named("energy", training::run_energy<Traced>(
+                                              training::chip_power(num, *chip.power, query.power), time, chips))
+                          .id);
   return {};
 }
 

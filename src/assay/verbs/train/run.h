@@ -14,4 +14,9 @@ Result<training::TrainingRun> read_run(const Request& request, const TrainQuery&
 Result<void> add_run(const Request& request, const TrainQuery& query, const training::TrainingCost& cost,
                      report::Response& response);
 
+/// Derives time, cost and energy from the time of a step, and adds them to `derived`.
+Result<void> explain_run(const Traced& num, const Request& request, const TrainQuery& query,
+                         const training::TrainingCost& cost, const NumberOf<Traced, Seconds>& step,
+                         std::vector<int>& derived);
+
 }  // namespace assay::verbs::train

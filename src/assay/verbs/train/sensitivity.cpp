@@ -16,7 +16,7 @@ search::SensitivityQuestion question_of(const Request& request, const Context& c
     return there.question;
   };
   // A plan without the margin competes with others without it.
-  const double budget = std::max(query.margin.budget, best.cost.memory.total());
+  const double budget = std::max(query.margin.budget, best.cost.memory.total().value());
   return {query.question, query.sequence, query.cluster, query.choices, best,
           query.compute,  budget,         on_cluster,    nullptr};
 }
@@ -47,12 +47,12 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
                       {"strategy_fits_down_to", memory.needed},
                       {"factor", memory.needed / memory.capacity}};
   if (memory.smallest) {
-    out.emplace_back("something_fits_down_to", Bytes(memory.smallest->cost.memory.total()));
+    out.emplace_back("something_fits_down_to", memory.smallest->cost.memory.total());
     out.emplace_back("least_memory_strategy", strategy_text(memory.smallest->strategy));
   }
   if (memory.unlimited) {
     out.emplace_back("step_time_if_unlimited", Seconds(memory.unlimited->cost.estimate));
-    out.emplace_back("unlimited_needs", Bytes(memory.unlimited->cost.memory.total()));
+    out.emplace_back("unlimited_needs", memory.unlimited->cost.memory.total());
     out.emplace_back("unlimited_strategy", strategy_text(memory.unlimited->strategy));
   }
   return out;

@@ -89,29 +89,29 @@ Result<report::Items> stage_rows(const TrainQuery& query, const training::Strate
   report::Items rows;
   for (const training::MemoryParts& m : training::stage_memory(microbatch, split, strategy))
     rows.emplace_back(report::Members{{"stage", m.stage},
-                                      {"parameters", Bytes(m.weights)},
-                                      {"gradients", Bytes(m.gradients)},
-                                      {"optimizer", Bytes(m.master + m.moments)},
-                                      {"activations", Bytes(m.activations)},
-                                      {"logits_and_loss", Bytes(m.head)},
-                                      {"buffers_and_workspace", Bytes(m.buffers + m.workspace)},
-                                      {"total", Bytes(m.total())}});
+                                      {"parameters", m.weights},
+                                      {"gradients", m.gradients},
+                                      {"optimizer", m.master + m.moments},
+                                      {"activations", m.activations},
+                                      {"logits_and_loss", m.head},
+                                      {"buffers_and_workspace", m.buffers + m.workspace},
+                                      {"total", m.total()}});
   return rows;
 }
 
 report::Members breakdown_members(const training::StepParts& part) {
-  report::Members members{{"compute", Seconds(part.compute)},
-                          {"of_which_recompute", Seconds(part.recompute)},
-                          {"tensor_collectives", Seconds(part.tensor)},
-                          {"context_collectives", Seconds(part.context)},
-                          {"expert_collectives", Seconds(part.expert)},
-                          {"weights_exposed", Seconds(part.weights)},
-                          {"stage_handover", Seconds(part.handover)},
-                          {"pipeline_bubble", Seconds(part.bubble)},
-                          {"gradients_exposed", Seconds(part.gradients)},
-                          {"update", Seconds(part.update)}};
-  if (part.host > 0.0) members.emplace_back("host_link_exposed", Seconds(part.host));
-  if (part.overhead > 0.0) members.emplace_back("overhead", Seconds(part.overhead));
+  report::Members members{{"compute", part.compute},
+                          {"of_which_recompute", part.recompute},
+                          {"tensor_collectives", part.tensor},
+                          {"context_collectives", part.context},
+                          {"expert_collectives", part.expert},
+                          {"weights_exposed", part.weights},
+                          {"stage_handover", part.handover},
+                          {"pipeline_bubble", part.bubble},
+                          {"gradients_exposed", part.gradients},
+                          {"update", part.update}};
+  if (part.host > Seconds()) members.emplace_back("host_link_exposed", part.host);
+  if (part.overhead > Seconds()) members.emplace_back("overhead", part.overhead);
   return members;
 }
 
@@ -141,49 +141,20 @@ std::string nearest_fit_text(const TrainQuery& query, const training::Strategy& 
   return text;
 }
 
-Result<void> explain(const TrainQuery& query, const search::Candidate& best, report::Response& response) {
+Result<void> explain(const Request& request, const TrainQuery& query, const search::Candidate& best,
+                     report::Response& response) {
   const Traced num{&response.ledger};
   const training::TrainingCost& cost = best.cost;
   const auto chips = num.given("chips", query.question.chips, query.cluster.text);
   const Dtype measure = measure_of(query);
   const auto peak =
       num.given(fmt::format("peak {}", name(measure)), *hardware::peak_rate(query.cluster.chip, measure, "--compute"));
-  ASSAY_TRY(compute, training::derive_compute(num, query.question, query.sequence, query.cluster, best.strategy,
-                                              cost.parts.compute));
-  auto time = compute;
-  const training::StepParts& p = cost.parts;
-  struct Wait {
-    const char* word;
-    double seconds;
-    const char* source;
-  };
-  constexpr const char* on_links = "collectives of the program on the cluster's links";
-  const Wait waits[] = {
-      {"tensor collectives", p.tensor, on_links},
-      {"context collectives", p.context, on_links},
-      {"expert collectives", p.expert, on_links},
-      {"exposed weights traffic", p.weights, on_links},
-      {"stage handover", p.handover, "activations and their gradients sent between stages"},
-      {"pipeline bubble", p.bubble, "time the slowest stage waits for others, from the pipeline simulation"},
-      {"exposed gradients", p.gradients, "gradient reduction that the last backward pass does not hide"},
-      {"update", p.update, "memory traffic of the optimizer, and the exposed part of gathering new weights"},
-      {"exposed host link", p.host, "copies to and from the host that nothing hides"}};
-  for (const auto& [word, seconds, source] : waits)
-    if (seconds > 0.0) time = time + num.given(word, Seconds(seconds), source);
-  if (p.overhead > 0.0) {
-    const training::TrainingSetup& setup = query.question.setup;
-    const auto stragglers =
-        num.given("share of stragglers", training::straggler_share(query.question),
-                  fmt::format("{}, for each doubling beyond eight chips", setup.effect_sources.of("straggler")));
-    time = time + num.named("overhead", stragglers * time +
-                                            num.given("fixed", setup.effects.fixed, &setup.effect_sources, "fixed"));
-  }
-  const auto step = num.named("step time", time);
+  ASSAY_TRY(derived, training::derive_step(num, {query.question, query.sequence, query.cluster, best.strategy, cost}));
   const auto model = num.given("model flops per chip", training::model_flops_per_chip(query.question, query.sequence),
                                "three times the forward pass; assay models shows the terms");
-  const auto mfu = num.named("mfu", model / (step * peak));
+  const auto mfu = num.named("mfu", model / (derived.time * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
-  const auto rate = num.named("tokens per second per chip", batch / step / chips);
+  const auto rate = num.named("tokens per second per chip", batch / derived.time / chips);
   const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
   const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "including the update");
   const auto network =
@@ -191,18 +162,8 @@ Result<void> explain(const TrainQuery& query, const search::Candidate& best, rep
                 Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
                 "the busiest kind of axis, including gradients");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
-  const training::MemoryParts& m = cost.memory;
-  const std::pair<const char*, double> held[] = {
-      {"gradients", m.gradients},   {"master weights", m.master},
-      {"moments", m.moments},       {"activations of microbatches in flight", m.activations},
-      {"logits and loss", m.head},  {"communication buffers", m.buffers},
-      {"workspace", m.workspace},   {"allocator overhead", m.reserve},
-      {"driver context", m.context}};
-  auto bytes = num.given("parameters", Bytes(m.weights), "of the fullest stage");
-  for (const auto& [word, size] : held)
-    if (size > 0.0) bytes = bytes + num.given(word, Bytes(size), "of the fullest stage");
-  const auto total = num.named("memory", bytes);
-  response.derived = {step.id, mfu.id, rate.id, limit.id, total.id};
+  response.derived = {derived.time.id, mfu.id, rate.id, limit.id, derived.memory.id};
+  if (query.tokens) ASSAY_CHECK(explain_run(num, request, query, cost, derived.time, response.derived));
   return {};
 }
 
@@ -261,7 +222,7 @@ report::Items alternative_rows(const search::TrainingSearch& found) {
                                       {"step_time", Seconds(other.cost.estimate)},
                                       {"slower_by", other.cost.estimate / best.estimate - 1.0},
                                       {"why", why_slower(best, other.cost)},
-                                      {"memory", Bytes(other.cost.memory.total())}});
+                                      {"memory", other.cost.memory.total()}});
   }
   return rows;
 }
@@ -276,7 +237,7 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
     out.emplace_back("memory_by_stage", std::move(rows));
   }
   if (simulated) out.emplace_back("memory_over_the_step", memory_rows(*simulated));
-  response.notes.emplace_back(cost.memory.head > 0.0
+  response.notes.emplace_back(cost.memory.head > Bytes()
                                   ? "peak memory occurs at the loss, when no layer workspace is in use"
                                   : "peak memory occurs in the backward pass of a layer, when no logits are held");
   note_tensor_overlap(request, query, best.strategy, response.notes);
@@ -286,7 +247,7 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   ASSAY_TRY(kinds, kind_rows(query, best.strategy));
   out.emplace_back("breakdown_by_kind", std::move(kinds));
-  out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
+  out.emplace_back("bubble", cost.parts.bubble / Seconds(cost.estimate));
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
   return {};
@@ -345,11 +306,11 @@ void add_search_notes(const Request& request, const TrainQuery& query, const tra
 std::string too_large_text(const TrainQuery& query, const search::Candidate& best) {
   const training::TrainingCost& cost = best.cost;
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  const double short_by = cost.memory.total() - capacity.value();
+  const double short_by = (cost.memory.total() - capacity).value();
   const double short_on_host = cost.host_memory - query.question.host.capacity;
   std::string shortfall;
   if (short_by > 0.0)
-    shortfall = fmt::format("{} per chip, {} more than it has", report::short_quantity(Bytes(cost.memory.total())),
+    shortfall = fmt::format("{} per chip, {} more than it has", report::short_quantity(cost.memory.total()),
                             report::short_quantity(Bytes(short_by)));
   if (short_on_host > 0.0)
     shortfall +=
@@ -405,7 +366,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   if (sizes.several) add_sizes(request, sizes, response);
   if (request.picture())
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
-  if (request.explain()) ASSAY_CHECK(explain(query, best, response));
+  if (request.explain()) ASSAY_CHECK(explain(request, query, best, response));
   add_search_notes(request, query, best.strategy, response.notes);
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(Seconds(cost.estimate)),

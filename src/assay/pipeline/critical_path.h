@@ -1,0 +1,20 @@
+// Which passes and sends of a pipeline step follow each other without a pause until its busiest stage is done.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "assay/pipeline/event_order.h"
+
+namespace assay::pipeline {
+
+/// The interval from step to step is the time to the end of the stage that is occupied longest, and of its own end of
+/// the step, less the time until it begins.
+struct CriticalPath {
+  std::size_t stage = 0;
+  std::vector<OperationWork> to_end, to_begin;
+};
+
+/// Of a valid input whose hops block; nothing where passes run in pairs or the interval has a closed form.
+std::optional<CriticalPath> critical_path(const PipelineInput& input);
+
+}  // namespace assay::pipeline

@@ -1,0 +1,169 @@
+#include "assay/training/kernel_derivation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "assay/base/index.h"
+
+namespace assay::training {
+namespace {
+
+using TracedTime = NumberOf<Traced, Seconds>;
+
+/// Adds up the kernels of blocks, in the order of the program, as profiles do.
+class KernelSums {
+ public:
+  KernelSums(const Traced& num, const TrainingSetup& setup, const program::Program& program)
+      : num_(num), setup_(setup), program_(program), kernels_(training_kernels(setup)) {}
+
+  /// Adds the steps of a block that are recomputed, or those that are not.
+  void add(const program::Block& block, bool recomputed) {
+    estimate::JoinedProducts joined;
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const program::Step& step = program_.steps[at(i)];
+      if (step.is_recomputed != recomputed || step.op == program::Op::slice || program::is_collective(step.op) ||
+          estimate::casts_weight(program_, step))
+        continue;
+      routes_ |= step.op == program::Op::route || step.op == program::Op::route_grad;
+      if (step.op == program::Op::product) sums_.product_flops += step.flops;
+      if (setup_.effects.joins_products)
+        if (const auto part = estimate::JoinedProducts::part_of(setup_.rates, program_, step);
+            part && joined.take(*part))
+          continue;
+      const program::ProgramTensor& made = program_.tensor(step.out[0]);
+      const TracedTime time = add(fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op),
+                                              made.is_gradient ? "d" : "", made.name),
+                                  estimate::price(num_, program_, step, kernels_));
+      if (step.op == program::Op::product) sums_.products = sums_.products + time;
+      if (program::is_attention(step.op)) sums_.attention = sums_.attention + time;
+      if (!recomputed && makes_weight_gradient(program_, step)) sums_.weight_gradients = sums_.weight_gradients + time;
+    }
+    using Part = estimate::JoinedProducts::Part;
+    for (const Part& fused : joined.joints()) {
+      const TracedTime time = add(fmt::format("{}{} of {}", recomputed ? "recomputed " : "",
+                                              fused.kind == Part::Kind::forward    ? "fused products"
+                                              : fused.kind == Part::Kind::of_input ? "fused gradients"
+                                                                                   : "fused weight gradients",
+                                              fused.reads >= 0 ? program_.tensor(fused.reads).name : "a sum"),
+                                  estimate::price(num_, fused, kernels_));
+      sums_.products = sums_.products + time;
+      if (!recomputed && fused.kind == Part::Kind::of_weight) sums_.weight_gradients = sums_.weight_gradients + time;
+    }
+  }
+
+  /// The sum since the last call.
+  TracedTime take() { return std::exchange(sum_, {}); }
+
+  /// Time of the host to launch all kernels of a block; nothing where it takes none.
+  TracedTime take_launching() {
+    const Seconds launch = routes_ ? setup_.effects.routed_launch : setup_.effects.launch;
+    const double launches = std::exchange(launches_, 0.0);
+    const bool routes = std::exchange(routes_, false);
+    if (!(launch * launches > Seconds(0))) return {};
+    return num_.named("launching",
+                      num_.given("launches", launches, "kernels of the pass") *
+                          num_.given("launch", launch, kernels_.sources, routes ? "routed_launch" : "launch"));
+  }
+
+  DerivedKernels& sums() { return sums_; }
+
+ private:
+  TracedTime add(const std::string& name, const estimate::StepPrice<Traced>& price) {
+    const TracedTime duration = num_.named(name, price.duration);
+    sum_ = sum_ + duration;
+    launches_ += 1.0;
+    if (price.full_power) sums_.busy = sums_.busy + duration;
+    if (price.slowed.value() > 0.0) sums_.slowed = sums_.slowed + price.slowed;
+    return duration;
+  }
+
+  const Traced& num_;
+  const TrainingSetup& setup_;
+  const program::Program& program_;
+  estimate::TrainingKernels kernels_;
+  TracedTime sum_;
+  DerivedKernels sums_;
+  double launches_ = 0;
+  bool routes_ = false;
+};
+
+/// A tensor on one device, from its shape, its sharding and its format.
+NumberOf<Traced, Bytes> derive_tensor(const Traced& num, const program::Program& program,
+                                      const program::ProgramTensor& tensor) {
+  NumberOf<Traced, double> elements;
+  for (int i = 0; i < tensor.rank; ++i) {
+    const model::Weight::Size& dim = tensor.dims[at(i)];
+    const std::string letter(model::letter(dim.dim));
+    NumberOf<Traced, double> size = num.given(letter, static_cast<double>(dim.size), "of the array");
+    if (const program::AxisList axes = tensor.sharding.dims[at(i)]; !axes.empty()) {
+      size = size / num.given("shards of " + letter, program.ways(axes), "devices that split it");
+      if (size.value() != std::ceil(size.value())) size = ceil(size);
+    }
+    elements = elements.is_nothing() ? size : elements * size;
+  }
+  return elements * num.given("bytes of an element", Bytes(tensor.bits / 8.0), name(tensor.dtype));
+}
+
+}  // namespace
+
+DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, const program::Program& program,
+                              std::span<const program::Block> blocks) {
+  KernelSums kernels(num, setup, program);
+  TracedTime all, launching;
+  for (const program::Block& block : blocks) {
+    kernels.add(block, false);
+    TracedTime own = all + kernels.take();
+    if (block.kind >= 0 && block.phase == program::Phase::backward) {
+      kernels.add(block, true);
+      own = own + kernels.take();
+    }
+    const TracedTime bound = kernels.take_launching();
+    all = max(own, bound);
+    launching = launching + bound;
+  }
+  DerivedKernels& sums = kernels.sums();
+  sums.all = num.named("kernels", all);
+  sums.launching = launching;
+  sums.products = num.named("products of the pass", sums.products);
+  sums.attention = num.named("attention of the pass", sums.attention);
+  sums.weight_gradients = num.named("weight gradients of the pass", sums.weight_gradients);
+  sums.busy = num.named("at full power", sums.busy);
+  sums.slowed = num.named("slowed by power", sums.slowed);
+  return sums;
+}
+
+NumberOf<Traced, Bytes> derive_kept(const Traced& num, const TrainingSetup& setup, const program::Program& program,
+                                    std::span<const program::Block> blocks, lower::Recompute recompute) {
+  NumberOf<Traced, Bytes> sum;
+  std::vector<char> counted(program.tensors.size(), 0);
+  for (const program::Block& block : blocks) {
+    const auto add = [&](int id) {
+      if (id < 0 || counted[at(id)]) return;
+      counted[at(id)] = 1;
+      const program::ProgramTensor& tensor = program.tensor(id);
+      const bool is_weight = tensor.tensor_class == program::TensorClass::weight ||
+                             tensor.tensor_class == program::TensorClass::used_weight;
+      if (tensor.is_kept && !is_weight && !(tensor.is_given && tensor.is_cross_layer))
+        sum = sum + num.named(tensor.name, derive_tensor(num, program, tensor));
+    };
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      for (const int id : program.steps[at(i)].in) add(id);
+      for (const int id : program.steps[at(i)].out) add(id);
+    }
+    if (!setup.dropout) continue;
+    const DropoutBytes drawn = dropout_bytes(program, block);
+    const bool of_layer = block.kind >= 0;
+    const bool inside =
+        of_layer && (recompute.covers(lower::ForwardPart::attention) || recompute.covers(lower::ForwardPart::scores));
+    if (drawn.residual > Bytes() && !(of_layer && recompute.covers(lower::ForwardPart::residual)))
+      sum = sum + num.given("masks of dropout", drawn.residual, "a byte for each element");
+    if (drawn.attention > Bytes() && !inside)
+      sum = sum + num.given("dropout inside attention", drawn.attention, "masks and dropped probabilities");
+  }
+  return sum;
+}
+
+}  // namespace assay::training
