@@ -19,7 +19,7 @@ flops_per_second_per_chip: <FLOP/s>,
 memory: {
     parameters: <B>, gradients: <B>, optimizer: <B>, of_which_master_weights: <B>, of_which_moments: <B>,
     activations: <B>, logits_and_loss: <B>, communication_buffers: <B>, workspace: <B>, allocated: <B>,
-    allocator_overhead: <B>, driver_context: <B>, total: <B>, fullest_stage: count, capacity: <B>,
+    allocator_overhead: <B>, reserved: <B>, driver_context: <B>, total: <B>, fullest_stage: count, capacity: <B>,
     margin: text, budget: <B>, fits: flag, verdict: $verdict, on_the_host?: <B>, host_capacity?: <B>,
     reason?: text},
 memory_over_the_step?: [{
@@ -125,6 +125,7 @@ served?: {
     time_to_last_token: <s>, mixed_step_time: range<s>, limiter: text, prompt_tokens_per_step: <tokens>,
     share_of_steps: number, sequences_per_step: number, cost_per_million_output_tokens?: <USD>,
     cost_per_million_tokens?: <USD>},
+batch_run?: {sequences_at_once: number, time: <s>, time_per_token: <s>, tokens_per_second: <tokens/s>},
 with_prefill?: {
     prefill_servers_per_decode_server: number, finished_per_step: number,
     cache_tokens_freed_per_step: <tokens>, balanced_chunk: <tokens>,
@@ -189,6 +190,9 @@ launch?: {
 from?: {
     program: text, version: text, request: map text, used: [{option: text, value: text}],
     not_used: [{option: text, value: text, why: text}]},
+helps?: [{
+    change: text, chips: number, tokens_per_second: <tokens/s>, output_gain: number, time_per_token: <s>,
+    time_gain: number, time_to_first_token: <s>, strategy: text}],
 changes?: [{
     change: text, tokens_per_second: <tokens/s>, gain: number, time_per_token: <s>, time_to_first_token: <s>,
     interval?: interval<s>, memory: $memory, arguments: arguments}],
