@@ -270,7 +270,7 @@ std::string human_count(std::int64_t value) {
 
 std::string exact_number(double value) { return fmt::format("{}", value); }
 
-std::string human(AnyQuantity quantity) {
+std::string human(AnyQuantity quantity, BytePrefix bytes) {
   const double value = quantity.value;
   const std::string unit = base_unit(quantity.dim);
   if (unit.empty()) return human_number(value);
@@ -282,7 +282,7 @@ std::string human(AnyQuantity quantity) {
   if (quantity.dim == Dim{.sec = 1} && std::abs(value) >= (1_h).value())
     return fmt::format("{} h", human_number(value / (1_h).value()));
   if (quantity.dim == Dim{.flop = 1, .byte = -1}) return fmt::format("{} {}", human_number(value), unit);
-  if (quantity.dim == Dim{.byte = 1}) {
+  if (quantity.dim == Dim{.byte = 1} && bytes == BytePrefix::binary_if_exact) {
     for (const Prefix& p : binary_prefixes) {
       const double scaled = value / p.scale;
       const bool fits = std::abs(scaled) >= 1.0 && std::abs(scaled) < 1024.0 && p.scale > 1.0;

@@ -41,7 +41,8 @@ std::string base_unit(Dim dim);
 
 /// For people: four significant digits and a fitting prefix, e.g. "40.22 us", "3.35 TB/s", "80 GiB".
 /// Bytes are printed with a binary prefix if that is exact, else with a decimal one; the unit always says which.
-std::string human(AnyQuantity quantity);
+enum class BytePrefix { binary_if_exact, decimal };
+std::string human(AnyQuantity quantity, BytePrefix bytes = BytePrefix::binary_if_exact);
 
 /// Four significant digits without exponent where that stays readable: "0.05", "226.7", "1.5e+12".
 std::string human_number(double value);

@@ -89,14 +89,14 @@ Result<ClusterNames> ClusterNames::read(const Catalogue& catalogue) {
 
 std::optional<ClusterName> ClusterNames::find(std::string_view name) const {
   if (const auto known = names_.find(plain_name(name)); known != names_.end()) return known->second;
-  for (const Series& series : series_) {
-    if (name.size() <= series.prefix.size() ||
-        plain_name(name.substr(0, series.prefix.size())) != plain_name(series.prefix))
-      continue;
-    const auto number = parse_count(name.substr(series.prefix.size()), "");
-    if (!number || *number % series.per_chip != 0) continue;
-    return ClusterName{series.chip, *number / series.per_chip, true, {}, series.provider, series.source, series.counts};
-  }
+  for (const Series& series : series_)
+    for (const std::string& prefix : {series.prefix, series.chip + "-"}) {  // v5p-128, and tpu-v5p-128
+      if (name.size() <= prefix.size() || plain_name(name.substr(0, prefix.size())) != plain_name(prefix)) continue;
+      const auto number = parse_count(name.substr(prefix.size()), "");
+      if (!number || *number % series.per_chip != 0) continue;
+      return ClusterName{series.chip,  *number / series.per_chip, true, {}, series.provider, series.source,
+                         series.counts};
+    }
   return std::nullopt;
 }
 

@@ -27,6 +27,7 @@ TEST(ClusterNames, PeopleCallChipsByShortNames) {
 TEST(ClusterNames, SlicesNameCoresOrChips) {
   EXPECT_EQ(understood("v5p-128").text, "tpu-v5p:4x4x4");
   EXPECT_EQ(understood("v4-8").text, "tpu-v4:2x2x1");
+  EXPECT_EQ(understood("tpu-v5p-128").text, "tpu-v5p:4x4x4");
   EXPECT_EQ(understood("v5litepod-16").text, "tpu-v5e:4x4");
   EXPECT_EQ(understood("v6e-16").text, "tpu-v6e:4x4");
   EXPECT_EQ(understood("2*v5p-128").text, "2*tpu-v5p:4x4x4");

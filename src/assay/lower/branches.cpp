@@ -13,7 +13,7 @@ namespace {
 /// Windows and chunks change the amount of attention work, not its steps, except for the cache size.
 bool same_steps(const std::optional<model::Attention>& a, const std::optional<model::Attention>& b, bool cached) {
   if (!a || !b) return !a && !b;
-  if (a->lends_kv || b->lends_kv) return false;  // later layers use its keys
+  if (a->shares_kv_with_later || b->shares_kv_with_later) return false;  // later layers use its keys
   if (cached) return *a == *b;
   model::Attention other = *a;
   other.window = b->window;

@@ -40,8 +40,8 @@ std::int64_t key_lender(const LayerStack& stack, std::int64_t layer) {
   }
   const Attention& a = *attention(layer);
   for (std::int64_t i = layer; i-- > 0;)
-    if (const auto& b = attention(i); b && b->lends_kv && b->kv_heads == a.kv_heads && b->head_dim == a.head_dim &&
-                                      b->value_dim == a.value_dim && b->window == a.window)
+    if (const auto& b = attention(i); b && b->shares_kv_with_later && b->kv_heads == a.kv_heads &&
+                                      b->head_dim == a.head_dim && b->value_dim == a.value_dim && b->window == a.window)
       return i;
   return -1;
 }

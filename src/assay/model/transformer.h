@@ -35,14 +35,14 @@ struct Attention {
   bool q_bias = false, k_bias = false, v_bias = false, o_bias = false;
   QkNorm qk_norm = QkNorm::none;
   bool qk_norm_bias = false;
-  bool sinks = false;            ///< one learned sink per head
-  bool rotary = true;            ///< queries and keys are turned by their positions
-  bool output_gate = false;      ///< the query projection also yields a gate of the output
-  bool shares_kv = false;        ///< uses keys and values of an earlier layer: no projections or cache of its own
-  bool lends_kv = false;         ///< later layers also use its keys and values
-  bool idle_kv = false;          ///< shares_kv, but still has unused projections of its own (Gemma 3n)
-  bool values_are_keys = false;  ///< values are the projected keys: no projection of their own (Gemma 4)
-  bool one_cache = false;        ///< also the same after norms and rotation, so that the cache holds them once
+  bool sinks = false;                 ///< one learned sink per head
+  bool rotary = true;                 ///< queries and keys are turned by their positions
+  bool output_gate = false;           ///< the query projection also yields a gate of the output
+  bool shares_kv = false;             ///< uses keys and values of an earlier layer: no projections or cache of its own
+  bool shares_kv_with_later = false;  ///< later layers also use its keys and values
+  bool idle_kv = false;               ///< shares_kv, but still has unused projections of its own (Gemma 3n)
+  bool values_are_keys = false;       ///< values are the projected keys: no projection of their own (Gemma 4)
+  bool one_cache = false;             ///< also the same after norms and rotation, so that the cache holds them once
   /// In addition to the window, queries see one key per this many tokens, pooled by learned weights; 0: none
   /// (DeepSeek V4).
   std::int64_t compression = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assay/base/explain.h"
+#include "assay/base/text.h"
 #include "assay/base/units.h"
 
 namespace assay::report {
@@ -80,7 +81,7 @@ std::optional<double> numeric(const Value& value);
 Members range(AnyQuantity lower, AnyQuantity estimate, AnyQuantity upper);
 
 /// One line of text for a scalar: "3.35 TB/s", "yes", "1,024"; empty for lists and objects.
-std::string scalar_text(const Value& value);
+std::string scalar_text(const Value& value, BytePrefix bytes = BytePrefix::binary_if_exact);
 
 template <class T>
 Value::Value(const Sourced<T>& v) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "assay/base/text.h"
 #include "assay/report/derivation.h"
@@ -88,15 +89,30 @@ std::string range_text(const Value& value) {
   return fmt::format("{}ideal {} .. {})", text, texts[1], texts[2]);
 }
 
+/// GB and GiB are not mixed among values that stand together: one that is not whole in GiB makes all of them GB.
+class CommonPrefix {
+ public:
+  void add(const Value& value) {
+    const auto* quantity = std::get_if<QuantityValue>(&value.data());
+    if (!quantity || quantity->quantity.dim != Bytes::dim || std::abs(quantity->quantity.value) < (1_kB).value())
+      return;
+    if (!human(quantity->quantity).ends_with("iB")) prefix_ = BytePrefix::decimal;
+  }
+  BytePrefix prefix() const { return prefix_; }
+
+ private:
+  BytePrefix prefix_ = BytePrefix::binary_if_exact;
+};
+
 /// One cell or one line: scalars, ranges and lists of scalars.
-std::string cell(const Value& value) {
+std::string cell(const Value& value, BytePrefix bytes = BytePrefix::binary_if_exact) {
   if (is_range(value)) return range_text(value);
   if (is_interval(value)) {
     const auto texts = alike_texts({value.find("low"), value.find("high")});
     return texts[0] + " .. " + texts[1];
   }
   if (const Items* items = value.items()) return list_text(*items);
-  return scalar_text(value);
+  return scalar_text(value, bytes);
 }
 
 /// An object of scalars (and ranges) only can stand on its own lines; deeper ones become groups.
@@ -118,9 +134,13 @@ void flatten(const std::string& prefix, const Value& value, std::vector<std::pai
 
 Grid grid(const Items& items) {
   Grid table;
+  std::vector<std::vector<std::pair<std::string, const Value*>>> all;
+  std::map<std::string, CommonPrefix> prefixes;
   for (const Value& item : items) {
-    std::vector<std::pair<std::string, const Value*>> cells;
-    flatten("", item, cells);
+    flatten("", item, all.emplace_back());
+    for (const auto& [key, value] : all.back()) prefixes[key].add(*value);
+  }
+  for (const auto& cells : all) {
     std::vector<std::string> row(table.head.size());
     for (const auto& [key, value] : cells) {
       const auto column = std::find(table.head.begin(), table.head.end(), key);
@@ -131,7 +151,7 @@ Grid grid(const Items& items) {
         row.emplace_back();
         for (auto& earlier : table.rows) earlier.emplace_back();
       }
-      row[index] = cell(*value);
+      row[index] = cell(*value, prefixes[key].prefix());
       if (!value->is_null() && !numeric(*value)) table.numeric[index] = false;
     }
     table.rows.push_back(std::move(row));
@@ -171,10 +191,13 @@ std::string source_text(const Value& value) {
 
 void text_members(const Members& members, const std::string& indent, bool colour, std::string& out) {
   std::size_t label = 0, value_width = 0;
+  CommonPrefix common;
+  for (const auto& [key, value] : members) common.add(value);
+  const BytePrefix bytes = common.prefix();
   for (const auto& [key, value] : members)
     if (!(value.members() && !is_range(value)) && !is_table(value) && !is_empty(value)) {
       label = std::max(label, columns(words(key)));
-      if (!source_text(value).empty()) value_width = std::max(value_width, columns(cell(value)));
+      if (!source_text(value).empty()) value_width = std::max(value_width, columns(cell(value, bytes)));
     }
   for (const auto& [key, value] : members) {
     if (is_empty(value) || is_for_programs(key)) continue;
@@ -186,8 +209,8 @@ void text_members(const Members& members, const std::string& indent, bool colour
       text_members(*value.members(), indent + "  ", colour, out);
     } else {
       const std::string source = source_text(value);
-      std::string shown =
-          source.empty() ? cell(value) : padded(cell(value), value_width) + "  " + paint(source, dim, colour);
+      std::string shown = source.empty() ? cell(value, bytes)
+                                         : padded(cell(value, bytes), value_width) + "  " + paint(source, dim, colour);
       out += fmt::format("{}{}  {}\n", indent, padded(words(key), label), shown);
     }
   }

@@ -29,6 +29,23 @@ PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& 
   return out;
 }
 
+Result<BatchRun> batch_run(const ServingQuestion& question, const ServingPoint& point,
+                           const hardware::Cluster& cluster) {
+  // Whether the batch fits does not depend on how many prompts are worked on at once: servers take them in pieces.
+  ServingQuestion alone = question;
+  alone.prompts = 0.0;
+  ASSAY_TRY(links, serving_links(alone.setup, point.strategy, cluster));
+  const ServingProfiles profiles = serving_profiles(alone, point.strategy, links);
+  const double most = std::max(1.0, serving_memory(alone, profiles, point.batch).max_batch);
+  const double together = std::min(point.batch, most);
+  const double step =
+      together == point.batch
+          ? point.decode.estimate
+          : point.step_scale * serving_point(alone, point.strategy, profiles, links, together).decode.estimate;
+  const double steps = point.batch / together * static_cast<double>(question.output - 1);
+  return BatchRun{together, Seconds(point.prefill.estimate + steps * step)};
+}
+
 DisaggregatedRate disaggregated_rate(const ServingQuestion& question, const ServingPoint& point, double chips,
                                      double prompts_per_second) {
   const auto output = static_cast<double>(question.output);

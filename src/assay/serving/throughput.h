@@ -29,6 +29,14 @@ struct PhaseBalance {
 };
 PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& point);
 
+/// A batch whose prompts start together and that is decoded to the end; sequences that do not fit wait for others.
+struct BatchRun {
+  double together = 0;  ///< sequences decoded at once
+  Seconds time;
+};
+Result<BatchRun> batch_run(const ServingQuestion& question, const ServingPoint& point,
+                           const hardware::Cluster& cluster);
+
 /// Servers that only decode, and others of as many chips that only run prefill, as many as supply them.
 struct DisaggregatedRate {
   double prefill_servers = 0;                         ///< per decode server

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/testing/serving_case.h"
+
 namespace assay::serving {
 namespace {
 
@@ -39,6 +41,26 @@ TEST(DisaggregatedRate, HandWorked) {
   EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
   EXPECT_DOUBLE_EQ(out.requests_per_chip, 12.5 / (8.0 * 7.25));
   EXPECT_DOUBLE_EQ(out.tokens_per_chip, 256.0 * out.requests_per_chip);
+}
+
+// A batch that fits is decoded together, 255 steps after the first token; of one that does not fit, others wait.
+TEST(BatchRun, TakesItsPromptsAndTheStepsOfWhatFits) {
+  const testing::ServingCase c("llama-3-8b", "h100-sxm:1");
+  search::ServingChoices choices;
+  choices.batch = 64;
+  ServingPoint point = *c.search(choices).best;
+  const auto fitting = batch_run(c.question, point, c.cluster);
+  ASSERT_TRUE(fitting);
+  EXPECT_EQ(fitting->together, 64.0);
+  EXPECT_DOUBLE_EQ(fitting->time.value(), point.prefill.estimate + 255.0 * point.decode.estimate);
+  const double most = point.memory.max_batch;
+  point.batch = 4.0 * most;
+  const auto waiting = batch_run(c.question, point, c.cluster);
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting->together, most);
+  choices.batch = static_cast<std::int64_t>(most);
+  const double step = c.search(choices).best->decode.estimate;
+  EXPECT_NEAR(waiting->time.value(), point.prefill.estimate + 4.0 * 255.0 * step, 1e-9);
 }
 
 // Two chips at 3.6 USD an hour cost 2e-3 USD a second; a million tokens at 1000 per second take 1000 seconds.

@@ -208,7 +208,7 @@ inline std::vector<Variety> attention_varieties() {
   {
     model::Layer near = grouped, far = grouped, near_again = grouped, far_again = grouped;
     near.attention->window = near_again.attention->window = 3;
-    near.attention->lends_kv = far.attention->lends_kv = true;
+    near.attention->shares_kv_with_later = far.attention->shares_kv_with_later = true;
     near_again.attention->shares_kv = far_again.attention->shares_kv = true;
     near_again.attention->qk_norm = model::Attention::QkNorm::per_head;
     out.push_back({"keys of earlier layers", model_of({grouped, near, far, near_again, far_again, near_again})});

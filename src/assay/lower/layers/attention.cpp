@@ -65,7 +65,7 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
     }
     k = build_.settle(k, program::TensorClass::key_value);
     v = build_.settle(v, program::TensorClass::key_value);
-    if (a.lends_kv) lend(k, "K"), lend(v, "V"), lent_ = {k, v};
+    if (a.shares_kv_with_later) lend(k, "K"), lend(v, "V"), lent_ = {k, v};
     if (work_.cached && !a.cross) {
       k = cached(k, a, "K_cache");
       v = cached(v, a, "V_cache");

@@ -95,7 +95,7 @@ void gemma4(ConfigReader& in, Transformer& model) {
     } else {
       a.window = window;
     }
-    a.lends_kv = lends[static_cast<std::size_t>(i)];
+    a.shares_kv_with_later = lends[static_cast<std::size_t>(i)];
     if (i >= sharing) {
       a.shares_kv = true;
       if (double_width && layer.feed_forward->experts == 0) layer.feed_forward->width *= 2;
@@ -146,7 +146,7 @@ void gemma3n(ConfigReader& in, Transformer& model) {
   for (std::int64_t i = 0; i < common.layers; ++i) {
     Layer layer = common.layer;
     layer.attention->window = is_full(i) ? 0 : window;
-    layer.attention->lends_kv = lends[static_cast<std::size_t>(i)];
+    layer.attention->shares_kv_with_later = lends[static_cast<std::size_t>(i)];
     layer.attention->shares_kv = layer.attention->idle_kv = i >= sharing;
     layer.feed_forward->width = widths[static_cast<std::size_t>(i)];
     model.decoder.add(layer);

@@ -19,7 +19,7 @@ void LeastTimes::Share::add(const Share& other, double times) {
   passes.deferral_weight_gradients += times * other.passes.deferral_weight_gradients;
   reduce += times * other.reduce;
   behind += times * other.behind;
-  behind_alone += times * other.behind_alone;
+  behind_deferred += times * other.behind_deferred;
 }
 
 void WeightsTimes::lower_to(const WeightsTimes& other) {
@@ -89,10 +89,10 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
     share.passes.forward += exposed(more.forward, share.passes.forward);
     share.passes.backward += more.backward_copies;
     share.behind += more.backward_copies;
-    share.behind_alone += more.backward_copies;
+    share.behind_deferred += more.backward_copies;
     const double backward = exposed(more.backward, share.behind);
     share.passes.backward += backward;
-    share.passes.deferral_cost += exposed(more.backward, share.behind_alone) - backward;
+    share.passes.deferral_cost += exposed(more.backward, share.behind_deferred) - backward;
     share.reduce += more.reduce;
   };
   for (std::size_t k = 0; k < least.kinds.size(); ++k) add(weights.kind(k), least.kinds[k]);
@@ -169,7 +169,7 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
     const auto add = [&](const LeastTimes::Share& share, double times) {
       a_microbatch += times * share.seconds;
       reduce += times * share.reduce;
-      behind += times * share.behind_alone;
+      behind += times * share.behind_deferred;
     };
     for (std::size_t k = 0; k < least.kinds.size(); ++k)
       if (part.layers[k] != 0) add(least.kinds[k], part.layers[k]);

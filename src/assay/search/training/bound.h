@@ -10,10 +10,11 @@ namespace assay::search {
 /// Exposed times of a layer of each kind, of the embedding and of the head.
 struct LeastTimes {
   struct Share {
-    training::StagePasses passes;         ///< of a microbatch
-    double seconds = 0;                   ///< of both passes, under any schedule
-    double reduce = 0;                    ///< seconds of gradients once a step
-    double behind = 0, behind_alone = 0;  ///< of the backward pass that overlaps them; with deferred weight gradients
+    training::StagePasses passes;  ///< of a microbatch
+    double seconds = 0;            ///< of both passes, under any schedule
+    double reduce = 0;             ///< seconds of gradients once a step
+    double behind = 0,
+           behind_deferred = 0;  ///< of the backward pass that overlaps them; with deferred weight gradients
     void add(const Share& other, double times);
   };
   std::vector<Share> kinds;

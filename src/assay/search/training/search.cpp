@@ -86,7 +86,7 @@ class Searcher {
       for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
         const bool is_last = alike.orders >> o == 1u;
         if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != pipeline::PipelineSchedule::interleaved))
-          mesh.quickest |= std::uint64_t{1} << o;
+          mesh.unbeaten_orders |= std::uint64_t{1} << o;
       }
     const std::size_t layouts = places_.count(p);
     if (layouts == 0) return;
@@ -109,7 +109,7 @@ class Searcher {
     }
     if (mesh.sharings.empty()) return;
     mesh.inner = places_.least_inner(p);
-    mesh.ways.resize(mesh.sharings.size() * residual_ways);
+    mesh.weight_traffics.resize(mesh.sharings.size() * residual_ways);
     meshes_.push_back(std::move(mesh));
     Work work;
     work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
@@ -152,10 +152,10 @@ class Searcher {
       // Too slow with the least work is too slow with more, and what fits needs no more.
       work.policy = 0;
       s.recompute = policies_[0];
-      const WeightsTimes& least = way_of(s, work, i).least;
-      const std::size_t way = work.way(i);
+      const WeightsTimes& least = weight_traffic(s, work, i).least;
+      const std::size_t way = work.traffic_index(i);
       const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
-        return may_be_fast(weights, s, work, inner, work.possible & mesh.quickest);
+        return may_be_fast(weights, s, work, inner, work.possible & mesh.unbeaten_orders);
       };
       bool is_settled = is_simple;
       if (is_worth_it(mesh.inner, least)) {
@@ -184,9 +184,9 @@ class Searcher {
     for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
       s.recompute = policies_[work.policy];
       const auto is_worth_it = [&](std::uint64_t orders) {
-        return may_be_fast(way_of(s, work, i).least, s, work, mesh.inner, orders);
+        return may_be_fast(weight_traffic(s, work, i).least, s, work, mesh.inner, orders);
       };
-      if (work.policy > 0 && !is_worth_it(work.possible & mesh.quickest)) continue;
+      if (work.policy > 0 && !is_worth_it(work.possible & mesh.unbeaten_orders)) continue;
       std::uint64_t orders = 0;
       for (const std::uint64_t each : orders_left(work, i, is_simple)) orders |= each & work.possible;
       if (orders != 0 && is_worth_it(orders)) return true;
@@ -197,11 +197,11 @@ class Searcher {
   /// Prices equivalent placements; true if policies that recompute more may be worth pricing.
   bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
     const Mesh& mesh = meshes_[work.mesh];
-    const training::TrainingProfile& traffic = *way_of(s, work, i).traffic;
+    const training::TrainingProfile& traffic = *weight_traffic(s, work, i).traffic;
     const training::RoleSets sets = training::role_sets(traffic);
-    const std::size_t way = work.way(i);
+    const std::size_t way = work.traffic_index(i);
     if (!alike.is_known(way)) {
-      alike.weights.resize(mesh.ways.size());
+      alike.weights.resize(mesh.weight_traffics.size());
       for (PlacedMesh& placed : alike.placements) {
         places_.lay(s.parallelism, placed, sets);
         alike.weights[way].add(bound_.weights_times(traffic, places_.links(s.parallelism, placed)));
@@ -213,7 +213,7 @@ class Searcher {
       const auto is_worth_it = [&](const WeightsTimes& weights, std::uint64_t orders) {
         return may_be_fast(weights, s, work, alike.inner, orders);
       };
-      if (!is_worth_it(weights_at.least, work.possible & mesh.quickest)) {
+      if (!is_worth_it(weights_at.least, work.possible & mesh.unbeaten_orders)) {
         if (work.policy == 0) return false;  // with more work it is no faster
         continue;
       }
@@ -358,7 +358,7 @@ class Searcher {
     training::Strategy s = strategy_of(work);
     s.parallelism.zero = mesh.sharings[i].zero;
     s.offload = offload;
-    const training::TrainingProfile &profile = priced(work).profile, &traffic = *way_of(s, work, i).traffic;
+    const training::TrainingProfile &profile = priced(work).profile, &traffic = *weight_traffic(s, work, i).traffic;
     std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & work.possible;
@@ -381,7 +381,7 @@ class Searcher {
   double floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     double fastest = std::numeric_limits<double>::infinity();
-    bounds_.each({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.quickest, fastest},
+    bounds_.each({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.unbeaten_orders, fastest},
                  [&](std::uint64_t, double seconds) {
                    fastest = std::min(fastest, seconds);
                    return true;
@@ -401,13 +401,13 @@ class Searcher {
     return is_fast;
   }
 
-  const WeightsWay& way_of(const training::Strategy& s, const Work& of, std::size_t i) {
-    WeightsWay& way = meshes_[of.mesh].ways[of.way(i)];
-    if (way.traffic) return way;
-    way.traffic = &profiles_.sharing_of(s);
-    way.least =
-        bound_.weights_times(*way.traffic, linker_.least_links(s.parallelism, training::role_sets(*way.traffic)));
-    return way;
+  const WeightTraffic& weight_traffic(const training::Strategy& s, const Work& of, std::size_t i) {
+    WeightTraffic& weights = meshes_[of.mesh].weight_traffics[of.traffic_index(i)];
+    if (weights.traffic) return weights;
+    weights.traffic = &profiles_.sharing_of(s);
+    weights.least = bound_.weights_times(*weights.traffic,
+                                         linker_.least_links(s.parallelism, training::role_sets(*weights.traffic)));
+    return weights;
   }
 
   TrainingProfiles::Priced& priced(const Work& work) const {

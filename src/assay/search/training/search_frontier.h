@@ -23,7 +23,7 @@ struct WeightsSharing {
 };
 
 /// One sharding of weights under any placement.
-struct WeightsWay {
+struct WeightTraffic {
   const training::TrainingProfile* traffic = nullptr;  ///< once it is asked for
   WeightsTimes least;
 };
@@ -32,10 +32,10 @@ struct WorkMesh {
   lower::Parallelism parallelism;
   std::vector<WeightsSharing> sharings;
   std::vector<StageOrder> orders;
-  std::size_t inner = 0;            ///< of TrainingPlaces::inner(): a lower bound over all placements
-  std::vector<AlikePlaces> places;  ///< for meshes that are looked at more closely
-  std::vector<WeightsWay> ways;     ///< by sharing and residual scheme
-  std::uint64_t quickest = 0;       ///< orders that no other beats, apart from hops between stages
+  std::size_t inner = 0;                       ///< of TrainingPlaces::inner(): a lower bound over all placements
+  std::vector<AlikePlaces> places;             ///< for meshes that are looked at more closely
+  std::vector<WeightTraffic> weight_traffics;  ///< by sharing and residual scheme
+  std::uint64_t unbeaten_orders = 0;           ///< orders that no other beats, apart from hops between stages
   const StageLayers* layers = nullptr;
 
   std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }
@@ -61,7 +61,9 @@ struct TrainingWork {
   TrainingProfiles::Microbatch* made = nullptr;
 
   /// Of WorkMesh::ways, with that sharing of weights.
-  std::size_t way(std::size_t sharing) const { return sharing * residual_ways + static_cast<std::size_t>(residual); }
+  std::size_t traffic_index(std::size_t sharing) const {
+    return sharing * residual_ways + static_cast<std::size_t>(residual);
+  }
 };
 inline bool sooner(const TrainingWork& a, const TrainingWork& b) {
   return a.floor != b.floor ? a.floor < b.floor : a.group < b.group;

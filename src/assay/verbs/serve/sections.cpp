@@ -121,24 +121,12 @@ report::Members served_section(const ServeQuery& query, const serving::ServingPo
 }
 
 Result<report::Members> batch_section(const ServeQuery& query, const serving::ServingPoint& point) {
+  ASSAY_TRY(run, serving::batch_run(query.question, point, query.cluster));
   const auto output = static_cast<double>(query.question.output);
-  // Whether the batch fits does not depend on how many prompts are worked on at once: servers take them in pieces.
-  serving::ServingQuestion question = query.question;
-  question.prompts = 0.0;
-  ASSAY_TRY(links, serving::serving_links(question.setup, point.strategy, query.cluster));
-  const serving::ServingProfiles profiles = serving::serving_profiles(question, point.strategy, links);
-  const double most = std::max(1.0, serving::serving_memory(question, profiles, point.batch).max_batch),
-               together = std::min(point.batch, most);
-  const double step =
-      together == point.batch
-          ? point.decode.estimate
-          : point.step_scale *
-                serving::serving_point(question, point.strategy, profiles, links, together).decode.estimate;
-  const Seconds time(point.prefill.estimate + point.batch / together * (output - 1.0) * step);
-  return report::Members{{"sequences_at_once", together},
-                         {"time", time},
-                         {"time_per_token", time / output},
-                         {"tokens_per_second", Tokens(point.batch * output) / time}};
+  return report::Members{{"sequences_at_once", run.together},
+                         {"time", run.time},
+                         {"time_per_token", run.time / output},
+                         {"tokens_per_second", Tokens(point.batch * output) / run.time}};
 }
 
 report::Members batching_section(const ServeQuery& query, const search::ServingSearch& found,
