@@ -143,8 +143,8 @@ class PassClock {
       wait.count = traffic.count;
       if (traffic.beside > 0.0 && product_rate_.value() > 0.0)
         wait.beside =
-            num_.named("products beside", product_rate_ * num_.given("flops beside", Flops(traffic.beside),
-                                                                     "products that read or make what is moved"));
+            num_.named("products that hide it", product_rate_ * num_.given("FLOP that hide it", Flops(traffic.beside),
+                                                                           "products that read or make what is moved"));
       wait.devices = links_.ways(traffic.over);
       wait.overlaps_weight_gradients =
           traffic.overlaps_weight_gradients && lanes_.tensor != estimate::TensorOverlap::none;
@@ -184,7 +184,7 @@ class PassClock {
     Time shared{};
     for (const Wait& wait : waits_)
       if (wait.links & background_links_) shared = shared + wait.seconds;
-    const Time beside = num_.named("pass beside it", time.chain() - shared);
+    const Time beside = num_.named("pass that hides it", time.chain() - shared);
     time.exposed = time.exposed + waited(background_, beside, costs_.chip_share);
     return time;
   }

@@ -280,8 +280,10 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
   const MicrobatchCost::Part& slowest = microbatch.parts[cost.slowest];
   StageParts<Traced> stage = deriver.stage(split.parts[cost.slowest]);
   if (strategy.offload != Offload::none && slowest.hidden_forward + slowest.hidden_backward > Seconds()) {
-    stage.hidden_forward = num.given("hidden in the forward pass", slowest.hidden_forward, "beside host copies");
-    stage.hidden_backward = num.given("hidden in the backward pass", slowest.hidden_backward, "beside host copies");
+    stage.hidden_forward =
+        num.given("hidden in the forward pass", slowest.hidden_forward, "overlapped with host copies");
+    stage.hidden_backward =
+        num.given("hidden in the backward pass", slowest.hidden_backward, "overlapped with host copies");
   }
   const double m = microbatch.microbatches;
   TracedTime handover, host, send;

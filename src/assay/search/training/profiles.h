@@ -38,7 +38,7 @@ class TrainingProfiles {
   Priced& priced(Microbatch& made, std::size_t policy) const;
   /// Before a search: forgets what was found on other links than its own.
   void trim(const void* links);
-  /// Frees what policies that recompute take; it is made again where it is asked for.
+  /// Frees the profiles of policies that recompute; they are rebuilt on demand.
   void forget_recomputation();
   /// How weights and gradients travel: it does not depend on what a microbatch computes.
   const training::TrainingProfile& sharing_of(const training::Strategy& strategy);

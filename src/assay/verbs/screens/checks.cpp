@@ -29,7 +29,7 @@ std::optional<report::Screen> validate(const Request&, const Answer& answer) {
                               {"in interval", "{covered%}"}},
                              results.rows("summary").size()));
   screen.notes = answer.notes;
-  screen.notes.emplace_back("--all lists every measurement beside its prediction");
+  screen.notes.emplace_back("--all lists every measurement next to its prediction");
   return screen;
 }
 
