@@ -16,6 +16,11 @@ struct PlotPoint {
   double y = 0.0;
 };
 
+/// The point at this share of the way from one to the other.
+inline PlotPoint between(PlotPoint a, PlotPoint b, double share) {
+  return {a.x + share * (b.x - a.x), a.y + share * (b.y - a.y)};
+}
+
 /// A pattern of dashes; together with the marker shape it tells series apart without colour.
 enum class Dash { solid, dashed, dotted, dash_dot, long_dashed, short_dashed, dash_dot_dot, long_dotted, sparse };
 

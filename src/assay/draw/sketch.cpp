@@ -67,10 +67,6 @@ struct Move {
 
 double distance(PlotPoint a, PlotPoint b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
-PlotPoint between(PlotPoint a, PlotPoint b, double share) {
-  return {a.x + share * (b.x - a.x), a.y + share * (b.y - a.y)};
-}
-
 }  // namespace
 
 void Sketch::add(SceneShape shape, std::string tooltip) {

@@ -9,6 +9,10 @@
 
 namespace assay::draw {
 
+// What every drawing of sketches shares.
+inline constexpr double picture_margin = 24.0, picture_title_size = 18.0, picture_subtitle_size = 13.0,
+                        picture_text_size = 12.0;
+
 /// The upright box that shapes cover.
 struct SketchBounds {
   double left = 0.0;

@@ -15,7 +15,7 @@ using Rgb = std::array<double, 3>;
 using Matrix = std::array<Rgb, 3>;
 
 // Linear light of "#rrggbb", by the transfer function of IEC 61966-2-1.
-Rgb linear(std::string_view colour) {
+Rgb linear_light(std::string_view colour) {
   Rgb rgb = {};
   for (std::size_t i = 0; i < 3; ++i) {
     const double c = std::stoi(std::string(colour.substr(1 + 2 * i, 2)), nullptr, 16) / 255.0;
@@ -33,7 +33,7 @@ Rgb times(const Matrix& m, const Rgb& v) {
 // Contrast ratio of WCAG 2.2.
 double contrast(std::string_view a, std::string_view b) {
   const auto luminance = [](std::string_view colour) {
-    const Rgb rgb = linear(colour);
+    const Rgb rgb = linear_light(colour);
     return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
   };
   const double x = luminance(a);
@@ -71,7 +71,7 @@ double least_distance(bool dark, int count) {
       for (int j = 1; j < i; ++j) {
         const auto seen = [&](int number) {
           const RoleColours& colours = role_colours(series_colour(number));
-          Rgb rgb = times(vision, linear(dark ? colours.dark : colours.light));
+          Rgb rgb = times(vision, linear_light(dark ? colours.dark : colours.light));
           for (double& c : rgb) c = std::clamp(c, 0.0, 1.0);
           return oklab(rgb);
         };

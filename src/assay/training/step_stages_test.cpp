@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_case.h"
 
 namespace assay::training {
@@ -352,7 +353,7 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
 // Layers that do not make two equal runs a stage: the first run of a stage is shorter or empty, also that of the first
 // stage, whose second one ends with the head.
 TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
-  for (const std::int64_t stages : {4, 8, 16})
+  for (const std::int64_t stages : testing::sampled<std::int64_t>({4, 8, 16}))
     for (const double rounds : {2.0, 4.0})
       for (std::int64_t layers = stages; layers <= 4 * stages; layers += stages / 4) {
         TrainingCase c("h100-sxm:16", rounds * 16.0);

@@ -6,6 +6,7 @@
 
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/testing/sampling.h"
 #include "assay/testing/training_case.h"
 #include "assay/training/step_list.h"
 
@@ -309,8 +310,8 @@ TEST(Training, TensorOverlapIsNeverSlower) {
   for (const char* where : {"a100-sxm-80:32", "h100-sxm:32"})
     for (const double sequences : {16.0, 64.0})
       for (const pipeline::PipelineSchedule schedule : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
-        for (const std::int64_t fsdp : {1, 4})
-          for (const double share : {0.05, 0.3}) {
+        for (const std::int64_t fsdp : testing::sampled<std::int64_t>({1, 4}))
+          for (const double share : testing::sampled<double>({0.05, 0.3})) {
             TrainingCase c(where, sequences);
             estimate::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
             overlap.chip_share = share, overlap.piece = 5_us, overlap.tail = 0.1;

@@ -19,8 +19,6 @@ void append(CurveRun& run, PlotPoint point) {
   run.push_back(point);
 }
 
-PlotPoint between(PlotPoint a, PlotPoint b, double t) { return {a.x + t * (b.x - a.x), a.y + t * (b.y - a.y)}; }
-
 // The part of a segment within the frame as two parameters in 0..1 (Liang and Barsky 1984); false if there is none.
 bool visible_part(PlotPoint a, PlotPoint b, const PlotFrame& frame, double& enter, double& leave) {
   enter = 0.0;

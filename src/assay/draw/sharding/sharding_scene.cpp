@@ -13,9 +13,6 @@
 namespace assay::draw {
 namespace {
 
-constexpr double margin = 24.0;
-constexpr double title_size = 18.0;
-constexpr double text_size = 12.0;
 constexpr double shard_text_size = 11.0;
 constexpr double least_cell = 32.0;
 
@@ -129,7 +126,7 @@ std::string coordinates_text(const program::Mesh& mesh, const std::vector<std::i
 void label_axis(Sketch& sketch, PlotPoint at, const std::string& text, Anchor anchor, bool bold = false) {
   sketch.add(Label{.at = at,
                    .text = text,
-                   .size = text_size,
+                   .size = picture_text_size,
                    .anchor = anchor,
                    .colour = bold ? ColourRole::ink : ColourRole::muted,
                    .bold = bold});
@@ -255,7 +252,7 @@ Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
     const std::string text = dimension_text(mesh, tensor, rank - 2);
     sketch.add(Label{.at = {-9.0, box.middle_y() + 4.0},
                      .text = text,
-                     .size = text_size,
+                     .size = picture_text_size,
                      .anchor = Anchor::end,
                      .colour = ColourRole::muted});
   }
@@ -268,7 +265,7 @@ Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
 
 /// A sketch with a line of text centred above it, starting at 0, 0.
 Sketch headed(const Sketch& body, const std::string& text, bool bold = true) {
-  const double width = std::max(body.bounds().width(), text_width(text, text_size, bold));
+  const double width = std::max(body.bounds().width(), text_width(text, picture_text_size, bold));
   Sketch sketch;
   label_axis(sketch, {width / 2.0, 10.0}, text, Anchor::middle, bold);
   sketch.append(body, (width - body.bounds().width()) / 2.0 - body.bounds().left, 24.0 - body.bounds().top);
@@ -293,13 +290,13 @@ class Page {
   }
   void rule() { sketch_.line({0.0, y_}, {width_, y_}, {.stroke = ColourRole::grid}); }
   Scene scene(std::string title, std::string description) const {
-    Scene scene{std::max(width_, sketch_.bounds().right) + 2.0 * margin,
-                y_ + 2.0 * margin,
+    Scene scene{std::max(width_, sketch_.bounds().right) + 2.0 * picture_margin,
+                y_ + 2.0 * picture_margin,
                 std::move(title),
                 std::move(description),
                 {}};
     Sketch placed;
-    placed.append(sketch_, margin, margin);
+    placed.append(sketch_, picture_margin, picture_margin);
     scene.items = placed.items();
     return scene;
   }
@@ -330,7 +327,8 @@ std::string key_text(bool partial) {
 
 /// An arrow with a name above and a cost below.
 Sketch sketch_arrow(const std::string& above, const std::string& below) {
-  const double width = std::max({90.0, text_width(above, text_size, true) + 16.0, text_width(below, text_size) + 16.0});
+  const double width =
+      std::max({90.0, text_width(above, picture_text_size, true) + 16.0, text_width(below, picture_text_size) + 16.0});
   const Paint paint{.stroke = ColourRole::ink, .stroke_width = 1.6};
   Sketch sketch;
   sketch.line({0.0, 0.0}, {width, 0.0}, paint);
@@ -388,12 +386,12 @@ Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor) {
   }
   const std::string title = fmt::format("{} on {}", program::tensor_text(mesh, tensor), program::mesh_text(mesh));
   Page page(std::max(520.0, body.bounds().width()));
-  page.text(title, title_size, ColourRole::ink, true);
+  page.text(title, picture_title_size, ColourRole::ink, true);
   page.text(holding_text(mesh, tensor), 13.0, ColourRole::muted, false);
   page.space(18.0);
   page.add(body);
   page.space(20.0);
-  page.text(key_text(tensor.sharding.unreduced != 0), text_size, ColourRole::muted, false);
+  page.text(key_text(tensor.sharding.unreduced != 0), picture_text_size, ColourRole::muted, false);
   return page.scene(title, holding_text(mesh, tensor));
 }
 
@@ -413,7 +411,7 @@ Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::
     description += fmt::format(" {}, {}.", texts.back(), costs[i]);
   }
   Page page(width);
-  page.text(title, title_size, ColourRole::ink, true);
+  page.text(title, picture_title_size, ColourRole::ink, true);
   page.text(subtitle, 13.0, ColourRole::muted, false);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     page.space(14.0);
@@ -424,7 +422,7 @@ Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::
     page.add(panels[i]);
   }
   page.space(18.0);
-  page.text(key_text(partial), text_size, ColourRole::muted, false);
+  page.text(key_text(partial), picture_text_size, ColourRole::muted, false);
   return page.scene(title, description);
 }
 

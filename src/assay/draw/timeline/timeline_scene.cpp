@@ -15,10 +15,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double margin = 24.0;
 constexpr double plot_width = 860.0;
-constexpr double title_size = 18.0;
-constexpr double text_size = 12.0;
 constexpr double bar_text_size = 11.0;
 constexpr double widest_name = 220.0;
 constexpr double thin = 1.0;  // a bar below one pixel cannot be told from its neighbour
@@ -186,13 +183,13 @@ void draw_time_axis(Sketch& sketch, Seconds end, double bottom) {
     sketch.line({x, 0.0}, {x, bottom + 5.0}, grid);
     sketch.add(Label{.at = {x, bottom + 19.0},
                      .text = tick.text,
-                     .size = text_size,
+                     .size = picture_text_size,
                      .anchor = Anchor::middle,
                      .colour = ColourRole::muted});
   }
   sketch.add(Label{.at = {plot_width / 2.0, bottom + 38.0},
                    .text = fmt::format("time [{}]", name),
-                   .size = text_size,
+                   .size = picture_text_size,
                    .anchor = Anchor::middle});
 }
 
@@ -204,7 +201,7 @@ void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bo
   for (const TimelineMark& mark : marks) {
     const double x = plot_width * (mark.at / end);
     const std::string text = fmt::format("{}, {}", mark.label, human(mark.at));
-    const double width = text_width(text, text_size);
+    const double width = text_width(text, picture_text_size);
     const bool fits_left = x - width > 0.0;
     const double left = fits_left ? x - width : x;
     std::size_t row = 0;
@@ -215,7 +212,7 @@ void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bo
     sketch.line({x, y + 3.0}, {x, bottom}, {.stroke = ColourRole::ink, .stroke_width = 1.3, .dash = Dash::dashed});
     sketch.add(Label{.at = {x + (fits_left ? 3.0 : 0.0), y},
                      .text = text,
-                     .size = text_size,
+                     .size = picture_text_size,
                      .anchor = fits_left ? Anchor::end : Anchor::start});
   }
 }
@@ -229,7 +226,7 @@ Sketch key_of(const Timeline& timeline, double width, bool in_columns) {
   double x = 0.0, y = 0.0;
   for (std::size_t i = 0; i < used.size(); ++i) {
     if (!used[i]) continue;
-    const double needed = 32.0 + text_width(timeline.classes[i].name, text_size);
+    const double needed = 32.0 + text_width(timeline.classes[i].name, picture_text_size);
     if (x > 0.0 && x + needed > width) {
       x = 0.0;
       y += 20.0;
@@ -237,9 +234,9 @@ Sketch key_of(const Timeline& timeline, double width, bool in_columns) {
     key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0,
                       in_columns ? column_paint(timeline.classes, static_cast<int>(i))
                                  : class_paint(timeline.classes, static_cast<int>(i))});
-    key.add(Label{.at = {x + 29.0, y + 0.35 * text_size},
+    key.add(Label{.at = {x + 29.0, y + 0.35 * picture_text_size},
                   .text = timeline.classes[i].name,
-                  .size = text_size,
+                  .size = picture_text_size,
                   .colour = ColourRole::muted});
     x += needed + 18.0;
   }
@@ -295,14 +292,14 @@ Scene draw_timeline(const Timeline& timeline) {
     else
       for (const Run& run : runs_of(bars[lane], plot_width / end.value()))
         draw_run(plot, run, {.x = 0.0, .y = top, .width = plot_width, .height = bar_height}, name, timeline.classes);
-    plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * text_size},
-                   .text = shortened(name, text_size, widest_name),
-                   .size = text_size,
+    plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * picture_text_size},
+                   .text = shortened(name, picture_text_size, widest_name),
+                   .size = picture_text_size,
                    .anchor = Anchor::end});
     if (rows.broken() && i + 1 == rows.head)
-      plot.add(Label{.at = {-10.0, (rows.place[i] + rows.place[i + 1] + 1.0) / 2.0 * pitch + 0.35 * text_size},
+      plot.add(Label{.at = {-10.0, (rows.place[i] + rows.place[i + 1] + 1.0) / 2.0 * pitch + 0.35 * picture_text_size},
                      .text = fmt::format("\u2026 {} more", timeline.lanes.size() - rows.size()),
-                     .size = text_size,
+                     .size = picture_text_size,
                      .anchor = Anchor::end,
                      .colour = ColourRole::muted});
   }
@@ -320,7 +317,7 @@ Scene draw_timeline(const Timeline& timeline) {
       y += 1.4 * size;
     }
   };
-  add_lines(timeline.title, title_size, ColourRole::ink, true);
+  add_lines(timeline.title, picture_title_size, ColourRole::ink, true);
   if (!timeline.subtitle.empty()) add_lines(timeline.subtitle, 13.0, ColourRole::muted, false);
   y += 16.0;
   page.append(plot, -plot.bounds().left, y - plot.bounds().top);
@@ -332,13 +329,13 @@ Scene draw_timeline(const Timeline& timeline) {
   if (in_columns)
     add_lines(fmt::format("a column is {}: heights show which share of it each kind takes, white is idle",
                           human(end / static_cast<double>(columns))),
-              text_size, ColourRole::muted, false);
-  for (const std::string& note : timeline.notes) add_lines(note, text_size, ColourRole::muted, false);
+              picture_text_size, ColourRole::muted, false);
+  for (const std::string& note : timeline.notes) add_lines(note, picture_text_size, ColourRole::muted, false);
 
-  scene.width = std::max(page.bounds().right, width) + 2.0 * margin;
-  scene.height = page.bounds().height() + 2.0 * margin;
+  scene.width = std::max(page.bounds().right, width) + 2.0 * picture_margin;
+  scene.height = page.bounds().height() + 2.0 * picture_margin;
   Sketch placed;
-  placed.append(page, margin, margin - page.bounds().top);
+  placed.append(page, picture_margin, picture_margin - page.bounds().top);
   scene.items = placed.items();
   return scene;
 }

@@ -13,7 +13,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double padding = 14.0;
+constexpr double box_padding = 14.0;
 constexpr double chip_side = 22.0;
 constexpr double switch_width = 26.0;
 constexpr double switch_height = 16.0;
@@ -92,11 +92,11 @@ class TreePainter {
   /// Puts a tinted, named box around the existing shapes.
   void enclose(std::size_t i, Sketch& unit) {
     const SketchBounds box = unit.bounds();
-    const double top = box.top - padding - name_size - 4.0;
+    const double top = box.top - box_padding - name_size - 4.0;
     const double width = std::max(box.width(), text_width(unit_name(i), name_size));
     Sketch boxed;
-    const Rectangle frame = {box.left - padding,         top, width + 2.0 * padding,
-                             box.bottom + padding - top, 8.0, {.fill = ColourRole::surface}};
+    const Rectangle frame = {box.left - box_padding,         top, width + 2.0 * box_padding,
+                             box.bottom + box_padding - top, 8.0, {.fill = ColourRole::surface}};
     boxed.add(frame);  // so that the tints of nested levels do not mix
     boxed.add(Rectangle{frame.x,
                         frame.y,
@@ -108,7 +108,7 @@ class TreePainter {
                          .stroke = level_colour(i),
                          .stroke_opacity = 0.7,
                          .stroke_width = 1.0}});
-    boxed.add(Label{.at = {box.left - padding + 10.0, top + name_size + 4.0},
+    boxed.add(Label{.at = {box.left - box_padding + 10.0, top + name_size + 4.0},
                     .text = unit_name(i),
                     .size = name_size,
                     .colour = ColourRole::ink});

@@ -14,11 +14,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double picture_margin = 24.0;
-constexpr double title_size = 18.0;
-constexpr double subtitle_size = 13.0;
-constexpr double key_size = 12.0;
-constexpr double least_width = 660.0;
+constexpr double least_picture_width = 660.0;
 
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", human_count(count), count == 1 ? one : many);
@@ -131,12 +127,12 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
   for (std::int64_t number = 2; number <= drawn; ++number) {
     const std::string name = fmt::format("slice {}", number);
     const double left = slices.bounds().right + gap;
-    const double width = std::max(box.width(), text_width(name, key_size));
+    const double width = std::max(box.width(), text_width(name, picture_text_size));
     const double dx = left + (width - box.width()) / 2.0 - box.left, dy = top - box.top;
     slices.append(other.sketch, dx, dy);
     slices.add(Label{.at = {left + width / 2.0, top + box.height() + 18.0},
                      .text = name,
-                     .size = key_size,
+                     .size = picture_text_size,
                      .anchor = Anchor::middle,
                      .colour = ColourRole::muted});
     ports.push_back({other.port.x + dx, other.port.y + dy});
@@ -150,7 +146,8 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
   const hardware::Level& network = cluster.levels.back();
   const std::string text = fmt::format("data-centre network: {} one way per chip, {} per slice",
                                        human(network.chip_bandwidth), human(network.child_bandwidth));
-  const double width = std::max(slices.bounds().right, text_width(text, key_size, true) + 2.0 * key_size);
+  const double width =
+      std::max(slices.bounds().right, text_width(text, picture_text_size, true) + 2.0 * picture_text_size);
   Sketch sketch;
   for (const PlotPoint& port : ports) sketch.line({port.x, -drop}, port, {.stroke = colour, .stroke_width = 2.4});
   sketch.append(slices, 0.0, 0.0);
@@ -160,9 +157,9 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
                        bar_height,
                        6.0,
                        {.fill = colour, .fill_opacity = 0.14, .stroke = colour, .stroke_width = 1.4}});
-  sketch.add(Label{.at = {width / 2.0, -drop - bar_height / 2.0 + 0.35 * key_size},
+  sketch.add(Label{.at = {width / 2.0, -drop - bar_height / 2.0 + 0.35 * picture_text_size},
                    .text = text,
-                   .size = key_size,
+                   .size = picture_text_size,
                    .anchor = Anchor::middle,
                    .bold = true});
   return sketch;
@@ -174,7 +171,7 @@ class Key {
   explicit Key(double width) : width_(width) {}
 
   void add(const SceneShape& sample, const std::string& text) {
-    const double needed = sample_width + text_width(text, key_size);
+    const double needed = sample_width + text_width(text, picture_text_size);
     if (x_ > 0.0 && x_ + needed > width_) {
       x_ = 0.0;
       y_ += row_height;
@@ -182,8 +179,10 @@ class Key {
     Sketch one;
     one.add(sample);
     sketch_.append(one, x_ + 11.0, y_);
-    sketch_.add(Label{
-        .at = {x_ + sample_width, y_ + 0.35 * key_size}, .text = text, .size = key_size, .colour = ColourRole::muted});
+    sketch_.add(Label{.at = {x_ + sample_width, y_ + 0.35 * picture_text_size},
+                      .text = text,
+                      .size = picture_text_size,
+                      .colour = ColourRole::muted});
     x_ += needed + 20.0;
   }
 
@@ -262,8 +261,8 @@ Scene draw_cluster(const hardware::Cluster& cluster) {
   Scene scene;
   scene.title = title_of(cluster);
   scene.description = description_of(cluster);
-  const double width =
-      std::max({body.bounds().width(), least_width, std::min(900.0, text_width(scene.title, title_size, true))});
+  const double width = std::max(
+      {body.bounds().width(), least_picture_width, std::min(900.0, text_width(scene.title, picture_title_size, true))});
   Sketch page;
   double y = 0.0;
   const auto add_lines = [&](const std::string& text, double size, std::size_t most, ColourRole colour, bool bold) {
@@ -272,10 +271,10 @@ Scene draw_cluster(const hardware::Cluster& cluster) {
       y += 1.4 * size;
     }
   };
-  add_lines(scene.title, title_size, 2, ColourRole::ink, true);
+  add_lines(scene.title, picture_title_size, 2, ColourRole::ink, true);
   y += 2.0;
-  add_lines(totals_of(cluster), subtitle_size, 2, ColourRole::muted, false);
-  add_lines(network_of(cluster), subtitle_size, 2, ColourRole::muted, false);
+  add_lines(totals_of(cluster), picture_subtitle_size, 2, ColourRole::muted, false);
+  add_lines(network_of(cluster), picture_subtitle_size, 2, ColourRole::muted, false);
   y += 22.0;
   page.append(body, (width - body.bounds().width()) / 2.0 - body.bounds().left, y - body.bounds().top);
   y = page.bounds().bottom + 24.0;

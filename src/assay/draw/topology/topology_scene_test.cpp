@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "assay/draw/lettering.h"
+#include "assay/testing/scene_text.h"
 
 namespace assay::draw {
 namespace {
+
+using testing::shows;
 
 hardware::Cluster cluster_of(const std::string& text, const std::vector<hardware::Override>& overrides = {}) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
@@ -103,11 +106,6 @@ std::vector<Shape> all(const Scene& scene) {
   for (const SceneItem& item : scene.items)
     if (const Shape* shape = std::get_if<Shape>(&item.shape)) found.push_back(*shape);
   return found;
-}
-
-bool shows(const Scene& scene, const std::string& text) {
-  const auto labels = all<Label>(scene);
-  return std::any_of(labels.begin(), labels.end(), [&](const Label& label) { return label.text == text; });
 }
 
 std::size_t with_tooltip(const Scene& scene, const std::string& part) {

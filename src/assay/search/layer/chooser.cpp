@@ -26,7 +26,7 @@ double least_working(const std::vector<ProductOption>& front) {
 }
 
 /// A complete choice, as indices into the shardings.
-struct Candidate {
+struct Division {
   std::vector<std::size_t> tensors;
   std::size_t intermediate = 0, result = 0;
   std::vector<ProductOption> options;  ///< one for each product
@@ -34,11 +34,11 @@ struct Candidate {
   double shortest_side = 0;  ///< of the shards; longer ones fill the tiles of matrix units better
 };
 
-bool equal(const Candidate& a, const Candidate& b) {
+bool equal(const Division& a, const Division& b) {
   return nearly_equal(a.lower, b.lower) && nearly_equal(a.upper, b.upper) && nearly_equal(a.memory, b.memory);
 }
 
-bool better(const Candidate& a, const Candidate& b) {
+bool better(const Division& a, const Division& b) {
   if (!nearly_equal(a.lower, b.lower)) return a.lower < b.lower;
   if (!nearly_equal(a.upper, b.upper)) return a.upper < b.upper;
   if (!nearly_equal(a.memory, b.memory)) return a.memory < b.memory;
@@ -66,7 +66,7 @@ class Search {
     visit([&](const std::vector<std::size_t>& tensors, double stored) {
       ++search_.considered;
       const double slack = hardware_.memory.value() - stored;
-      std::optional<Candidate> candidate = slack >= 0.0 ? best_of(tensors, stored, slack) : std::nullopt;
+      std::optional<Division> candidate = slack >= 0.0 ? best_of(tensors, stored, slack) : std::nullopt;
       if (candidate)
         keep(std::move(*candidate));
       else
@@ -112,15 +112,15 @@ class Search {
   }
 
   /// The best way to compute with these shardings in that much memory in addition to the tensors.
-  std::optional<Candidate> best_of(const std::vector<std::size_t>& t, double stored, double slack) {
-    Candidate best;
+  std::optional<Division> best_of(const std::vector<std::size_t>& t, double stored, double slack) {
+    Division best;
     const ProductOption *first = nullptr, *second = nullptr;
     for (std::size_t middle : results_) {
       const ProductOption* one = fastest(products_[0].front(t[0], t[1], middle), slack);
       const ProductOption* two =
           problem_.layer() && one ? fastest(products_[1].front(middle, t[2], t[0]), slack) : nullptr;
       if (!one || (problem_.layer() && !two)) continue;
-      Candidate candidate;
+      Division candidate;
       candidate.lower = one->lower + (two ? two->lower : 0.0);
       candidate.upper = one->upper + (two ? two->upper : 0.0);
       candidate.memory = stored + std::max(one->working, two ? two->working : 0.0);
@@ -149,7 +149,7 @@ class Search {
 
   /// Keeps the best choice for each way to divide the work, the first of equal ones, so that runners-up are different
   /// ideas and not the best one with a tensor stored less well.
-  void keep(Candidate candidate) {
+  void keep(Division candidate) {
     if (best_ && equal(candidate, *best_)) ++search_.equal;
     if (!best_ || better(candidate, *best_)) {
       if (best_ && !equal(candidate, *best_)) search_.equal = 0;
@@ -163,15 +163,15 @@ class Search {
   }
 
   void finish_kept() {
-    std::vector<Candidate> sorted;
+    std::vector<Division> sorted;
     for (const auto& [division, candidate] : kept_) sorted.push_back(candidate);
     std::stable_sort(sorted.begin(), sorted.end(), better);
     if (sorted.size() > problem_.runners_up + 1) sorted.resize(problem_.runners_up + 1);
-    for (const Candidate& candidate : sorted) search_.choices.push_back(finished(candidate));
+    for (const Division& candidate : sorted) search_.choices.push_back(finished(candidate));
   }
 
-  Candidate smallest() {
-    std::optional<Candidate> least;
+  Division smallest() {
+    std::optional<Division> least;
     visit([&](const std::vector<std::size_t>& t, double stored) {
       if (least && stored > least->memory) return;
       double working = infinity;
@@ -181,7 +181,7 @@ class Search {
         working = std::min(working, needed);
       }
       if (least && clearly_less(least->memory, stored + working)) return;
-      Candidate candidate = *best_of(t, stored, working);
+      Division candidate = *best_of(t, stored, working);
       if (!least || clearly_less(candidate.memory, least->memory) || better(candidate, *least))
         least = std::move(candidate);
     });
@@ -189,7 +189,7 @@ class Search {
   }
 
   /// The candidate with its plans, step by step.
-  LayerChoice finished(const Candidate& candidate) {
+  LayerChoice finished(const Division& candidate) {
     LayerChoice choice;
     for (std::size_t i = 0; i < candidate.tensors.size(); ++i) {
       choice.tensors.push_back(sharded(problem_.tensors[i], candidate.tensors[i]));
@@ -244,8 +244,8 @@ class Search {
   std::vector<std::vector<std::size_t>> allowed_;
   std::vector<std::size_t> results_;  ///< shardings that the intermediate, or the result of one product, may have
   plan::Planner planner_{mesh_};
-  std::map<std::vector<double>, Candidate> kept_;  ///< by how the work is divided
-  std::optional<Candidate> best_;
+  std::map<std::vector<double>, Division> kept_;  ///< by how the work is divided
+  std::optional<Division> best_;
   LayerSearch search_;
 };
 

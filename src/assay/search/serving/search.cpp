@@ -30,9 +30,10 @@ Limits limits_of(const model::Transformer& model) {
   return limits;
 }
 
-class Searcher {
+class ServingSearcher {
  public:
-  Searcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster, const ServingChoices& choices)
+  ServingSearcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                  const ServingChoices& choices)
       : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
 
   Result<ServingSearch> run() {
@@ -422,11 +423,11 @@ class Searcher {
 
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices) {
-  ASSAY_TRY(found, Searcher(question, cluster, choices).run());
+  ASSAY_TRY(found, ServingSearcher(question, cluster, choices).run());
   if (found.fits || question.chip_memory <= question.capacity) return found;
   serving::ServingQuestion whole = question;
   whole.capacity = question.chip_memory;
-  ASSAY_TRY(tight, Searcher(whole, cluster, choices).run());
+  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices).run());
   return tight.fits ? std::move(tight) : std::move(found);
 }
 

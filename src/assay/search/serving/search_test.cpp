@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "assay/testing/sampling.h"
 #include "assay/testing/serving_case.h"
 
 namespace assay::search {
@@ -288,7 +289,7 @@ TEST(ServingSearch, NoBatchYieldsMoreTokensThanTheBest) {
     wish.per_token = 0.9 * found.best->served.per_token;
     const ServingSearch wished = c.search(wish);
     ASSERT_TRUE(wished.best);
-    for (std::int64_t batch = 8; batch < 4000; batch += 56) {
+    for (std::int64_t batch = 8; batch < 4000; batch += 56 * static_cast<std::int64_t>(testing::sampled_every())) {
       ServingChoices given;
       given.batch = batch;
       const ServingSearch one = c.search(given);
@@ -309,7 +310,7 @@ TEST(ServingSearch, MoreMemoryIsNeverWorse) {
   c.question.output = 1024;
   for (const std::optional<double> wish : {std::optional<double>(), std::optional(0.02), std::optional(0.05)}) {
     double before = 0.0;
-    for (double more = 1.0; more < 3.0; more += 0.17) {
+    for (double more = 1.0; more < 3.0; more += 0.17 * static_cast<double>(testing::sampled_every())) {
       ServingChoices choices;
       choices.per_token = wish;
       c.question.capacity = more * c.cluster.chip.hbm().capacity.value.value();

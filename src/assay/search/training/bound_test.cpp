@@ -67,7 +67,7 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
     for (const bool overlap : {true, false})
       for (const std::int64_t tensor : {1, 2})
         for (const std::int64_t pipeline : {1, 2, 4})
-          for (const std::int64_t fsdp : {1, 4})
+          for (const std::int64_t fsdp : testing::sampled<std::int64_t>({1, 4}))
             for (const std::int64_t microbatches : testing::sampled(std::vector<std::int64_t>{1, 2, 4, 7, 8, 16}))
               for (const auto& [schedule, chunks] : orders) {
                 ++tried;

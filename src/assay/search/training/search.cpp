@@ -19,9 +19,9 @@ namespace {
 
 /// Best first: work is visited in order of a lower bound on its time, so the first item that is slower than all wanted
 /// strategies ends the search.
-class Searcher {
+class StrategySearcher {
  public:
-  Searcher(TrainingCaches& caches, const TrainingChoices& choices, const SearchLimits& limits)
+  StrategySearcher(TrainingCaches& caches, const TrainingChoices& choices, const SearchLimits& limits)
       : question_(caches.question),
         choices_(choices),
         space_(question_, caches.sequence, caches.cluster, choices),
@@ -475,10 +475,10 @@ Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingCho
   if (limits.budget < limits.capacity) {
     SearchLimits within = limits;
     within.capacity = limits.budget;
-    Result<TrainingSearch> found = Searcher(caches, choices, within).run(false);
+    Result<TrainingSearch> found = StrategySearcher(caches, choices, within).run(false);
     if (!found || !found->best.empty() || !std::isinf(limits.slowest)) return found;
   }
-  return Searcher(caches, choices, limits).run(true);
+  return StrategySearcher(caches, choices, limits).run(true);
 }
 
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,

@@ -318,7 +318,7 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
           EXPECT_GE(best(choices), free * (1.0 - 1e-12))
               << where << " " << long_sequence << " tokens, " << what << value;
         };
-        for (const std::int64_t n : {1, 2, 4, 8}) {
+        for (const std::int64_t n : testing::sampled<std::int64_t>({1, 2, 4, 8})) {
           using Degree = std::optional<std::int64_t> TrainingChoices::*;
           const std::pair<const char*, Degree> degrees[] = {
               {"data ", &TrainingChoices::data},         {"fsdp ", &TrainingChoices::fsdp},

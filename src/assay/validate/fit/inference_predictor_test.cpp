@@ -2,37 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/testing/inference_lines.h"
+
 namespace assay::validate {
 namespace {
 
-/// Predictors point to it.
-const hardware::Catalogue& whole_catalogue() {
-  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  return catalogue;
-}
-
-InferenceRows read_inference_rows(std::string_view lines) {
-  const auto table = CsvTable::parse(
-      "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,gated_mlp,accelerator,n_chips,tp,pp,"
-      "ep,"
-      "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
-      "e2e_latency_ms,output_tokens_per_s,year,notes\n" +
-          std::string(lines),
-      "test.csv");
-  EXPECT_TRUE(table);
-  return *read_inference(*table, whole_catalogue());
-}
-
-/// llama-2-7b on one chip: engine, version, batch, prompt, output, phase, the four times, year.
-std::string line(std::string_view chip, std::string_view engine, std::string_view rest) {
-  return "a,src,Llama,32,4096,11008,32,32,128,32000,y," + std::string(chip) + ",1,1,1,,,fp16," + std::string(engine) +
-         "," + std::string(rest) + "\n";
-}
+using testing::inference_line;
+using testing::read_inference_lines;
 
 TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
-  const InferenceRows rows = read_inference_rows(
-      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
-  auto predict = *InferencePredictor::make(whole_catalogue());
+  const InferenceRows rows = read_inference_lines(
+      inference_line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,"));
+  auto predict = *InferencePredictor::make(testing::catalogue());
   InferenceRow whole = rows.rows.front(), first = whole, step = whole;
   first.id = "first", first.figure = InferenceFigure::first_token, first.measured = 1_s;
   step.id = "step", step.figure = InferenceFigure::step;
@@ -41,11 +22,11 @@ TEST(InferencePredictor, AStaticBatchIsItsPrefillAndItsSteps) {
 }
 
 TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
-  auto predict = *InferencePredictor::make(whole_catalogue());
+  auto predict = *InferencePredictor::make(testing::catalogue());
   const auto at = [&](std::string_view batch) {
-    const InferenceRows rows =
-        read_inference_rows(line("H100-SXM-80GB", "TensorRT-LLM",
-                                 "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
+    const InferenceRows rows = read_inference_lines(
+        inference_line("H100-SXM-80GB", "TensorRT-LLM",
+                       "0.9.0,static," + std::string(batch) + ",2048,2048,serving,,,90000000,,2024,"));
     InferenceRow row = rows.rows.front();
     row.id = batch;
     return *predict(row);
@@ -56,9 +37,10 @@ TEST(InferencePredictor, MoreSequencesThanFitTakeTurns) {
 }
 
 TEST(InferencePredictor, ARowThatBeatsTheBoundIsReportedButNotFitted) {
-  const InferenceRows rows = read_inference_rows(line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,") +
-                                                 line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
-  auto predict = *InferencePredictor::make(whole_catalogue());
+  const InferenceRows rows =
+      read_inference_lines(inference_line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,1,,,2024,") +
+                           inference_line("H100-SXM-80GB", "vllm", ",static,1,128,128,serving,,9,,,2024,"));
+  auto predict = *InferencePredictor::make(testing::catalogue());
   InferenceRow fast = rows.rows[0], usual = rows.rows[1];
   usual.id = "usual";
   EXPECT_TRUE(predict(fast));  // 13.5 GB of weights in 1 ms

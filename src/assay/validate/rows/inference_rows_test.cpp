@@ -4,39 +4,21 @@
 
 #include <algorithm>
 
+#include "assay/testing/inference_lines.h"
+
 namespace assay::validate {
 namespace {
 
-constexpr std::string_view inference_header =
-    "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,head_dim,vocab,gated_mlp,accelerator,n_chips,tp,pp,ep,"
-    "dp_attention,weight_precision,engine,engine_version,mode,batch,input_len,output_len,phase,ttft_ms,tpot_ms,"
-    "e2e_latency_ms,output_tokens_per_s,year,notes\n";
-
-/// Predictors point to it.
-const hardware::Catalogue& builtin() {
-  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  return catalogue;
-}
-
-InferenceRows read_inference_rows(std::string_view lines) {
-  const auto table = CsvTable::parse(std::string(inference_header) + std::string(lines), "test.csv");
-  EXPECT_TRUE(table);
-  return *read_inference(*table, builtin());
-}
-
-/// llama-2-7b on one H100: engine, version, batch, prompt, output, phase, the four times, year.
-std::string line(std::string_view chip, std::string_view engine, std::string_view rest) {
-  return "a,src,Llama,32,4096,11008,32,32,128,32000,y," + std::string(chip) + ",1,1,1,,,fp16," + std::string(engine) +
-         "," + std::string(rest) + "\n";
-}
+using testing::inference_line;
+using testing::read_inference_lines;
 
 TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   const std::string lines =
-      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,1,2048,,prefill,30,,,,2024,") +
-      line("H100-SXM-80GB", "vllm", "0.19,agg,64,1024,1024,serving,400,20,,,2026,") +
-      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,") +
-      line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,,1600,2024,");
-  const InferenceRows rows = read_inference_rows(lines);
+      inference_line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,1,2048,,prefill,30,,,,2024,") +
+      inference_line("H100-SXM-80GB", "vllm", "0.19,agg,64,1024,1024,serving,400,20,,,2026,") +
+      inference_line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,1280,,2024,") +
+      inference_line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,16,128,128,prefill+decode,,,,1600,2024,");
+  const InferenceRows rows = read_inference_lines(lines);
   ASSERT_EQ(rows.rows.size(), 4u);
   EXPECT_EQ(rows.rows[0].figure, InferenceFigure::first_token);
   EXPECT_DOUBLE_EQ(rows.rows[0].measured.value, 0.030);
@@ -52,10 +34,10 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
 
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
   const InferenceRows rows =
-      read_inference_rows(line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
-                          line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
-                          line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
-                          line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
+      read_inference_lines(inference_line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
+                           inference_line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
+                           inference_line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
+                           inference_line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
   EXPECT_TRUE(rows.rows.empty());
   ASSERT_EQ(rows.unanswered.size(), 4u);
   EXPECT_EQ(rows.unanswered[0].why, "Inferentia2 is not in the catalogue");
@@ -69,7 +51,7 @@ TEST(InferenceRows, TheLoadOfAServerIsABatch) {
       "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,accelerator,n_chips,tp,engine,concurrency,input_len,"
       "output_len,phase,tpot_ms\na,src,Llama,32,4096,11008,32,32000,H100-SXM-80GB,1,1,vllm,48,1024,128,serving,20\n",
       "test.csv");
-  const InferenceRows rows = *read_inference(*table, builtin());
+  const InferenceRows rows = *read_inference(*table, testing::catalogue());
   ASSERT_EQ(rows.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(rows.rows[0].batch, 48.0);
   const Question question = question_of(rows.rows[0]);
@@ -81,8 +63,8 @@ TEST(InferenceRows, TheLoadOfAServerIsABatch) {
 
 TEST(InferenceRows, WithoutABatchOrALoadOnlyAThroughputIsAsked) {
   const InferenceRows rows =
-      read_inference_rows(line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,20,,,2026,") +
-                          line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,,,900,2026,"));
+      read_inference_lines(inference_line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,20,,,2026,") +
+                           inference_line("H100-SXM-80GB", "vllm", "0.19,agg,,1024,16,serving,,,,900,2026,"));
   ASSERT_EQ(rows.unanswered.size(), 1u);
   EXPECT_EQ(rows.unanswered[0].why, "the batch is not stated");
   ASSERT_EQ(rows.rows.size(), 1u);
@@ -97,7 +79,7 @@ TEST(InferenceRows, ANamedModelIsTheCatalogues) {
         "input_len,output_len,phase,tpot_ms\na,src,falcon-40b," +
             std::string(layers) + ",8192,32768,128,8,65024,n,H100-SXM-80GB,2,2,vllm,1,128,128,decode,20\n",
         "test.csv");
-    return read_inference(*table, builtin())->rows.at(0).model;
+    return read_inference(*table, testing::catalogue())->rows.at(0).model;
   };
   EXPECT_TRUE(falcon("60").decoder.kinds[0].parallel);
   EXPECT_FALSE(falcon("30").decoder.kinds[0].parallel) << "another model: the columns count";

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "assay/testing/sampling.h"
+
 namespace assay::validate {
 namespace {
 
@@ -58,14 +60,14 @@ TEST(TrainingRows, AFieldThatIsNotUnderstoodIsNoGuess) {
       "a-1,a,M,32,4096,14336,32,8,128,32000,8192,y,H100-SXM-80GB,64,bf16,128,1,2,4,2,1,zero1,y,full,y,1,,70,NeMo,2025,"
       "pretrain\n";
   ASSERT_EQ(read(row).rows.size(), 1u);
-  const std::pair<std::string_view, std::string_view> changes[] = {{",8192,", "seq_len -2048"},
-                                                                   {",bf16,", "precision banana"},
-                                                                   {",full,", "recompute banana"},
-                                                                   {",128,1,2,", "tp abc"},
-                                                                   {",128,1,2,", "tp 1.5"},
-                                                                   {",zero1,", "fsdp_zero banana"},
-                                                                   {",y,full,", "sequence_parallel maybe"}};
-  for (const auto& [from, to] : changes) {
+  const std::vector<std::pair<std::string_view, std::string_view>> changes = {{",8192,", "seq_len -2048"},
+                                                                              {",bf16,", "precision banana"},
+                                                                              {",full,", "recompute banana"},
+                                                                              {",128,1,2,", "tp abc"},
+                                                                              {",128,1,2,", "tp 1.5"},
+                                                                              {",zero1,", "fsdp_zero banana"},
+                                                                              {",y,full,", "sequence_parallel maybe"}};
+  for (const auto& [from, to] : testing::sampled(changes)) {
     const std::string column(to.substr(0, to.find(' '))), value(to.substr(to.find(' ') + 1));
     std::string replaced = column == "tp" ? ",128,1," + value + "," : "," + value + ",";
     if (column == "sequence_parallel") replaced += "full,";

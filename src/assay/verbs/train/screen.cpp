@@ -147,6 +147,24 @@ report::ScreenTable alternatives(const Reader& results, const std::string& plan)
   return table;
 }
 
+/// What each rate of the hardware is worth, and where another limit or another plan takes over.
+report::ScreenTable sensitivities(const Reader& results) {
+  report::ScreenTable table{"Rates", {"", "now", "elasticity", "if doubled", "other limit", "other plan"}, {}};
+  const report::SharedUnit unit = report::shared_unit(*results.quantity("step_time.estimate"));
+  for (const report::Value& row : results.rows("sensitivity")) {
+    const Reader rate(*row.members());
+    const double elasticity = rate.number("elasticity");
+    table.rows.push_back({rate.text("rate"), report::short_quantity(*rate.quantity("value")),
+                          std::abs(elasticity) < 0.005 ? "0" : fmt::format("{:.2f}", elasticity),
+                          unit.text(rate.number("step_time_if_doubled")),
+                          rate.has("break_even") ? fmt::format("{} at {:.2g}x", rate.text("limiter_then"),
+                                                               rate.number("break_even_factor"))
+                                                 : "",
+                          rate.has("takeover") ? fmt::format("at {:.2g}x", rate.number("takeover_factor")) : ""});
+  }
+  return table;
+}
+
 }  // namespace
 
 report::Screen train_screen(const Request& request, const report::Response& response, const std::string& plan) {
@@ -192,12 +210,13 @@ report::Screen train_screen(const Request& request, const report::Response& resp
     add_table(screen, std::move(sizes));
   } else
     add_table(screen, alternatives(results, plan));
+  if (results.has("sensitivity")) add_table(screen, sensitivities(results));
   for (const Phrase& reason : report::phrases(results, {"{memory.reason}"})) screen.notes.push_back(reason.text);
   for (std::string& note : notes_on_options(response)) screen.notes.push_back(std::move(note));
   screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
   screen.notes.emplace_back(several ? "More: --all, --explain, --pareto"
                                     : "More: --all, --explain, --sensitivity, --list");
-  for (const char* asked : {"list", "sensitivity", "pareto"})
+  for (const char* asked : {"list", "pareto"})
     if (request.has(asked)) screen.table = response.table_key;
   return screen;
 }
