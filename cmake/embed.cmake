@@ -1,4 +1,5 @@
 add_executable(embed ${PROJECT_SOURCE_DIR}/cmake/embed.cpp)
+target_link_options(embed PRIVATE ${embed_options})
 set_target_properties(embed PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/cmake)
 
 # embed_files(VARIABLE FOLDER HEADER FUNCTION PATTERN...): compiles in the files of a folder that match; VARIABLE is the

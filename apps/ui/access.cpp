@@ -32,10 +32,14 @@ std::optional<std::string_view> part_after(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-/// A host without its port; [::1] without its brackets.
+/// A host without its port, [::1] without its brackets; empty if it is no host.
 std::string host_name(std::string_view host) {
-  if (host.starts_with('[')) return std::string(host.substr(1, std::min(host.find(']'), host.size()) - 1));
-  return std::string(host.substr(0, host.find(':')));
+  const bool in_brackets = host.starts_with('[');
+  const std::size_t end = in_brackets ? host.find(']') : std::min(host.find(':'), host.size());
+  if (end == std::string_view::npos) return "";
+  const std::string_view port = host.substr(in_brackets ? end + 1 : end);
+  if (!port.empty() && (port[0] != ':' || port.find_first_not_of("0123456789", 1) != std::string_view::npos)) return "";
+  return std::string(host.substr(in_brackets ? 1 : 0, in_brackets ? end - 1 : end));
 }
 
 bool is_address(const std::string& name) {

@@ -18,11 +18,12 @@ bool is_token(std::string_view text) {
   });
 }
 
-bool is_printable(std::string_view text, bool with_blanks) {
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' ? byte != 127 : with_blanks && (c == ' ' || c == '\t');
-  });
+bool is_target(std::string_view text) {
+  return text.starts_with('/') && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+}
+
+bool is_value(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 127; });
 }
 
 std::string lower(std::string_view text) {
@@ -121,8 +122,7 @@ void HttpReader::read_head(std::string_view head) {
     return refuse(400, "the first line is not METHOD TARGET VERSION");
   const std::string_view method = line.substr(0, first), target = line.substr(first + 1, last - first - 1),
                          version = line.substr(last + 1);
-  if (!is_token(method) || !target.starts_with('/') || !is_printable(target, false))
-    return refuse(400, "the first line is not METHOD TARGET VERSION");
+  if (!is_token(method) || !is_target(target)) return refuse(400, "the first line is not METHOD TARGET VERSION");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") return refuse(505, "the version is not HTTP/1.1");
   HttpRequest request;
   const std::size_t query = std::min(target.find('?'), target.size());
@@ -138,8 +138,7 @@ void HttpReader::read_head(std::string_view head) {
     const std::size_t colon = std::min(line.find(':'), line.size());
     const std::string name = lower(line.substr(0, colon));
     const std::string_view value = without_blanks(line.substr(std::min(colon + 1, line.size())));
-    if (colon == line.size() || !is_token(name) || !is_printable(value, true))
-      return refuse(400, "a header is not NAME: VALUE");
+    if (colon == line.size() || !is_token(name) || !is_value(value)) return refuse(400, "a header is not NAME: VALUE");
     if (name == "transfer-encoding") return refuse(411, "a body needs a Content-Length");
     if (name == "content-length") {
       const auto length = plain_digits(value);

@@ -357,7 +357,8 @@ Result<void> Server::run() {
       const auto desk = std::find_if(desks_.begin(), desks_.end(),
                                      [&](const Desk& each) { return each.worker && each.id == event.data.u64; });
       if (event.data.u64 == signals_id) {
-        if (stop_at_) return {};
+        signalfd_siginfo taken;
+        if (::read(signals_.socket(), &taken, sizeof taken) > 0 && stop_at_) return {};
         stop();
       } else if (event.data.u64 == listener_id) {
         accept_all();
