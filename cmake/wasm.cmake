@@ -13,11 +13,10 @@ foreach(library fmt::fmt nlohmann_json::nlohmann_json tl::expected Threads::Thre
 endforeach()
 target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
 
-set(embed_options -sNODERAWFS=1)  # node runs it while the engine is built
 add_compile_options(-fwasm-exceptions)
 add_link_options(-fwasm-exceptions)
 
-# `engine.js`, which loads `engine.wasm`: createEngine() gives a module with both functions of apps/wasm/engine.cpp.
+# `engine.js`, which loads `engine.wasm`: createEngine() gives a module with the function of apps/wasm/engine.cpp.
 function(engine_for_browsers)
   add_executable(engine apps/wasm/engine.cpp)
   target_link_libraries(engine PRIVATE assay_core)
@@ -26,13 +25,12 @@ function(engine_for_browsers)
     -Oz
     -sMODULARIZE=1
     -sEXPORT_NAME=createEngine
-    -sENVIRONMENT=worker,node
-    -sEXPORTED_FUNCTIONS=_assay_answer,_assay_schema,_malloc,_free
+    -sENVIRONMENT=worker
+    -sEXPORTED_FUNCTIONS=_assay_answer,_malloc,_free
     -sEXPORTED_RUNTIME_METHODS=UTF8ToString,stringToUTF8,lengthBytesUTF8
     -sALLOW_MEMORY_GROWTH=1
     -sMAXIMUM_MEMORY=4GB
     -sINITIAL_MEMORY=64MB
     -sTOTAL_STACK=8MB
-    -sFILESYSTEM=0
     -sDYNAMIC_EXECUTION=0)
 endfunction()

@@ -425,9 +425,13 @@ Result<void> serve(const Engine& engine, const ServerOptions& options,
   if (!listening && !options.port) listening = listen_on(options.address, 0);
   ASSAY_TRY(listener, listening);
   Server server(engine, options, listener.first, listener.second);
-  const bool is_six = options.address.find(':') != std::string::npos;
-  announce(fmt::format("http://{}:{}/{}", is_six ? fmt::format("[{}]", options.address) : options.address,
-                       listener.second, options.token.empty() ? "" : "?token=" + options.token));
+  // 0.0.0.0 is every address of this machine, and cannot be opened on another one.
+  std::string host = options.address;
+  char machine[256] = "";
+  if ((host == "0.0.0.0" || host == "::") && ::gethostname(machine, sizeof machine - 1) == 0) host = machine;
+  if (host.find(':') != std::string::npos) host = fmt::format("[{}]", host);
+  announce(
+      fmt::format("http://{}:{}/{}", host, listener.second, options.token.empty() ? "" : "?token=" + options.token));
   return server.run();
 }
 

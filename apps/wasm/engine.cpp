@@ -1,27 +1,13 @@
 // The engine for a worker of a browser: one function, a request in, an answer out.
+#include <string>
+#include <string_view>
+
 #include "assay/assay.h"
 
-#include <string>
-
-namespace {
-
-const assay::Engine& engine() {
-  static const assay::Engine one;
-  return one;
-}
-
-}  // namespace
-
 /// The line that `assay json` prints; valid until the next call.
-extern "C" const char* assay_answer(const char* request) {
+extern "C" const char* assay_answer(const char* request, std::size_t size) {
+  static const assay::Engine engine;
   static std::string answer;
-  answer = engine().answer(request, assay::AnswerLayout::one_line).json;
+  answer = engine.answer(std::string_view(request, size), assay::AnswerLayout::one_line).json;
   return answer.c_str();
-}
-
-/// What `assay schema VERB` prints; of no verb, of all.
-extern "C" const char* assay_schema(const char* verb) {
-  static std::string text;
-  text = assay::schema(verb).json;
-  return text.c_str();
 }
