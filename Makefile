@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz format clean help install-packages install-test-packages
+.PHONY: build release run quick test bench sanitize fuzz site test-site format clean help install-packages install-test-packages
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
 PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
@@ -45,6 +45,17 @@ fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
 	  [ -x "$$target" ] || continue; \
 	  tests/fuzz/run.sh "$$target" build/sanitize/corpus $(FUZZ_SECONDS) || exit; \
 	done
+
+# Node runs emscripten's tools, whose modules are Debian's even where node itself is not.
+site: install-packages ## the page with the engine as WebAssembly, for any file server: build/site
+	@scripts/install_packages.sh packages_site.txt
+	@[ -f build/wasm/build.ninja ] || cmake --preset wasm
+	@NODE_PATH=/usr/share/nodejs cmake --build build/wasm -j $(JOBS) --target engine
+	@rm -rf build/site && mkdir -p build/site page/dist && cp -r page/dist/. build/site
+	@cp build/wasm/engine.js build/wasm/engine.wasm apps/wasm/engine_worker.js build/site
+
+test-site: build site ## compare the answers of build/site with those of the binary
+	@tests/site.py
 
 format: install-packages ## format all sources in place
 	@scripts/check_format.sh --fix

@@ -1,4 +1,5 @@
-// embed OUTPUT ROOT FILE...: writes a C++ source that holds the files, whose names are relative to ROOT.
+// embed OUTPUT HEADER FUNCTION ROOT FILE...: writes a C++ source that holds the files, whose names are relative to
+// ROOT, and defines FUNCTION (with its namespace), which HEADER declares: it returns them.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -32,21 +33,22 @@ void write_literals(std::ostream& out, const std::string& bytes) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (arguments.size() < 2) {
-    std::cerr << "usage: embed OUTPUT ROOT FILE...\n";
+  if (arguments.size() < 4) {
+    std::cerr << "usage: embed OUTPUT HEADER FUNCTION ROOT FILE...\n";
     return 2;
   }
-  std::vector<std::string> names(arguments.begin() + 2, arguments.end());
+  const std::string &output = arguments[0], &header = arguments[1], &function = arguments[2], &root = arguments[3];
+  std::vector<std::string> names(arguments.begin() + 4, arguments.end());
   std::sort(names.begin(), names.end());
 
-  std::ofstream out(arguments[0], std::ios::binary);
-  out << "#include <array>\n\n#include \"assay/hardware/embedded.h\"\n\nnamespace assay::hardware {\nnamespace {\n\n"
-      << "constexpr std::array<EmbeddedFile, " << names.size() << "> files{{\n";
+  std::ofstream out(output, std::ios::binary);
+  out << "#include <array>\n\n#include \"" << header << "\"\n\nnamespace {\n\n"
+      << "constexpr std::array<assay::hardware::EmbeddedFile, " << names.size() << "> files{{\n";
   for (const std::string& name : names) {
-    std::ifstream in(arguments[1] + "/" + name, std::ios::binary);
+    std::ifstream in(root + "/" + name, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(in), {}};
     if (!in) {
-      std::cerr << "embed: cannot read " << arguments[1] << "/" << name << "\n";
+      std::cerr << "embed: cannot read " << root << "/" << name << "\n";
       return 1;
     }
     out << "{";
@@ -55,11 +57,11 @@ int main(int argc, char** argv) {
     write_literals(out, bytes);
     out << ", " << bytes.size() << ")},\n";
   }
-  out << "}};\n\n}  // namespace\n\nstd::span<const EmbeddedFile> embedded_catalogue() { return files; }\n\n"
-      << "}  // namespace assay::hardware\n";
+  out << "}};\n\n}  // namespace\n\nstd::span<const assay::hardware::EmbeddedFile> " << function
+      << "() { return files; }\n";
   out.close();
   if (!out) {
-    std::cerr << "embed: cannot write " << arguments[0] << "\n";
+    std::cerr << "embed: cannot write " << output << "\n";
     return 1;
   }
 }

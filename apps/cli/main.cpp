@@ -30,6 +30,7 @@
 #include "assay/verbs/faults.h"
 #include "assay/verbs/request.h"
 #include "json_lines.h"
+#include "ui/ui.h"
 
 namespace {
 
@@ -330,6 +331,7 @@ std::optional<int> built_in(std::vector<std::string> words) {
                                               std::find(words.begin(), words.end(), "-h") != words.end());
   if (help || verb_asks) {
     const std::string wanted = help ? (words.size() > 1 ? words[1] : "") : first;
+    if (wanted == "ui" && format == "table") return write(stdout, ui::help()) ? 0 : exit_input;
     for (const verbs::VerbSpec& verb : verbs::verbs())
       if (verb.name == wanted) return say(verbs::verb_help(verb), help_response(&verb));
     const auto words_of_ours = verbs::built_in_words();
@@ -344,6 +346,10 @@ std::optional<int> built_in(std::vector<std::string> words) {
   if (first == "json") {
     const verbs::Surroundings here = surroundings();
     return answer_lines({true, catalogue_directories(), here.user_catalogue, here.programs, here.date});
+  }
+  if (first == "ui") {
+    const auto served = ui::run(std::span(words).subspan(1), catalogue_directories());
+    return served ? 0 : print_error(served.error(), {});
   }
   if (first == "schema") {
     const Answer found = schema(words.size() > 1 ? words[1] : "");

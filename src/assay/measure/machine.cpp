@@ -45,11 +45,13 @@ std::set<int> processors(const std::string& list) {
 /// The processors on which the scheduler lets this process run.
 std::set<int> allowed() {
   std::set<int> found;
+#ifdef __linux__
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0)
     for (int i = 0; i < CPU_SETSIZE; ++i)
       if (CPU_ISSET(i, &set)) found.insert(i);
+#endif
   if (found.empty()) found.insert(0);
   return found;
 }

@@ -153,8 +153,8 @@ void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch) {
   const auto& [question, strategy, profile, weights, links] = inputs;
   const auto passes = [&](const LayerProfile& layer, const LayerProfile* sharing) -> std::array<PassTime, 2> {
     const auto pass = [&](PassProfile LayerProfile::*which) {
-      const std::span<const Traffic> more =
-          sharing ? std::span<const Traffic>((sharing->*which).traffic) : std::span<const Traffic>();
+      const TrafficList* shared = sharing ? &(sharing->*which).traffic : nullptr;
+      const auto more = shared ? std::span(shared->begin(), shared->size()) : std::span<const Traffic>();
       return pass_time(layer.*which, more, inputs.links, inputs.question.overlap, inputs.question.setup);
     };
     return {pass(&LayerProfile::forward), pass(&LayerProfile::backward)};

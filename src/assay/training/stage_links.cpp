@@ -155,7 +155,7 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
   std::uint64_t hash = 0;
   for (const CollectiveForm& form : costs.forms)
     for (const double number : {form.latency.value(), form.per_byte.value(), form.fill.value()})
-      hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 1099511628211ull;
+      hash = (hash ^ std::hash<double>{}(number)) * 1099511628211ull;
   costs.like = static_cast<std::uint32_t>(known_.size());
   const auto [first, last] = by_forms_.equal_range(hash);
   for (auto other = first; other != last; ++other)
@@ -272,7 +272,8 @@ Result<PlacedLinks> StageLinker::place_links(const lower::Parallelism& paralleli
     network::FixedList<std::uint32_t, roles> of_axes;
     for (std::size_t r = 0; r < roles; ++r)
       if (placed.rest >> r & 1u) of_axes.push_back(numbers[1 + r]);
-    links.groups[set] = &costs(placed.axes, of_axes, placed.is_routed || placed.rest & role_bit(Role::expert));
+    links.groups[set] = &costs(placed.axes, {of_axes.begin(), of_axes.size()},
+                               placed.is_routed || placed.rest & role_bit(Role::expert));
   }
   if (places[0] >= 0) links.stages = &stage_costs(places[0], numbers[0]);
   return links;

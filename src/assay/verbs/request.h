@@ -174,7 +174,7 @@ Result<report::Response> ask(const Request& request, const Context& context);
 /// that the answer does not use and what would help.
 Result<report::Response> ask_within(const Request& request, const Context& context);
 
-/// Words that the command line answers itself, with what they do: json, schema, completion, version, help.
+/// Words that the command line answers itself, with what they do: ui, json, schema, completion, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
 
 /// What an option does, with its default.

@@ -143,8 +143,7 @@ std::string meant(const std::string& word, const report::Value& results) {
   }
   const std::vector<std::string>& some = below.empty() ? behind : below;
   constexpr std::size_t most = 4;
-  if (!some.empty())
-    return "e.g. " + join({some.begin(), some.begin() + std::min<std::ptrdiff_t>(most, std::ssize(some))}, ", ");
+  if (!some.empty()) return "e.g. " + join(std::span(some).first(std::min(most, some.size())), ", ");
   return suggestion(word, keys);
 }
 

@@ -66,7 +66,7 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
                                           const training::StageLinks& links) const {
   const auto share = [&](const training::LayerProfile& layer) {
     const auto pass = [&](const training::PassProfile& of) {  // what is never hidden is waited for in full
-      return training::pass_time({}, of.traffic, links, false, question_.setup);
+      return training::pass_time({}, {of.traffic.begin(), of.traffic.size()}, links, false, question_.setup);
     };
     const training::PassTime f = pass(layer.forward), b = pass(layer.backward);
     return WeightsTimes::Share{f.exposed.value(), b.exposed.value(), f.copies.value(), b.copies.value(),

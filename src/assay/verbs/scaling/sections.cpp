@@ -36,13 +36,15 @@ report::Members pass_members(const ScalingQuery& query, const assay::roofline::L
   const assay::roofline::LayerTimes<Plain> times =
       assay::roofline::layer_times(Plain{}, rates, split, batch, scheme, pass);
   const auto collectives = assay::roofline::layer_collectives(query.shape, split, batch, scheme);
+  const std::int64_t of_pass =
+      std::count_if(collectives.begin(), collectives.end(),
+                    [&](const assay::roofline::LayerCollective& one) { return one.pass == pass; });
   const Seconds estimate = assay::roofline::expected_layer_time(query.cluster.chip, times);
   const Flops flops = (pass == assay::roofline::Pass::forward ? 1.0 : 2.0) * batch *
                       assay::roofline::layer_flops_per_token(Plain{}, query.shape);
   return {{"flops_per_chip", flops / split.chips()},
           {"collective_bytes", assay::roofline::collective_bytes(collectives, pass)},
-          {"collectives", std::count_if(collectives.begin(), collectives.end(),
-                                        [&](const assay::roofline::LayerCollective& one) { return one.pass == pass; })},
+          {"collectives", of_pass},
           {"compute_time", times.compute},
           {"weight_time", times.weights},
           {"activation_time", times.activations},

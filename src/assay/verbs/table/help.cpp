@@ -40,6 +40,7 @@ std::string option_list(std::span<const OptionSpec> options) {
 }
 
 constexpr std::pair<std::string_view, std::string_view> built_in[] = {
+    {"ui", "the page in a browser, and the engine over HTTP"},
     {"json", "answer requests in JSON, one a line, from standard input"},
     {"schema", "the JSON Schema of requests and answers, of one command or of all"},
     {"completion", "shell completion: bash, zsh or fish"},

@@ -1,0 +1,27 @@
+// The server of `assay ui`: one thread that moves bytes, and worker processes that answer.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "assay/assay.h"
+#include "assay/base/result.h"
+
+namespace assay::ui {
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";  ///< of IPv4 or IPv6
+  std::optional<int> port = {};       ///< 0: any that is free. By default a fixed one or, if it is taken, any
+  std::string token = {};             ///< who asks has to know it; empty: nobody has to
+  std::chrono::milliseconds time_limit{20'000};  ///< for one answer
+  std::uint64_t memory = 4ull << 30;             ///< address space of a process that answers, in bytes
+  std::size_t workers = 4;                       ///< processes that answer
+};
+
+/// Serves until SIGTERM or SIGINT. `announce` gets the address of the page once it can be opened.
+Result<void> serve(const Engine& engine, const ServerOptions& options,
+                   const std::function<void(const std::string&)>& announce);
+
+}  // namespace assay::ui

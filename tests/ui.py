@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""ui.py [--path DIR]: `assay ui` from outside: answers equal those of `assay json` byte by byte, other sites and other
+names get nothing, no request harms another one, and the server stops when it is told to."""
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+top = Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser()
+parser.add_argument("--path", default=top / "build/release", type=Path)
+assay = str(parser.parse_args().path.resolve() / "assay")
+environment = {k: v for k, v in os.environ.items() if not k.startswith(("ASSAY_", "XDG_"))}
+environment |= {"LC_ALL": "C.UTF-8", "HOME": tempfile.mkdtemp()}
+
+quick = {"verb": "chips", "arguments": {"id": "h100-sxm"}}
+# Takes seconds: long enough to be interrupted.
+slow = {"verb": "validate", "arguments": {"set": "training"}}
+
+
+class Server:
+    def __init__(self, *options):
+        words = [assay, "ui", "--port", "0", *options]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment, text=True)
+        self.address = self.process.stdout.readline().strip()
+        self.host, port, self.token = re.fullmatch(r"http://(.*):(\d+)/(?:\?token=(\w+))?", self.address).groups()
+        self.port = int(port)
+
+    def ask(self, method, path, body=None, headers={}, timeout=30):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        content = response.read()
+        connection.close()
+        return response, content
+
+    def api(self, request, **more):
+        body = request if isinstance(request, (str, bytes)) else json.dumps(request)
+        return self.ask("POST", "/api", body, **more)
+
+    def raw(self, text, timeout=5):
+        """What the server sends until it closes the connection or says nothing more for a second."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as client:
+            client.sendall(text)
+            client.settimeout(1)
+            content = b""
+            try:
+                while more := client.recv(65536):
+                    content += more
+            except TimeoutError:
+                pass
+            return content
+
+    def workers(self):
+        tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return {int(word) for word in tasks.split()}
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        code = self.process.wait(timeout=10)
+        self.process.stdout.close()
+        return code
+
+
+def until(condition, seconds=5):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def golden_requests():
+    for file in sorted((top / "tests/golden").glob("*.json")):
+        answer = json.loads(file.read_text())
+        arguments = {key: value for key, value in answer["inputs"].items() if key != "verb"}
+        if "derivation" in answer:
+            arguments["explain"] = True
+        yield json.dumps({"verb": answer["inputs"]["verb"], "arguments": arguments})
+
+
+class WithServer(unittest.TestCase):
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.options)
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+
+    def refused(self, status, response, content, where=None):
+        self.assertEqual(response.status, status, content[:200])
+        error = json.loads(content)["error"]
+        if where is not None:
+            self.assertEqual(error["where"], where)
+        return error
+
+
+class Answers(WithServer):
+    requests = [
+        *golden_requests(),
+        json.dumps({"verb": "train", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:8", "batch": "64seq", "seq": 4096, "explain": True}}),
+        json.dumps({"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1024, "output": 256}}),
+        json.dumps({"verb": "train", "arguments": {"model": "llama-3-70b", "on": "tpu-v5e:2x2", "batch": "16seq", "seq": 4096}}),
+        '{"verb": "chips", "arguments": {"id": "h1000"}}',
+        '{"verb": "train", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1000000000000000000", "batch": 1}}',
+        '{"verb": "tarin"}',
+        '{"verb": "chips", "arguments": {"id": "\\u0000"}}',
+        "nonsense",
+        "[" * 10000,
+        '{"verb": "chips", "arguments": {"format": "csv"}}',
+    ]
+
+    def test_equal_those_of_assay_json(self):
+        lines = subprocess.run([assay, "json"], input="\n".join(self.requests), capture_output=True, text=True,
+                               env=environment).stdout.splitlines()
+        self.assertEqual(len(lines), len(self.requests))
+        for request, line in zip(self.requests, lines):
+            response, content = self.server.api(request)
+            self.assertEqual(content.decode(), line + "\n", request[:200])
+            self.assertEqual(response.status, 400 if line.startswith('{"error"') else 200)
+            self.assertEqual(response.headers["Content-Type"], "application/json")
+
+    def test_bytes_that_are_no_text_get_the_same_error(self):
+        response, content = self.server.api(b'{"verb": "\xff"}')
+        self.assertIn("not UTF-8", self.refused(400, response, content)["what"])
+
+    def test_files_are_refused(self):
+        for arguments in ({"model": "@/etc/passwd"}, {"model": "/etc/passwd"}, {"model": "gpt2", "on": "@/etc/passwd"},
+                          {"model": "gpt2", "catalogue": "/etc"}, {"model": "gpt2", "config": "/etc/passwd"},
+                          {"model": "gpt2", "from": "/etc/passwd"}, {"model": "gpt2", "output": "/tmp/x.svg"},
+                          {"model": "gpt2", "timeline": "/tmp/x.json"}):
+            base = {"on": "h100-sxm:8", "batch": "64seq"}
+            response, content = self.server.api({"verb": "train", "arguments": base | arguments})
+            self.refused(400, response, content)
+        response, content = self.server.api({"verb": "measure"})
+        self.refused(400, response, content)
+
+    def test_many_at_once_get_their_own(self):
+        chips = ["h100-sxm", "tpu-v5e", "tpu-v5p", "a100-sxm-80", "mi300x", "b200"] * 20
+        asked = lambda id: json.loads(self.server.api({"verb": "chips", "arguments": {"id": id}})[1])["inputs"]
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            for id, inputs in zip(chips, pool.map(asked, chips)):
+                self.assertEqual(inputs["id"], id)
+
+    def test_connections_are_kept_and_requests_may_follow_at_once(self):
+        ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        post = b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+        body = json.dumps(quick).encode()
+        content = self.server.raw(ask + post % (len(body), body) + ask)
+        self.assertEqual(content.count(b"HTTP/1.1 200 OK"), 3)
+        self.assertEqual(content.count(b'{"engine":"native"'), 2)
+
+    def test_health_schema_and_page(self):
+        version = subprocess.run([assay, "version"], capture_output=True, text=True).stdout.split()[1]
+        self.assertEqual(json.loads(self.server.ask("GET", "/health")[1]), {"engine": "native", "version": version})
+        for verb in ([], ["train"]):
+            text = subprocess.run([assay, "schema", *verb], capture_output=True).stdout
+            self.assertEqual(self.server.ask("GET", "/".join(["/schema", *verb]))[1], text)
+        self.assertEqual(self.server.ask("GET", "/schema/trian")[0].status, 404)
+        response, content = self.server.ask("GET", "/")
+        self.assertEqual(response.status, 200)
+        self.assertEqual(int(self.server.ask("HEAD", "/")[0].headers["Content-Length"]), len(content))
+        page = top / "page/dist"
+        for file in page.rglob("*"):
+            if file.is_file():
+                self.assertEqual(self.server.ask("GET", f"/{file.relative_to(page)}")[1], file.read_bytes())
+        for path in ("/nothing", "/../etc/passwd", "/%2e%2e/etc/passwd", "//", "/index.html/"):
+            self.assertEqual(self.server.ask("GET", path)[0].status, 404)
+
+    def test_every_response_keeps_the_page_to_its_origin(self):
+        for path in ("/", "/health", "/nothing"):
+            headers = self.server.ask("GET", path)[0].headers
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+            self.assertIn("frame-ancestors 'none'", headers["Content-Security-Policy"])
+            self.assertNotIn("unsafe", headers["Content-Security-Policy"])
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            self.assertIsNone(headers["Access-Control-Allow-Origin"])
+
+
+class Access(WithServer):
+    def test_only_for_its_own_names(self):
+        for host in ("evil.example", f"evil.example:{self.server.port}", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"):
+            self.refused(403, *self.server.ask("GET", "/health", headers={"Host": host}), "Host")
+            self.refused(403, *self.server.api(quick, headers={"Host": host}), "Host")
+        for host in ("localhost", f"localhost:{self.server.port}", "127.0.0.1:9", "[::1]:80"):
+            self.assertEqual(self.server.ask("GET", "/health", headers={"Host": host})[0].status, 200)
+        self.assertTrue(self.server.raw(b"GET /health HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 403"))
+
+    def test_only_for_its_own_page(self):
+        own = f"http://127.0.0.1:{self.server.port}"
+        for origin in ("http://evil.example", "null", f"https://127.0.0.1:{self.server.port}", "http://127.0.0.1:1", own + ".evil.example"):
+            self.refused(403, *self.server.api(quick, headers={"Origin": origin}), "Origin")
+        self.assertEqual(self.server.api(quick, headers={"Origin": own})[0].status, 200)
+        cross = {"Sec-Fetch-Site": "cross-site"}
+        self.refused(403, *self.server.ask("GET", "/app.js", headers=cross | {"Sec-Fetch-Mode": "no-cors"}), "Origin")
+        self.refused(403, *self.server.api(quick, headers=cross | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}), "Origin")
+        followed = cross | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        self.assertEqual(self.server.ask("GET", "/", headers=followed)[0].status, 200)
+
+    def test_methods(self):
+        for method, path in (("GET", "/api"), ("POST", "/"), ("OPTIONS", "/api"), ("DELETE", "/health")):
+            response, content = self.server.ask(method, path)
+            self.refused(405, response, content)
+            self.assertIn("Allow", response.headers)
+
+
+class Token(WithServer):
+    options = ("--listen", "127.0.0.1")
+
+    def test_is_required_once(self):
+        self.assertGreaterEqual(len(self.server.token), 32)
+        for headers in ({}, {"Authorization": "Bearer " + "0" * 64}, {"Authorization": f"Bearer {self.server.token}0"}, {"Authorization": f"Bearer {self.server.token[:-1]}"},
+                        {"Cookie": f"assay_{self.server.port}="}, {"Authorization": "Bearer "}):
+            for method, path in (("POST", "/api"), ("GET", "/"), ("GET", "/health"), ("GET", "/?token=0"), ("GET", "/?token=")):
+                self.refused(401, *self.server.ask(method, path, json.dumps(quick) if method == "POST" else None, headers), "token")
+        self.assertEqual(self.server.api(quick, headers={"Authorization": f"Bearer {self.server.token}"})[0].status, 200)
+        response, _ = self.server.ask("GET", f"/?token={self.server.token}")
+        self.assertEqual((response.status, response.headers["Location"]), (303, "/"))
+        cookie = response.headers["Set-Cookie"]
+        self.assertRegex(cookie, "HttpOnly; SameSite=")
+        self.assertEqual(self.server.ask("GET", "/", headers={"Cookie": "a=b; " + cookie.split(";")[0]})[0].status, 200)
+
+    def test_does_not_open_other_doors(self):
+        bearer = {"Authorization": f"Bearer {self.server.token}"}
+        self.refused(403, *self.server.api(quick, headers=bearer | {"Host": "evil.example"}), "Host")
+        self.refused(403, *self.server.api(quick, headers=bearer | {"Origin": "http://evil.example"}), "Origin")
+
+
+class Bounds(WithServer):
+    options = ("--workers", "2", "--time-limit", "1s")
+
+    def alive(self):
+        self.assertEqual(self.server.api(quick)[0].status, 200)
+
+    def test_size(self):
+        self.refused(413, *self.server.api("x" * ((1 << 20) + 1)))
+        self.refused(400, *self.server.api("x" * (1 << 20)))
+        self.assertIn(b" 431 ", self.server.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000 + b"\r\n\r\n"))
+        self.assertIn(b" 431 ", self.server.raw(b"x" * 20000))
+        self.alive()
+
+    def test_what_is_no_http(self):
+        for text in (b"\0\0\0\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/2\r\n\r\n", b"GET http://x/ HTTP/1.1\r\n\r\n",
+                     b"GET / HTTP/1.1\r\nHost: localhost\r\n folded\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+                     b"POST /api HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"):
+            self.assertRegex(self.server.raw(text), rb"^HTTP/1.1 (400|411|505) ", text)
+        self.alive()
+
+    def test_a_body_is_asked_for(self):
+        head = b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+        self.assertTrue(self.server.raw(head).startswith(b"HTTP/1.1 100 "))
+
+    def test_time(self):
+        start = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            late = pool.submit(self.server.api, slow)
+            time.sleep(0.2)
+            self.alive()  # the other worker is free
+            error = self.refused(504, *late.result())
+        self.assertIn("no answer within 1 s", error["what"])
+        self.assertLess(time.monotonic() - start, 5)
+        self.alive()
+
+    def test_a_worker_that_dies_is_replaced(self):
+        before = self.server.workers()
+        self.assertEqual(len(before), 2)
+        for worker in before:
+            os.kill(worker, signal.SIGKILL)
+        self.assertTrue(until(lambda: len(self.server.workers()) == 2 and not self.server.workers() & before))
+        self.alive()
+        # One that dies at work: the error has the request attached.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            for_report = pool.submit(self.server.api, slow)
+            time.sleep(0.3)
+            for worker in self.server.workers():
+                os.kill(worker, signal.SIGSEGV)
+            response, content = for_report.result()
+        self.assertEqual(self.refused(500, response, content)["kind"], "internal")
+        self.assertEqual(json.loads(json.loads(content)["request"]), slow)
+        self.alive()
+
+    def test_nobody_waits_for_clients_that_have_gone(self):
+        body = json.dumps(slow).encode()
+        for _ in range(2):
+            before = self.server.workers()
+            with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+                client.sendall(b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                time.sleep(0.2)
+            self.assertTrue(until(lambda: len(self.server.workers() - before) == 1, 0.7))
+        self.alive()
+
+    def test_the_queue_is_bounded(self):
+        clients = []
+        body = json.dumps(slow).encode()
+        for _ in range(150):
+            client = socket.create_connection(("127.0.0.1", self.server.port))
+            client.sendall(b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            clients.append(client)
+        response, content = self.server.api(quick)
+        self.refused(503, response, content)
+        self.assertEqual(response.headers["Retry-After"], "2")
+        for client in clients:
+            client.close()
+        self.assertTrue(until(lambda: self.server.api(quick)[0].status == 200))
+
+    def test_slow_clients_are_dropped(self):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=15) as client:
+            start = time.monotonic()
+            client.sendall(b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+            try:
+                while time.monotonic() - start < 15:  # a byte now and then does not help
+                    client.sendall(b"x")
+                    time.sleep(0.5)
+            except OSError:
+                pass
+            self.assertLess(time.monotonic() - start, 13)
+
+
+class Memory(WithServer):
+    options = ("--memory-limit", "128MiB", "--workers", "1")
+
+    def test_is_bounded(self):
+        request = {"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1000, "output": 200, "rate": 12, "simulate": "1M"}}
+        error = self.refused(400, *self.server.api(request))
+        self.assertIn("out of memory", error["what"])
+        self.assertEqual(self.server.api(quick)[0].status, 200)
+
+
+class Stopping(unittest.TestCase):
+    def test_on_a_signal(self):
+        for how in (signal.SIGTERM, signal.SIGINT):
+            server = Server()
+            server.api(quick)
+            workers = server.workers()
+            idle = socket.create_connection(("127.0.0.1", server.port))
+            self.assertEqual(server.stop(how), 0)
+            self.assertEqual(idle.recv(1), b"")
+            idle.close()
+            for worker in workers:
+                self.assertFalse(Path(f"/proc/{worker}").exists())
+
+    def test_finishes_what_is_under_way(self):
+        server = Server()
+        request = {"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1000, "output": 200, "rate": 12, "simulate": "200k"}}
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(server.api, request)
+            time.sleep(0.2)
+            self.assertEqual(server.stop(), 0)
+            self.assertEqual(answer.result()[0].status, 200)
+
+    def test_workers_do_not_outlive_a_server_that_is_killed(self):
+        server = Server()
+        workers = server.workers()
+        server.stop(signal.SIGKILL)
+        self.assertTrue(until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers)))
+
+
+class Options(unittest.TestCase):
+    def test_faults_are_told(self):
+        taken = Server()
+        for words, said in ((["--prt", "1"], "did you mean --port"), (["--port"], "missing"), (["--port", "70000"], "not a port"),
+                            (["--listen", "somewhere"], "not an address"), (["--time-limit", "1"], "--time-limit"),
+                            (["--memory-limit", "1MB"], "128MiB"), (["--port", str(taken.port)], "in use")):
+            done = subprocess.run([assay, "ui", *words], capture_output=True, text=True, timeout=10, env=environment)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(said, done.stderr)
+        taken.stop()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=["ui.py"])
