@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -56,7 +57,8 @@ def python_page():
     for name in module.__all__:
         thing = getattr(module, name)
         if inspect.isfunction(thing):
-            parts += [f"## {name}", "```text", f"assay.{name}{inspect.signature(thing)}", "", inspect.getdoc(thing) or "", "```"]
+            call = textwrap.fill(f"assay.{name}{inspect.signature(thing)}", 110, subsequent_indent="    ")
+            parts += [f"## {name}", "```text", call, "", inspect.getdoc(thing) or "", "```"]
     (source / "python_functions.md").write_text("\n".join(parts))
 
 

@@ -86,7 +86,13 @@ class Quantity(float):
         return type(self), (self._members,)
 
     def __repr__(self):
-        return f"{float(self):.6g} {self.unit}".rstrip()
+        """4.194 M tokens, 54.48 GB, 376 ms"""
+        value, sizes = abs(float(self)), [(1e-9, "n"), (1e-6, "µ"), (1e-3, "m")] if self.unit == "s" else []
+        if self.unit not in ("s", ""):
+            sizes = [(1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")]
+        scale, prefix = max((s for s in sizes if s[0] <= value < 1000 * s[0]), default=(1, ""))
+        between = " " if prefix and self.unit.startswith("token") else ""
+        return f"{float(self) / scale:.4g} {prefix}{between}{self.unit}".rstrip()
 
 
 def _wrapped(key, value):
@@ -253,4 +259,4 @@ def _shown(results, path=""):
         if isinstance(wrapped, Results):
             yield from _shown(value, f"{path}{key}.")
         elif not isinstance(wrapped, (list, dict)):
-            yield path + key, repr(wrapped) if isinstance(wrapped, Quantity) else str(wrapped)
+            yield path + key, f"{wrapped:.4g}" if type(wrapped) is float else str(wrapped)

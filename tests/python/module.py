@@ -110,8 +110,13 @@ class Answers(unittest.TestCase):
     def test_infeasible_is_an_answer(self):
         self.assertEqual(assay.train("llama-3-70b", on="tpu-v5e:2x2", batch="16seq", seq=4096).outcome, "infeasible")
 
-    def test_numbers_that_are_not_finite(self):
+    def test_numbers(self):
         self.assertTrue(math.isnan(assay.Quantity({"value": None, "unit": "s"})))
+        for value, unit, text in [
+            (0.376, "s", "376 ms"), (86400, "s", "8.64e+04 s"), (0, "s", "0 s"), (5.448e10, "B", "54.48 GB"), (4194304, "tokens", "4.194 M tokens"),
+            (989e12, "FLOP/s", "989 TFLOP/s"), (0.5, "USD", "0.5 USD"), (295.2, "", "295.2"), (None, "s", "nan s"), (1e30, "B", "1e+30 B"),
+        ]:  # fmt: skip
+            self.assertEqual(repr(assay.Quantity({"value": value, "unit": unit})), text)
 
     def test_notebooks_show_a_picture_and_a_table(self):
         self.assertEqual(self.plan._repr_svg_().encode(), printed("train", "llama-3-8b", "--on", "h100-sxm:8", "--batch", "64seq", "--seq", "4096", "--top", "1", "--format", "svg"))
