@@ -1,12 +1,15 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz site test-site format clean help install-packages install-test-packages
+.PHONY: build release run quick test bench sanitize fuzz site test-site install package wheel docs format clean help install-packages \
+        install-test-packages configure-again
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
 PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
 ARGS ?= train $(PLAN) --tokens 15T --explain
 # How long `make fuzz` tries each fuzz target.
 FUZZ_SECONDS ?= 60
+# Where `make install` puts things; DESTDIR comes before it.
+PREFIX ?= /usr/local
 # What `make quick` compares with.
 BASE ?= HEAD
 JOBS ?= $(shell nproc)
@@ -30,7 +33,7 @@ quick: install-packages build/release/build.ninja ## build, and run the tests of
 	@scripts/quick_tests.sh $(BASE)
 
 # One ctest run over both builds, so that its closing lines speak for everything.
-test: install-test-packages release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
+test: install-test-packages configure-again release sanitize ## run every check and test, with and without sanitizers, and fuzz for a few seconds
 	@printf 'subdirs(release sanitize)\n' > build/CTestTestfile.cmake
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS)
 
@@ -57,6 +60,26 @@ site: install-packages ## the page with the engine as WebAssembly, for any file 
 test-site: build site ## compare the answers of build/site with those of the binary
 	@tests/site.py
 
+install: install-packages build/release/build.ninja ## install into PREFIX (/usr/local), below DESTDIR
+	@cmake --build build/release -j $(JOBS) --target installed
+	@cmake --install build/release --strip --prefix $(PREFIX) > build/install.log
+	@echo "installed below $(DESTDIR)$(PREFIX); build/install.log lists the files"
+
+package: install-packages build/release/build.ninja wheel ## build a Debian package, a wheel and a source archive in build/
+	@cmake --build build/release -j $(JOBS) --target installed
+	@cpack --config build/release/CPackConfig.cmake > build/package.log || { cat build/package.log; false; }
+	@version=$$(sed -n 's/.*version = "\(.*\)".*/\1/p' src/assay/base/version.h); \
+	  git archive --prefix=assay-$$version/ -o build/assay-$$version.tar.gz HEAD
+	@ls build/*.deb build/*.whl build/*.tar.gz
+
+wheel: install-test-packages ## build the Python module as a wheel in build/
+	@/usr/bin/python3 -m pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build .
+
+docs: install-test-packages configure-again build ## build the documentation as a site in build/docs
+	@scripts/install_packages.sh packages_docs.txt
+	@cmake --build build/release -j $(JOBS) --target assay assay_python
+	@scripts/build_docs.py
+
 format: install-packages ## format all sources in place
 	@scripts/check_format.sh --fix
 
@@ -71,6 +94,10 @@ install-packages:
 
 install-test-packages: install-packages
 	@scripts/install_packages.sh packages_test.txt
+
+# What was installed since the last time is looked for again.
+configure-again: install-test-packages
+	@cmake --preset release > /dev/null
 
 build/%/build.ninja: | install-packages
 	@cmake --preset $*

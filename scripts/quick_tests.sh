@@ -16,7 +16,9 @@ while IFS= read -r file; do
     src/assay/*) folder=$(dirname "${file#src/assay/}") && add "^unit\\.$folder/" ;;
     tests/cli/*.test) add "^cli\\.$(basename "$file" .test)\$" ;;
     catalogue/*) add '^unit\.hardware/|^unit\.model/|^book$' ;;
-    docs/* | README.md) add '^docs$' ;;
+    docs/* | *.md) add '^docs$|^links$|^python\.docs$' ;;
+    python/* | tests/python/*) add '^python\.' ;;
+    tests/install/* | cmake/install*) add '^install$|^package$' ;;
   esac
 done < <(changed | sort -u)
 exec ctest --test-dir build/release --output-on-failure -j "$(nproc)" -LE slow -R "$patterns"

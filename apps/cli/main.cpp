@@ -26,9 +26,9 @@
 #include "assay/assay.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
-#include "assay/base/version.h"
 #include "assay/verbs/faults.h"
 #include "assay/verbs/request.h"
+#include "assay/verbs/table/pages.h"
 #include "json_lines.h"
 #include "ui/ui.h"
 
@@ -231,7 +231,7 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (format == report::Format::svg) request.want_picture();
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& directory : catalogue_directories()) ASSAY_CHECK(catalogue.overlay(directory, "catalogue"));
-  if (const auto directory = request.value("catalogue")) ASSAY_CHECK(catalogue.overlay(*directory));
+  if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
   const std::string text = report::render(response, options);
@@ -322,8 +322,10 @@ std::optional<int> built_in(std::vector<std::string> words) {
   const std::string first = words.empty() ? "help" : words.front();
   if (first == "--version" || first == "version") {
     report::Response response;
-    response.headline = fmt::format("assay {}", version);
-    response.results.emplace_back("version", version);
+    const About ours = about();
+    response.headline = fmt::format("assay {} ({}catalogue of {})", ours.version,
+                                    ours.commit.empty() ? "" : fmt::format("commit {}, ", ours.commit), ours.catalogue);
+    response.results = {{"version", ours.version}, {"commit", ours.commit}, {"catalogue", ours.catalogue}};
     return say(response.headline + "\n", response);
   }
   const bool help = first == "help" || first == "--help" || first == "-h";
@@ -355,8 +357,9 @@ std::optional<int> built_in(std::vector<std::string> words) {
     const Answer found = schema(words.size() > 1 ? words[1] : "");
     return write(stdout, found.json) ? found.status : exit_input;
   }
-  if (first == "completion") {
-    const auto script = verbs::completion_script(words.size() > 1 ? words[1] : "");
+  if (first == "completion" || first == "man") {
+    const std::string which = words.size() > 1 ? words[1] : "";
+    const auto script = first == "man" ? verbs::man_page(which) : verbs::completion_script(which);
     if (!script) return print_error(script.error(), {});
     return write(stdout, *script) ? 0 : exit_input;
   }

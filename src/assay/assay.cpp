@@ -5,6 +5,8 @@
 #include <new>
 #include <optional>
 
+#include "assay/base/version.h"
+#include "assay/hardware/embedded.h"
 #include "assay/report/render.h"
 #include "assay/verbs/faults.h"
 #include "assay/verbs/request.h"
@@ -15,7 +17,7 @@ namespace assay {
 namespace {
 
 report::Layout layout_of(AnswerLayout layout) {
-  return layout == AnswerLayout::indented ? report::Layout::indented : report::Layout::one_line;
+  return layout == AnswerLayout::one_line ? report::Layout::one_line : report::Layout::indented;
 }
 
 Answer error_answer(const Error& error, AnswerLayout layout, std::string_view request) {
@@ -38,11 +40,15 @@ struct Engine::State {
     if (!reach.files) ASSAY_CHECK(verbs::check_without_files(request));
     ASSAY_CHECK(verbs::apply_config_file(request));
     std::optional<hardware::Catalogue> own;
-    if (const auto directory = request.value("catalogue")) ASSAY_CHECK(own.emplace(catalogue).overlay(*directory));
+    if (const auto files = request.value("catalogue"))
+      ASSAY_CHECK(verbs::overlay_catalogue(own.emplace(catalogue), *files));
+    const bool picture = layout == AnswerLayout::svg;
+    if (picture) request.want_picture();
     ASSAY_TRY(response,
               verbs::ask(request, {own ? *own : catalogue, {reach.user_catalogue, reach.programs, reach.date}}));
-    return Answer{report::render_json(response, request.explain(), layout_of(layout)),
-                  static_cast<int>(response.outcome), std::move(response.files)};
+    std::string shown = picture ? report::render(response, {.format = report::Format::svg})
+                                : report::render_json(response, request.explain(), layout_of(layout));
+    return Answer{std::move(shown), static_cast<int>(response.outcome), std::move(response.files)};
   }
 };
 
@@ -62,6 +68,8 @@ Answer Engine::answer(std::string_view request, AnswerLayout layout) const {
   auto answered = verbs::without_exceptions([&] { return state_->answer(request, layout); });
   return answered ? std::move(*answered) : error_answer(answered.error(), layout, request);
 }
+
+About about() { return {version, commit(), hardware::catalogue_date()}; }
 
 Answer schema(std::string_view verb) {
   const auto found = verbs::without_exceptions([&] { return verbs::json_schema(verb); });

@@ -1,6 +1,9 @@
 // Assay as a library: a request in, an answer out, both JSON. The command line, servers and modules of other languages
 // are shells over this; docs/api.md describes requests and answers.
 //
+// This is the only header that is installed; its names keep their meaning from one minor version to the next. The
+// headers of the folders beside it, units, programs and costs, may change with any commit.
+//
 // Nothing here prints, writes a file or reads the environment, and nothing throws: what goes wrong is an answer.
 #pragma once
 #include <memory>
@@ -9,21 +12,24 @@
 #include <utility>
 #include <vector>
 
+/// What the shared library shows.
+#define ASSAY_PUBLIC __attribute__((visibility("default")))
+
 namespace assay {
 
-/// How an answer is laid out: as `--format json` prints it, or the same without line breaks and indentation, as
-/// `assay json` prints it.
-enum class AnswerLayout { indented, one_line };
+/// How an answer is laid out: as `--format json` prints it; the same without line breaks and indentation, as `assay
+/// json` prints it; or as the picture that `--format svg` prints. Errors are JSON in any case.
+enum class AnswerLayout { indented, one_line, svg };
 
-struct Answer {
-  std::string json;  ///< ends in a newline
+struct ASSAY_PUBLIC Answer {
+  std::string json;  ///< ends in a newline; SVG where a picture is asked for
   int status = 0;    ///< what the command line exits with: 0 ok, 1 input, 2 usage, 3 infeasible, 4 check failed, 70 bug
   /// What the request wants to be written: path, content. Always empty where requests may not name files.
   std::vector<std::pair<std::string, std::string>> files;
 };
 
 /// What the requests of a front end may reach. By default nothing but the catalogue that is compiled in.
-struct Reach {
+struct ASSAY_PUBLIC Reach {
   bool files = false;                        ///< requests may name files, and measure this machine
   std::vector<std::string> catalogues = {};  ///< directories that overlay the catalogue, in this order
   std::string user_catalogue = {},
@@ -32,7 +38,7 @@ struct Reach {
 };
 
 /// Answers requests. Equal requests get equal bytes. Several threads may ask at once.
-class Engine {
+class ASSAY_PUBLIC Engine {
  public:
   explicit Engine(Reach reach = {});
   ~Engine();
@@ -47,7 +53,15 @@ class Engine {
   std::unique_ptr<const State> state_;
 };
 
+/// What answers.
+struct ASSAY_PUBLIC About {
+  std::string_view version;  ///< 0.1.0
+  std::string_view commit;   ///< of the sources, with + where they were changed since; empty where it is not known
+  std::string catalogue;     ///< when a source of the catalogue was read last: 2026-11-15
+};
+ASSAY_PUBLIC About about();
+
 /// The JSON Schema (2020-12) of the requests and answers of a verb, or of all of them. Of an unknown verb: an error.
-Answer schema(std::string_view verb = {});
+ASSAY_PUBLIC Answer schema(std::string_view verb = {});
 
 }  // namespace assay

@@ -98,6 +98,42 @@ TEST(Api, FilesAreOutOfReachUnlessAllowed) {
   EXPECT_EQ(trace.files[0].first, "step.json");
 }
 
+TEST(Api, FilesOfTheCatalogueMayComeWithARequest) {
+  const std::string chip = R"("on": "mine", "catalogue": {"chips/mine": {"base": "h100-sxm", "memory": )";
+  const std::string asks = R"({"verb": "roofline", "arguments": {"op": "bf16[1,8192] @ bf16[8192,8192]", )";
+  const auto lower = [](const Answer& answer) {
+    return Json::parse(answer.json)["results"]["time"]["lower"]["value"].get<double>();
+  };
+  const Answer twice = engine().answer(asks + chip + R"({"hbm": {"bandwidth": "6.7 TB/s"}}}}}})");
+  ASSERT_EQ(twice.status, 0) << twice.json;
+  EXPECT_NEAR(lower(engine().answer(asks + R"("on": "h100-sxm"}})")) / lower(twice), 2.0, 0.01);
+  const Answer wrong = engine().answer(asks + chip + R"({"hbm": {"bandwidth": "6.7 Gb"}}}}}})");
+  EXPECT_TRUE(Json::parse(wrong.json)["error"]["where"].get<std::string>().starts_with("chips/mine.toml:"));
+  for (const char* files : {R"("x")", "7", R"({"chips/mine": 7})", R"({"chips/mine": {"base": ["\u0000"]}})",
+                            R"({"../../x": {"\n[a]": {}}})", R"({"chips/mine": {"a": 1e999}})"})
+    EXPECT_NE(engine().answer(asks + R"("on": "mine", "catalogue": )" + files + "}}").status, 0) << files;
+}
+
+TEST(Api, ModelsMayBeObjects) {
+  const Answer half =
+      engine().answer(R"({"verb": "models", "arguments": {"model": {"base": "llama-3-8b", "num_hidden_layers": 16}}})");
+  ASSERT_EQ(half.status, 0) << half.json;
+  EXPECT_LT(Json::parse(half.json)["results"]["parameters"]["total"].get<double>(), 5e9);
+}
+
+TEST(Api, PicturesAreWhatTheCommandLineDraws) {
+  const std::string request = request_of("chips h100-sxm");
+  EXPECT_TRUE(engine().answer(request, AnswerLayout::svg).json.starts_with("<svg"));
+  const Answer none = engine().answer(request_of("software"), AnswerLayout::svg);
+  EXPECT_EQ(none.status, 2);
+  EXPECT_TRUE(Json::parse(none.json).contains("error"));
+}
+
+TEST(Api, WhatAnswersIsKnown) {
+  EXPECT_FALSE(about().version.empty());
+  EXPECT_TRUE(about().catalogue.starts_with("20")) << about().catalogue;
+}
+
 TEST(Api, ACatalogueThatCannotBeReadIsTheAnswer) {
   const Engine broken({.files = false, .catalogues = {"no/such/directory"}});
   EXPECT_EQ(broken.answer(R"({"verb": "chips"})").status, 1);

@@ -1,9 +1,12 @@
-// Requests: any text as a command line, as JSON and as a config file gives a request or an error. Nothing is answered.
+// Requests: any text as a command line, as JSON and as a config file gives a request or an error, and as files of the
+// catalogue in JSON files that can be read or an error. Nothing is answered.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
+#include "assay/base/toml.h"
 #include "assay/verbs/request.h"
 
 namespace {
@@ -31,5 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto applied = verbs::apply_config(*request, text, "fuzz");
   require(applied || !applied.error().where.empty());
   require(request->value("on") == "tpu-v5e");
+  if (!text.starts_with('{')) return 0;  // else it would name a directory
+  hardware::Catalogue catalogue;
+  const auto overlaid = verbs::overlay_catalogue(catalogue, std::string(text));
+  require(overlaid || !overlaid.error().what.empty());
+  for (const auto& [path, document] : catalogue.files("")) {
+    const auto file = parse_toml(document, path);
+    require(file || !file.error().what.empty());
+  }
   return 0;
 }

@@ -18,6 +18,15 @@ Catalogue Catalogue::builtin() {
   return catalogue;
 }
 
+std::string catalogue_date() {
+  constexpr std::string_view key = "\naccessed = ", form = "2026-11-15";
+  std::string_view latest;
+  for (const EmbeddedFile& file : embedded_catalogue())
+    for (std::size_t at = 0; (at = file.text.find(key, at)) != std::string_view::npos;)
+      latest = std::max(latest, file.text.substr(at += key.size(), form.size()));
+  return std::string(latest);
+}
+
 Result<void> Catalogue::overlay(const std::string& directory, std::string_view where) {
   namespace fs = std::filesystem;
   std::error_code failed;

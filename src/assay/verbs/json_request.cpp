@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "assay/base/text.h"
+#include "assay/hardware/inheritance.h"
 #include "assay/verbs/request.h"
+#include "assay/verbs/table/value_kinds.h"
 
 namespace assay::verbs {
 namespace {
@@ -15,14 +17,17 @@ using RequestJson = nlohmann::json;
 constexpr std::string_view example_request =
     R"json(e.g. {"verb": "roofline", "arguments": {"op": "dot(N)", "on": "tpu-v5e"}})json";
 
-Result<RequestJson> parsed_request(std::string_view text) {
+/// An object; `where` and `hint` are what an error says.
+Result<RequestJson> parsed_object(std::string_view text, std::string_view where, std::string_view hint) {
   constexpr std::size_t limit = 1 << 20;
-  constexpr int deepest = 8;
-  if (text.size() > limit) return fail("request", "the request is larger than 1 MiB", "a request is a few options");
+  constexpr int deepest = 16;
+  const std::string place(where);
+  if (text.size() > limit)
+    return fail(place, fmt::format("the {} is larger than 1 MiB", where), "a request is a few options");
   if (const auto bad = invalid_utf8(text))
-    return fail("request", fmt::format("byte {} is not UTF-8", *bad + 1), "requests are JSON in UTF-8");
+    return fail(place, fmt::format("byte {} is not UTF-8", *bad + 1), "requests are JSON in UTF-8");
   int depth = 0;
-  // A request is shallow; refusing deep nesting keeps the parser's recursion bounded.
+  // Requests and files of the catalogue are shallow; refusing deep nesting keeps the parser's recursion bounded.
   RequestJson json = RequestJson::parse(
       text,
       [&](int level, RequestJson::parse_event_t, RequestJson&) {
@@ -30,12 +35,24 @@ Result<RequestJson> parsed_request(std::string_view text) {
       },
       false);
   if (json.is_discarded() || depth >= deepest || !json.is_object())
-    return fail("request", "the request is not a JSON object", std::string(example_request), Error::Kind::usage);
+    return fail(place, fmt::format("the {} is not a JSON object", where), std::string(hint), Error::Kind::usage);
   return json;
 }
 
+/// JSON as a value in a TOML file. Texts of JSON are texts of TOML.
+std::string toml_value(const RequestJson& json) {
+  if (!json.is_structured()) return json.dump();
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : json.items())
+    if (!value.is_null())
+      parts.push_back(json.is_object() ? fmt::format("{} = {}", RequestJson(key).dump(), toml_value(value))
+                                       : toml_value(value));
+  return json.is_object() ? fmt::format("{{{}}}", join(parts, ", ")) : fmt::format("[{}]", join(parts, ", "));
+}
+
 /// A value as the command line would have it.
-std::optional<std::string> word_of(const RequestJson& value) {
+std::optional<std::string> word_of(const RequestJson& value, ValueKind kind) {
+  if (value.is_object() && may_be_object(kind)) return value.dump();
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number()) return value.dump();
   return std::nullopt;
@@ -79,7 +96,7 @@ class JsonReader {
     if (found->is_array() && !spec.repeatable)
       return fail(place(spec.name), "a list is not allowed here", "write one value", Error::Kind::usage);
     for (const RequestJson& item : found->is_array() ? *found : RequestJson::array({*found})) {
-      const auto word = word_of(item);
+      const auto word = word_of(item, type_of(*request_.verb_, spec).kind);
       if (!word) return fail(place(spec.name), "expected text or a number", "", Error::Kind::usage);
       request_.arguments_.push_back(*word);
     }
@@ -101,7 +118,7 @@ class JsonReader {
       return request_.add(option_name, denies ? "no" : "", place(key));
     }
     for (const RequestJson& item : value.is_array() ? value : RequestJson::array({value})) {
-      const auto word = word_of(item);
+      const auto word = word_of(item, option ? type_of(*option).kind : ValueKind::text);
       if (!word)
         return fail(place(key), "expected text, a number, true, false or a list of texts", "", Error::Kind::usage);
       ASSAY_CHECK(request_.add(option_name, *word, place(key)));
@@ -113,7 +130,7 @@ class JsonReader {
 };
 
 Result<Request> parse_json_request(std::string_view text) {
-  ASSAY_TRY(json, parsed_request(text));
+  ASSAY_TRY(json, parsed_object(text, "request", example_request));
   for (const auto& [key, value] : json.items())
     if (key != "verb" && key != "arguments")
       return fail(fmt::format("request: {}", key), "a request has verb and arguments, nothing else",
@@ -126,6 +143,23 @@ Result<Request> parse_json_request(std::string_view text) {
     return fail("request: arguments", "arguments is an object: names and values", std::string(example_request),
                 Error::Kind::usage);
   return JsonReader(*verb).read(arguments);
+}
+
+Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string& value) {
+  if (!value.starts_with('{')) return catalogue.overlay(value);
+  constexpr std::string_view example = R"(e.g. {"chips/mine": {"base": "h100-sxm", "power": {"chip": "500 W"}}})";
+  ASSAY_TRY(files, parsed_object(value, "catalogue", example));
+  for (const auto& [path, file] : files.items()) {
+    if (!file.is_object())
+      return fail(fmt::format("catalogue: {}", path), "a file is an object: keys and values", std::string(example));
+    const std::string name = fmt::format("{}{}.toml", path.find('/') == std::string::npos ? "chips/" : "", path);
+    std::string text;
+    if (!file.contains("id")) text = fmt::format("id = {}\n", RequestJson(hardware::file_stem(name)).dump());
+    for (const auto& [key, member] : file.items())
+      if (!member.is_null()) text += fmt::format("{} = {}\n", RequestJson(key).dump(), toml_value(member));
+    catalogue.put(name, std::move(text));
+  }
+  return {};
 }
 
 }  // namespace assay::verbs

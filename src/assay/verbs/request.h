@@ -165,6 +165,10 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
 /// The same from the file of --config, where it is given.
 Result<void> apply_config_file(Request& request);
 
+/// Overlays the catalogue with the value of --catalogue: a directory, or files in JSON, {"chips/mine": {"base":
+/// "h100-sxm", "memory": {"hbm": {"capacity": "141 GB"}}}}.
+Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string& value);
+
 /// Splits a line into words as a shell would: blanks separate, quotes group.
 Result<std::vector<std::string>> split_words(std::string_view line);
 
@@ -174,7 +178,7 @@ Result<report::Response> ask(const Request& request, const Context& context);
 /// that the answer does not use and what would help.
 Result<report::Response> ask_within(const Request& request, const Context& context);
 
-/// Words that the command line answers itself, with what they do: ui, json, schema, completion, version, help.
+/// Words that the command line answers itself, with what they do: ui, json, schema, completion, man, version, help.
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words();
 
 /// What an option does, with its default.

@@ -27,7 +27,9 @@ std::span<const OptionSpec> common_options() {
       OptionSpec{"color", "WHEN", "auto, always or never", false, "auto|always|never"}.for_terminal(),
       OptionSpec{"quiet", "", "results only: no headline, no notes (also -q)"}.for_terminal(),
       {"config", "FILE", "read options from a TOML file; the command line takes precedence"},
-      {"catalogue", "DIR", "overlay a directory of chip files on the built-in catalogue"},
+      {"catalogue", "DIR|JSON",
+       "overlay the built-in catalogue with a directory of files, or with files as JSON: {\"chips/mine\": {\"base\": "
+       "\"h100-sxm\", ...}}"},
       {"without-fold", "N",
        "use the numbers that were fitted without this fifth of the measurements, as `assay validate` does", false,
        "0|1|2|3|4"},

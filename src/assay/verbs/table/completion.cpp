@@ -34,6 +34,7 @@ Offer offer_of(ValueKind kind) {
       return {Offer::Kind::software, {}};
     case ValueKind::file:
     case ValueKind::directory:
+    case ValueKind::catalogue:
       return {Offer::Kind::files, {}};
     case ValueKind::dtype: {
       Offer offer{Offer::Kind::words, {}};
@@ -154,7 +155,7 @@ _assay() {{
   case "$current" in -*) COMPREPLY=($(compgen -W "$flags" -- "$current")); return ;; esac
   case "$verb" in
 {}    completion) COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")) ;;
-    schema) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;
+    schema|man) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;
   esac
 }}
 complete -F _assay assay
@@ -215,7 +216,7 @@ std::string zsh_script() {
   esac
   case $verb in
 {}    completion) compadd bash zsh fish ;;
-    schema) compadd {} ;;
+    schema|man) compadd {} ;;
   esac
 }}
 if [[ $funcstack[1] == _assay ]]; then _assay "$@"; else compdef _assay assay; fi
@@ -256,7 +257,7 @@ std::string fish_script() {
   for (const auto& [name, help] : built_in_words())
     out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", name, shell_quoted(help));
   out += "complete -c assay -n '__fish_seen_subcommand_from completion' -x -a 'bash zsh fish'\n";
-  out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from schema' -x -a '{}'\n", verb_names(false));
+  out += fmt::format("complete -c assay -n '__fish_seen_subcommand_from schema man' -x -a '{}'\n", verb_names(false));
   for (const OptionSpec& option : common_options())
     out += fmt::format("complete -c assay -l {} {}-d '{}'\n", option.name,
                        option.value.empty() ? "" : fish_values(offer_of(option)), shell_quoted(option_help(option)));

@@ -5,7 +5,7 @@
 
 #include "assay/base/text.h"
 #include "assay/report/layout.h"
-#include "assay/verbs/request.h"
+#include "assay/verbs/table/pages.h"
 
 namespace assay::verbs {
 namespace {
@@ -26,12 +26,6 @@ std::string explained(std::string_view word, std::string_view meaning) {
   return out;
 }
 
-std::string option_text(const OptionSpec& option) {
-  if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
-  if (option.may_stand_alone) return fmt::format("--{} [{}]", option.name, option.value);
-  return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
-}
-
 std::string option_list(std::span<const OptionSpec> options) {
   std::string out;
   for (const OptionSpec& option : options)
@@ -44,12 +38,28 @@ constexpr std::pair<std::string_view, std::string_view> built_in[] = {
     {"json", "answer requests in JSON, one a line, from standard input"},
     {"schema", "the JSON Schema of requests and answers, of one command or of all"},
     {"completion", "shell completion: bash, zsh or fish"},
-    {"version", "the version"},
+    {"man", "the man page of a command, or of the program"},
+    {"version", "the version, the commit and the date of the catalogue"},
     {"help", "help on a command"}};
 
 }  // namespace
 
 std::span<const std::pair<std::string_view, std::string_view>> built_in_words() { return built_in; }
+
+std::string option_text(const OptionSpec& option) {
+  if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
+  if (option.may_stand_alone) return fmt::format("--{} [{}]", option.name, option.value);
+  return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
+}
+
+std::string arguments_text(const VerbSpec& verb) {
+  std::string out;
+  for (const ArgumentSpec& argument : verb.arguments) {
+    const std::string text = fmt::format("{}{}", argument.name, argument.repeatable ? "..." : "");
+    out += argument.required ? " " + text : " [" + text + "]";
+  }
+  return out;
+}
 
 std::string option_help(const OptionSpec& option) {
   const bool says = option.fallback.empty() || option.help.find("default") != std::string_view::npos;
@@ -58,26 +68,19 @@ std::string option_help(const OptionSpec& option) {
 
 std::string overview_help() {
   std::string out =
-      "assay: predicts how long language models take to train and serve, what limits them, and why\n\nusage: assay "
-      "COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n";
+      fmt::format("assay: {}\n\nusage: assay COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n", what_assay_does);
   for (const VerbSpec& verb : verbs()) out += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
   for (const auto& [name, help] : built_in_words()) out += fmt::format("  {:<12}{}\n", name, help);
   out += "\noptions of every command:\n" + option_list(common_options());
   out += "\nexamples:\n";
   for (const VerbSpec& verb : verbs())
     if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
-  return out +
-         "\nexit codes: 0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug in assay, 130 interrupted\n";
+  return out + fmt::format("\nexit codes: {}\n", exit_codes);
 }
 
 std::string verb_help(const VerbSpec& verb) {
-  std::string usage = fmt::format("usage: assay {}", verb.name);
-  for (const ArgumentSpec& argument : verb.arguments) {
-    const std::string text = fmt::format("{}{}", argument.name, argument.repeatable ? "..." : "");
-    usage += argument.required ? " " + text : " [" + text + "]";
-  }
-  std::string out = fmt::format("assay {}: {}\n\n{} [OPTIONS]\n\n{}\n", verb.name, verb.summary, usage,
-                                join(report::wrapped(verb.description, help_width), "\n"));
+  std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2} [OPTIONS]\n\n{3}\n", verb.name, verb.summary,
+                                arguments_text(verb), join(report::wrapped(verb.description, help_width), "\n"));
   if (!verb.arguments.empty()) {
     out += "\narguments:\n";
     for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);

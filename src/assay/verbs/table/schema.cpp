@@ -55,6 +55,9 @@ Items types_of(ValueKind kind) {
     case ValueKind::number:
     case ValueKind::share:
       return {"number", "string", "null"};
+    case ValueKind::model:
+    case ValueKind::catalogue:
+      return {"string", "number", "object", "null"};
     default:
       return {"string", "number", "null"};
   }

@@ -53,6 +53,7 @@ constexpr Placeholder placeholders[] = {
     {"FILE.json", {ValueKind::file}},
     {"FILE|COMMAND", {ValueKind::file}},
     {"DIR", {ValueKind::directory}},
+    {"DIR|JSON", {ValueKind::catalogue}},
     // texts with a form of their own, which the help describes
     {"0..3", {}},
     {"AXES", {}},
@@ -111,6 +112,8 @@ bool names_file(ValueKind kind, std::string_view value) {
     case ValueKind::file:
     case ValueKind::directory:
       return !value.empty();  // alone it asks for what would be written
+    case ValueKind::catalogue:
+      return !value.starts_with('{');
     case ValueKind::cluster:
     case ValueKind::chip:
       return value.find('@') != std::string_view::npos;
@@ -143,10 +146,13 @@ ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
 }
 
 std::string_view name(ValueKind kind) {
-  constexpr std::string_view names[] = {"flag",  "text", "choice",  "count", "number",   "share", "quantity",
-                                        "dtype", "chip", "cluster", "model", "software", "file",  "directory"};
+  constexpr std::string_view names[] = {"flag",  "text",     "choice", "count",     "number",
+                                        "share", "quantity", "dtype",  "chip",      "cluster",
+                                        "model", "software", "file",   "directory", "catalogue"};
   return names[static_cast<std::size_t>(kind)];
 }
+
+bool may_be_object(ValueKind kind) { return kind == ValueKind::model || kind == ValueKind::catalogue; }
 
 bool is_known_placeholder(std::string_view value) { return value.empty() || find_placeholder(value) != nullptr; }
 

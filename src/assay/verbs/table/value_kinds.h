@@ -19,10 +19,11 @@ enum class ValueKind {
   dtype,      ///< a number format
   chip,       ///< of the catalogue
   cluster,    ///< CHIP, CHIP:N, CHIP:AxB, ... or @file
-  model,      ///< of the catalogue, or @file, or a path
+  model,      ///< of the catalogue, or @file, or a path, or a configuration in JSON
   software,   ///< of the catalogue
   file,       ///< a path that is read or written
   directory,  ///< the same
+  catalogue,  ///< a directory of files, or the files in JSON
 };
 
 struct ValueType {
@@ -33,6 +34,8 @@ struct ValueType {
 ValueType type_of(const OptionSpec& option);
 ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument);
 std::string_view name(ValueKind kind);
+/// Whether JSON may hold an object for such a value.
+bool may_be_object(ValueKind kind);
 
 /// Whether a placeholder of the verb table has a meaning here.
 bool is_known_placeholder(std::string_view value);

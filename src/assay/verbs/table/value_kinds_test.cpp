@@ -50,7 +50,7 @@ TEST(ValueKinds, WhatTouchesFilesIsToldFromWhatDoesNot) {
   for (const char* line :
        {"chips h100-sxm", "train llama-3-8b --on h100-sxm:8 --timeline --software torchtitan@2024",
         "serve llama-3-8b --on h100-sxm --output 128", "solve train llama-3-8b --on h100-sxm --batch ?seq --until fits",
-        "validate h200-train", "book"})
+        "validate h200-train", "book", R"(chips mine --catalogue '{"chips/mine": {"base": "h100-sxm"}}')"})
     EXPECT_FALSE(touches(line)) << line;
 }
 

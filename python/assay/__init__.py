@@ -1,0 +1,17 @@
+"""Assay: how long language models take to train and serve, what limits them, and why.
+
+    import assay
+    plan = assay.train("llama-3-70b", on="h100-sxm:1024", batch="4Mi")
+    plan.step_time.estimate.seconds
+
+There is a function for each command of the program, with its arguments and options; answers are what `assay --format json`
+prints.
+"""
+from . import _engine
+from ._answers import Answer, Error, InternalError, Quantity, Results
+from ._ask import ask, sweep
+from ._verbs import *  # noqa: F403
+from ._verbs import __all__ as _verbs
+
+__version__, __commit__, __catalogue__ = _engine.about()
+__all__ = ["Answer", "Error", "InternalError", "Quantity", "Results", "ask", "sweep", *_verbs]

@@ -1,0 +1,126 @@
+from typing import Any, Callable, Dict, Generic, Iterator, KeysView, List, Optional, TypeVar
+
+def python_name(name: str) -> str: ...
+def json_name(name: str) -> str: ...
+def error_of(text: bytes, request: str) -> Error: ...
+def flat(results: Dict[str, Any], path: str = ...) -> Dict[str, Any]: ...
+
+class Error(ValueError):
+    kind: str
+    where: str
+    what: str
+    hint: str
+    also: List[Error]
+    request: str
+    def __init__(self, fault: Dict[str, Any], request: str) -> None: ...
+
+class InternalError(Error): ...
+
+class Quantity(float):
+    source: str
+    note: str
+    also: List[Any]
+    def __new__(cls, members: Dict[str, Any]) -> Quantity: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def unit(self) -> str: ...
+    def to_dict(self) -> Dict[str, Any]: ...
+
+class Time(Quantity):
+    seconds: float
+    milliseconds: float
+    microseconds: float
+    minutes: float
+    hours: float
+    days: float
+
+class Bytes(Quantity):
+    bytes: float
+    megabytes: float
+    gigabytes: float
+    terabytes: float
+    mebibytes: float
+    gibibytes: float
+
+class Bandwidth(Quantity):
+    bytes_per_second: float
+    gigabytes_per_second: float
+
+class Flop(Quantity):
+    flop: float
+    teraflop: float
+    petaflop: float
+
+class FlopRate(Quantity):
+    flop_per_second: float
+    teraflop_per_second: float
+
+class Intensity(Quantity):
+    flop_per_byte: float
+
+class Tokens(Quantity):
+    tokens: float
+
+class TokenRate(Quantity):
+    tokens_per_second: float
+
+class Money(Quantity):
+    usd: float
+
+class Power(Quantity):
+    watts: float
+
+class Energy(Quantity):
+    joules: float
+    kilowatt_hours: float
+
+class Frequency(Quantity):
+    hertz: float
+
+Q = TypeVar("Q", bound=Quantity, covariant=True)
+
+class Results:
+    def __init__(self, data: Any) -> None: ...
+    def to_dict(self) -> Dict[str, Any]: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, key: str) -> Any: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def keys(self) -> KeysView[str]: ...
+
+class Interval(Results, Generic[Q]):
+    low: Q
+    high: Q
+    coverage: float
+    basis: str
+    rows: int
+    groups: int
+    extrapolates: bool
+    extrapolates_in: List[str]
+
+class Range(Results, Generic[Q]):
+    lower: Q
+    estimate: Q
+    upper: Q
+    interval: Interval[Q]
+
+class Answer(Results):
+    json: bytes
+    def __init__(self, text: bytes, request: str, draw: Callable[[str], str]) -> None: ...
+    @property
+    def results(self) -> Results: ...
+    @property
+    def headline(self) -> str: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def inputs(self) -> Dict[str, Any]: ...
+    @property
+    def notes(self) -> List[str]: ...
+    @property
+    def derivation(self) -> List[Dict[str, Any]]: ...
+    def svg(self) -> str: ...
+    def _repr_svg_(self) -> Optional[str]: ...
+    def _repr_html_(self) -> str: ...

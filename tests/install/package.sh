@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# package.sh BUILD: makes the Debian package of BUILD and looks at what it holds; its program runs from where it was unpacked.
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "package.sh: $*" >&2; exit 1; }
+
+cpack --config "$1/CPackConfig.cmake" -B "$folder" > "$folder/log" || { cat "$folder/log"; fail "cpack fails"; }
+package=$(echo "$folder"/assay_*.deb)
+version=$(sed -n 's/.*version = "\(.*\)".*/\1/p' src/assay/base/version.h)
+[ "$(dpkg-deb -f "$package" Package Version Architecture | cut -d' ' -f2 | xargs)" = "assay $version $(dpkg --print-architecture)" ] ||
+  fail "$(dpkg-deb -f "$package")"
+for needed in $(dpkg-deb -f "$package" Depends | tr ',' '\n' | awk '{ print $1 }'); do
+  case $needed in libc6 | libgcc-s1 | libstdc++6) ;; *) fail "depends on $needed" ;; esac
+done
+dpkg-deb -x "$package" "$folder/root"
+for file in bin/assay include/assay/assay.h lib/libassay.a lib/libassay.so share/man/man1/assay-train.1 share/doc/assay/copyright; do
+  [ -e "$folder/root/usr/$file" ] || fail "no $file"
+done
+[ -z "$(find "$folder/root" -name '*measure*' ! -name assay-measure.1)" ] || fail "programs that measure need MPI"
+# Whoever sees what is inside the package owns nothing of it, and nobody else may write.
+dpkg-deb -c "$package" | awk '$2 != "root/root" || substr($1, 9, 1) == "w" && $1 !~ /^l/ { print; bad = 1 } END { exit bad }'
+env -i "$folder/root/usr/bin/assay" train llama-3-8b --on h100-sxm:8 --batch 64seq --seq 4096 | grep -q 'per step' || fail "it does not run"
