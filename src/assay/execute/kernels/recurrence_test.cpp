@@ -12,7 +12,7 @@ namespace {
 
 using Kind = model::StateSpace::Kind;
 
-constexpr std::int64_t sequences = 2, tokens = 5, heads = 2;
+constexpr std::int64_t batch = 2, steps = 5, head_count = 2;
 
 struct Case {
   RecurrencePlace place;
@@ -27,7 +27,7 @@ struct Case {
 
 Case made(Kind kind, std::int64_t key_dim, std::int64_t value_dim, const std::vector<Shape>& shapes, double spread) {
   Case out;
-  out.place = {kind, 0, 0, heads, heads, key_dim, value_dim};
+  out.place = {kind, 0, 0, head_count, head_count, key_dim, value_dim};
   for (const Shape& shape : shapes) {
     out.in.push_back(random_reals<double>(shape, 11 + out.in.size()));
     for (double& value : out.in.back().values) value *= spread;
@@ -36,20 +36,20 @@ Case made(Kind kind, std::int64_t key_dim, std::int64_t value_dim, const std::ve
 }
 
 Case rwkv4() {
-  const Shape each{sequences, tokens, heads};
-  return made(Kind::rwkv4, 1, 1, {each, each, {heads}, {heads}}, 2.0);
+  const Shape each{batch, steps, head_count};
+  return made(Kind::rwkv4, 1, 1, {each, each, {head_count}, {head_count}}, 2.0);
 }
 
 Case mlstm() {
-  const Shape keys{sequences, tokens, heads, 3}, gate{sequences, tokens, heads};
-  return made(Kind::mlstm, 3, 2, {{sequences, tokens, heads * 2}, keys, keys, gate, gate}, 2.0);
+  const Shape keys{batch, steps, head_count, 3}, gate{batch, steps, head_count};
+  return made(Kind::mlstm, 3, 2, {{batch, steps, head_count * 2}, keys, keys, gate, gate}, 2.0);
 }
 
 std::vector<Case> cases() {
-  const Shape values{sequences, tokens, heads * 2}, keys{sequences, tokens, heads, 3};
-  return {rwkv4(), mlstm(), made(Kind::rwkv5, 3, 2, {values, keys, keys, {heads, 3}, {heads, 3}}, 1.0),
-          made(Kind::rwkv5, 3, 2, {values, keys, keys, keys, {heads, 3}}, 1.0),
-          made(Kind::rwkv7, 3, 2, {values, keys, keys, keys, keys, {heads, 3, 3}}, 1.0)};
+  const Shape values{batch, steps, head_count * 2}, keys{batch, steps, head_count, 3};
+  return {rwkv4(), mlstm(), made(Kind::rwkv5, 3, 2, {values, keys, keys, {head_count, 3}, {head_count, 3}}, 1.0),
+          made(Kind::rwkv5, 3, 2, {values, keys, keys, keys, {head_count, 3}}, 1.0),
+          made(Kind::rwkv7, 3, 2, {values, keys, keys, keys, keys, {head_count, 3, 3}}, 1.0)};
 }
 
 // Every earlier token has the weight exp(k - (t - 1 - i) exp(A)), the token itself exp(k + bonus).
@@ -57,11 +57,11 @@ TEST(Recurrence, Rwkv4IsAWeightedAverage) {
   const Case c = rwkv4();
   const Numbers y = recurrence(c.inputs(), c.place).front();
   const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t h) {
-    return static_cast<std::size_t>((b * tokens + t) * heads + h);
+    return static_cast<std::size_t>((b * steps + t) * head_count + h);
   };
-  for (std::int64_t b = 0; b < sequences; ++b)
-    for (std::int64_t h = 0; h < heads; ++h)
-      for (std::int64_t t = 0; t < tokens; ++t) {
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t h = 0; h < head_count; ++h)
+      for (std::int64_t t = 0; t < steps; ++t) {
         const auto head = static_cast<std::size_t>(h);
         double sum = 0, weights = 0;
         for (std::int64_t i = 0; i <= t; ++i) {
@@ -80,11 +80,11 @@ TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
   const Numbers y = recurrence(c.inputs(), c.place).front();
   const auto cap = [](double x) { return 15.0 * std::tanh(x / 15.0); };
   bool above = false, below = false;
-  for (std::int64_t b = 0; b < sequences; ++b)
-    for (std::int64_t h = 0; h < heads; ++h) {
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t h = 0; h < head_count; ++h) {
       double state[3][2] = {}, normaliser[3] = {}, most = 0;
-      for (std::int64_t t = 0; t < tokens; ++t) {
-        const auto row = static_cast<std::size_t>((b * tokens + t) * heads + h);
+      for (std::int64_t t = 0; t < steps; ++t) {
+        const auto row = static_cast<std::size_t>((b * steps + t) * head_count + h);
         const double input = cap(c.in[3].values[row]), forget = -std::log1p(std::exp(-cap(c.in[4].values[row])));
         const double next = std::max(forget + most, input);
         const double keep = std::exp(forget + most - next), write = std::exp(input - next);
@@ -109,7 +109,7 @@ TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
 
 /// One number of an input of heads [b, s, h, 3], or of weights [h, 3].
 double number(const Numbers& x, std::int64_t b, std::int64_t t, std::int64_t h, std::size_t n) {
-  const std::int64_t row = x.shape.size() == 2 ? h : (b * tokens + t) * heads + h;
+  const std::int64_t row = x.shape.size() == 2 ? h : (b * steps + t) * head_count + h;
   return x.values[3 * static_cast<std::size_t>(row) + n];
 }
 
@@ -117,12 +117,12 @@ double number(const Numbers& x, std::int64_t b, std::int64_t t, std::int64_t h, 
 TEST(Recurrence, Rwkv5And6AreTheirDefinition) {
   for (const Case& c : {cases()[2], cases()[3]}) {
     const Numbers y = recurrence(c.inputs(), c.place).front();
-    for (std::int64_t b = 0; b < sequences; ++b)
-      for (std::int64_t h = 0; h < heads; ++h) {
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t h = 0; h < head_count; ++h) {
         double state[3][2] = {};
-        for (std::int64_t t = 0; t < tokens; ++t)
+        for (std::int64_t t = 0; t < steps; ++t)
           for (std::size_t v = 0; v < 2; ++v) {
-            const std::size_t at = 2 * static_cast<std::size_t>((b * tokens + t) * heads + h) + v;
+            const std::size_t at = 2 * static_cast<std::size_t>((b * steps + t) * head_count + h) + v;
             const auto of = [&](std::size_t input, std::size_t n) { return number(c.in[input], b, t, h, n); };
             double expected = 0;
             for (std::size_t n = 0; n < 3; ++n) {
@@ -143,10 +143,10 @@ TEST(Recurrence, Rwkv7IsItsDefinition) {
   const std::vector<Numbers> y = recurrence(c.inputs(), c.place);
   ASSERT_EQ(y.size(), 2U);
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
-  for (std::int64_t b = 0; b < sequences; ++b)
-    for (std::int64_t h = 0; h < heads; ++h) {
+  for (std::int64_t b = 0; b < batch; ++b)
+    for (std::int64_t h = 0; h < head_count; ++h) {
       double state[2][3] = {};
-      for (std::int64_t t = 0; t < tokens; ++t) {
+      for (std::int64_t t = 0; t < steps; ++t) {
         const auto of = [&](std::size_t input, std::size_t n) { return number(c.in[input], b, t, h, n); };
         const auto scale = [&](std::size_t n, std::size_t which) {
           return c.in[5].values[(static_cast<std::size_t>(h) * 3 + n) * 3 + which];
@@ -163,7 +163,7 @@ TEST(Recurrence, Rwkv7IsItsDefinition) {
             step[m][n] =
                 (m == n ? std::exp(-std::exp(-0.5) * sigmoid(of(3, n))) : 0.0) - unit[m] * unit[n] * sigmoid(of(4, n));
         for (std::size_t v = 0; v < 2; ++v) {
-          const std::size_t at = 2 * static_cast<std::size_t>((b * tokens + t) * heads + h) + v;
+          const std::size_t at = 2 * static_cast<std::size_t>((b * steps + t) * head_count + h) + v;
           double next[3] = {}, expected = 0;
           for (std::size_t n = 0; n < 3; ++n) {
             for (std::size_t m = 0; m < 3; ++m) next[n] += state[v][m] * step[m][n];
