@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz format clean help install-packages install-test-packages
+.PHONY: build release run quick test bench sanitize fuzz page format clean help install-packages install-test-packages
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
 PLAN = llama-3-70b --on tpu-v5p:16x20x28 --batch 4480seq --seq 4096
@@ -45,6 +45,10 @@ fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
 	  [ -x "$$target" ] || continue; \
 	  tests/fuzz/run.sh "$$target" build/sanitize/corpus $(FUZZ_SECONDS) || exit; \
 	done
+
+# The page is bundled once and committed, so that building the binary needs no node.
+page: release install-test-packages ## check and bundle the page into page/dist
+	@cd page && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent unit && npm run --silent bundle
 
 format: install-packages ## format all sources in place
 	@scripts/check_format.sh --fix

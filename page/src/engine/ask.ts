@@ -1,0 +1,156 @@
+// The one way to ask the engine: a server of the page's own address, or a worker in this browser. Views cannot tell which.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Arguments, Derivation, Fault, Results, Verb } from "./schema";
+
+export interface Request<V extends Verb = Verb> {
+  verb: V;
+  arguments: Arguments;
+}
+export interface Answer<V extends Verb = Verb> {
+  version: string;
+  headline: string;
+  outcome: "ok" | "infeasible" | "check failed";
+  inputs: Record<string, unknown>;
+  results: Results[V];
+  notes?: string[];
+  derivation?: Derivation[];
+}
+export interface Refusal {
+  error: Fault;
+  request?: string;
+}
+export type Reply<V extends Verb = Verb> = Answer<V> | Refusal;
+export const refused = (reply: Reply): reply is Refusal => "error" in reply;
+
+type Send = (request: string, signal: AbortSignal) => Promise<unknown>;
+export interface Engine {
+  kind: "server" | "browser";
+  send: Send;
+}
+/** The engine has no answer now, but may have one soon: it is busy or out of reach. */
+export class Unavailable extends Error {}
+
+const overHttp: Send = async (request, signal) => {
+  let response: Response;
+  try {
+    response = await fetch("api", { method: "POST", body: request, signal, headers: { "content-type": "application/json" } });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Unavailable("the engine does not answer");
+  }
+  if (response.status === 503 || response.status === 502) throw new Unavailable("the engine is busy");
+  return response.json();
+};
+
+function inWorker(): Send {
+  const worker = new Worker("engine_worker.js");
+  const waiting = new Map<number, { done: (answer: unknown) => void; fail: (error: Error) => void }>();
+  let next = 0;
+  worker.onmessage = (event: MessageEvent<{ id: number; answer: unknown }>) => {
+    const { id, answer } = event.data;
+    waiting.get(id)?.done(typeof answer === "string" ? JSON.parse(answer) : answer);
+    waiting.delete(id);
+  };
+  worker.onerror = () => {
+    for (const one of waiting.values()) one.fail(new Unavailable("the engine did not start in this browser"));
+    waiting.clear();
+  };
+  // A worker answers one request after the other and cannot be stopped in one, so what is superseded is never handed over.
+  let queue: Promise<unknown> = Promise.resolve();
+  return (request, signal) => {
+    const turn = queue.then(() => {
+      if (signal.aborted) throw new DOMException("superseded", "AbortError");
+      return new Promise<unknown>((done, fail) => {
+        const id = next++;
+        waiting.set(id, { done, fail });
+        worker.postMessage({ id, request });
+      });
+    });
+    queue = turn.catch(() => undefined);
+    return turn;
+  };
+}
+
+async function start(): Promise<Engine> {
+  try {
+    const health = await fetch("health");
+    if (health.ok && (health.headers.get("content-type") ?? "").includes("json")) return { kind: "server", send: overHttp };
+  } catch {
+    // no server: a folder of files
+  }
+  return { kind: "browser", send: inWorker() };
+}
+let engine: Promise<Engine> | undefined;
+export const theEngine = (): Promise<Engine> => (engine ??= start());
+
+const canonical = (request: Request): string => {
+  const list = Object.entries(request.arguments).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return JSON.stringify({ verb: request.verb, arguments: Object.fromEntries(list.sort(([a], [b]) => (a < b ? -1 : 1))) });
+};
+const cache = new Map<string, Reply>();
+const keep = 48;
+
+/** Asks once; equal requests are answered from memory. Aborting the signal withdraws the question. */
+export async function ask<V extends Verb>(request: Request<V>, signal: AbortSignal): Promise<Reply<V>> {
+  const text = canonical(request);
+  const known = cache.get(text);
+  if (known) {
+    cache.delete(text);
+    cache.set(text, known);
+    return known as Reply<V>;
+  }
+  const { send } = await theEngine();
+  if (signal.aborted) throw new DOMException("superseded", "AbortError");
+  const reply = (await send(text, signal)) as Reply<V>;
+  if (!("error" in reply) || reply.error.kind !== "internal") {
+    cache.set(text, reply);
+    if (cache.size > keep) cache.delete(cache.keys().next().value as string);
+  }
+  return reply;
+}
+
+export interface Asked<V extends Verb> {
+  /** The newest answer; that of the former request until the new one is there. */
+  reply?: Reply<V>;
+  /** The last reply that was an answer. */
+  answer?: Answer<V>;
+  /** Whether `reply` is to a former request. */
+  busy: boolean;
+  offline?: string;
+}
+
+/** Asks whenever the request changes; the newest wins, and the one before is withdrawn. */
+export function useAsk<V extends Verb>(request: Request<V> | null): Asked<V> {
+  const [state, set] = useState<Asked<V>>({ busy: request !== null });
+  const text = request ? canonical(request) : "";
+  const shown = useRef("");
+  useEffect(() => {
+    if (!request) return;
+    const abort = new AbortController();
+    let timer = 0;
+    const attempt = (): void => {
+      ask(request, abort.signal).then(
+        (reply) => {
+          if (abort.signal.aborted) return;
+          shown.current = text;
+          set((before) => ({ reply, answer: refused(reply) ? before.answer : reply, busy: false }));
+        },
+        (error: unknown) => {
+          if (abort.signal.aborted) return;
+          set((before) => ({ ...before, busy: true, offline: error instanceof Error ? error.message : "no answer" }));
+          timer = window.setTimeout(attempt, 2000);
+        },
+      );
+    };
+    if (cache.has(text)) attempt();
+    else {
+      if (shown.current !== text) set((before) => (before.busy ? before : { ...before, busy: true }));
+      timer = window.setTimeout(attempt, 16); // while dragging, only the last of a frame is asked
+    }
+    return () => {
+      abort.abort();
+      window.clearTimeout(timer);
+    };
+  }, [text]);
+  return state;
+}
