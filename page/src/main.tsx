@@ -1,7 +1,12 @@
 import { render } from "preact";
 import { App } from "./app";
 import type { View } from "./app";
+import { MatrixView } from "./views/matrix";
+import { NetworkView } from "./views/network";
 import { PlanView } from "./views/plan";
+import { RooflineView } from "./views/roofline";
+import { ServeView } from "./views/serve";
+import { ShardingView } from "./views/sharding";
 
-const views: readonly View[] = [{ id: "plan", name: "Plan", Body: PlanView }];
+const views: readonly View[] = [{ id: "plan", name: "Plan", Body: PlanView }, { id: "serve", name: "Serve", Body: ServeView }, { id: "roofline", name: "Roofline", Body: RooflineView }, { id: "sharding", name: "Sharding", Body: ShardingView }, { id: "network", name: "Network", Body: NetworkView }, { id: "matrix", name: "Matrix unit", Body: MatrixView }];
 render(<App views={views} />, document.getElementById("app")!);

@@ -93,7 +93,7 @@ export function Axes({ frame, x, y, xTicks, yTicks, xTitle, yTitle, xUnit = "", 
           <Label x={x(t)} y={frame.bottom + 18} role="m" anchor={x(t) > frame.right - 16 ? "end" : x(t) < frame.left + 10 ? "start" : "middle"}>{tickText(t, xUnit)}</Label>
         </g>
       ))}
-      <Label x={0} y={frame.top - 8} role="m">{yTitle}</Label>
+      <Label x={0} y={frame.top - 13} role="m">{yTitle}</Label>
       <Label x={frame.left} y={frame.bottom + 38} role="m">{xTitle}</Label>
     </g>
   );

@@ -154,3 +154,20 @@ export function useAsk<V extends Verb>(request: Request<V> | null): Asked<V> {
   }, [text]);
   return state;
 }
+
+/** Several requests of one kind at once; each reply is kept until its request leaves the list. */
+export function useAskAll<V extends Verb>(requests: readonly Request<V>[]): (Reply<V> | undefined)[] {
+  const [known, set] = useState<ReadonlyMap<string, Reply<V>>>(new Map());
+  const texts = requests.map(canonical);
+  useEffect(() => {
+    const abort = new AbortController();
+    requests.forEach((request, i) => {
+      ask(request, abort.signal).then(
+        (reply) => set((before) => new Map(before).set(texts[i]!, reply)),
+        () => undefined, // withdrawn, or asked again with the next change
+      );
+    });
+    return () => abort.abort();
+  }, [texts.join("\n")]);
+  return texts.map((text) => known.get(text));
+}

@@ -43,7 +43,7 @@ export function resize(text: string, factor: number): string | null {
   const size = Number(match[1]) * factor;
   const unit = match[2] ?? "";
   if (Number.isInteger(size) && size >= 1) return `${size}${unit}`;
-  const smaller: Record<string, [string, number]> = { Gi: ["Mi", 1024], Mi: ["Ki", 1024], Ki: ["", 1024], T: ["G", 1000], G: ["M", 1000], M: ["k", 1000], k: ["", 1000] };
+  const smaller: Record<string, [string, number]> = { Gi: ["Mi", 1024], Mi: ["Ki", 1024], Ki: ["", 1024], T: ["G", 1000], G: ["M", 1000], M: ["k", 1000], k: ["", 1000], TB: ["GB", 1000], GB: ["MB", 1000], MB: ["kB", 1000], kB: ["B", 1000], TiB: ["GiB", 1024], GiB: ["MiB", 1024], MiB: ["KiB", 1024], KiB: ["B", 1024] };
   const next = smaller[unit];
   return next && Number.isInteger(size * next[1]) ? `${size * next[1]}${next[0]}` : null;
 }

@@ -16,7 +16,7 @@ import { limitName } from "../words";
 import { AlternativesCard, CompareCard, strategyText } from "./alternatives";
 import { ChangesCard, apply, useChanges } from "./changes";
 import type { Change } from "./changes";
-import { Details } from "./details";
+import { Details } from "../details";
 import { MemoryCard } from "./memory";
 import { PlanRequest, defaults } from "./request";
 import { LimitsCard, TimeCard } from "./time";

@@ -1,13 +1,13 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { useCatalogue } from "../../catalogue";
 import type { Refusal, Request } from "../../engine/ask";
-import { chipOf, clusterOf, filled, resize, shapeOf } from "../../engine/request";
+import { chipOf, filled, resize } from "../../engine/request";
 import { options } from "../../engine/schema";
-import { Combo, OptionField, TextField } from "../../parts/fields";
+import { OptionField, TextField } from "../../parts/fields";
+import { ClusterFields, ModelField, isConfig } from "../../parts/model";
 import { Panel, problemAt } from "../../parts/panel";
 import { toast } from "../../parts/share";
-import { bytes, int, parameters, si } from "../../text/format";
+import { bytes } from "../../text/format";
 import { change, go, here } from "../../url";
 import type { Query } from "../../url";
 
@@ -26,17 +26,6 @@ const groups: readonly [string, readonly string[]][] = [
 ];
 const grouped = groups.flatMap(([, names]) => names);
 
-/** Whether a text is a configuration rather than a name. */
-export const isConfig = (model: string): boolean => model.trimStart().startsWith("{");
-const configName = (model: string): string => {
-  try {
-    const config = JSON.parse(model) as Record<string, unknown>;
-    const name = config.base ?? config._name_or_path ?? config.model_type ?? "model";
-    return `config.json: ${String(name)}`;
-  } catch {
-    return "config.json that cannot be read";
-  }
-};
 const longest = 200_000;
 function takeConfig(text: string): void {
   if (text.length > longest) {
@@ -72,27 +61,17 @@ function Paste(): JSX.Element {
 }
 
 export function PlanRequest({ query, request, refusal }: { query: Query; request: Request<"train">; refusal?: Refusal }): JSX.Element {
-  const catalogue = useCatalogue();
   const at = filled(query, defaults);
   const model = at.model ?? "";
   const on = at.on ?? "";
   const chip = chipOf(on);
-  const shape = shapeOf(on);
   const set = (part: Query): void => change({ ...at, ...part, open: "" });
-  const known = catalogue?.models.find((one) => one.id === model);
-  const chosen = catalogue?.chips.find((one) => one.id === chip);
   const advanced = grouped.filter((name) => query[name]);
   return (
     <Panel request={request} drop={takeConfig} summary={`${isConfig(model) ? "config.json" : model} · ${on} · ${at.batch} × ${at.seq}${at.tokens ? ` · ${at.tokens}` : ""}`}>
-      <Combo label="Model" side={known && `${parameters(known.parameters)} parameters`} value={model} shown={isConfig(model) ? configName(model) : undefined} problem={problemAt(refusal, "model")} hint={catalogue ? `${catalogue.models.length} in the catalogue, or drop a config.json here` : "or drop a config.json here"}
-        choices={(catalogue?.models ?? []).map((one) => ({ value: one.id, note: parameters(one.parameters) }))} onChange={(value) => (isConfig(value) ? takeConfig(value) : set({ model: value }))} />
+      <ModelField model={model} refusal={refusal} onChange={(value) => (isConfig(value) ? takeConfig(value) : set({ model: value }))} />
       <Paste />
-      <Combo label="Chip" side={chosen ? `${bytes(chosen.memory.value)}, ${si(chosen.peak.value, "FLOP/s")}` : undefined} value={chip} shown={chosen?.name} problem={problemAt(refusal, "on")} choices={(catalogue?.chips ?? []).map((one) => ({ value: one.id, name: one.name, note: bytes(one.memory.value) }))} onChange={(value) => {
-        const torus = value.startsWith("tpu-");
-        const wasTorus = chip.startsWith("tpu-");
-        set({ on: clusterOf(value, torus === wasTorus ? shape : torus ? "4x4x4" : "64") });
-      }} />
-      <TextField label={shape.includes("x") ? "Slice" : "Chips"} side={shape.includes("x") ? `${int(shape.split("x").reduce((a, b) => a * Number(b), 1))} chips` : undefined} value={shape} onChange={(value) => set({ on: clusterOf(chip, value) })} halve={(factor) => resize(shape, factor)} hint={chip.startsWith("tpu-") ? "a shape: 4x4, 16x20x28" : undefined} />
+      <ClusterFields on={on} refusal={refusal} onChange={(value) => set({ on: value })} />
       <TextField label="Batch" side={(at.batch ?? "").endsWith("seq") ? "sequences a step" : "tokens a step"} value={at.batch ?? ""} onChange={(value) => set({ batch: value })} halve={(factor) => resize(at.batch ?? "", factor)} problem={problemAt(refusal, "batch")} hint="1024seq, or tokens: 4Mi" />
       <div class="two">
         <TextField label="Sequence" value={at.seq ?? ""} onChange={(value) => set({ seq: value })} problem={problemAt(refusal, "seq")} />

@@ -1,19 +1,19 @@
 import type { JSX } from "preact";
-import type { Answer, Request } from "../../engine/ask";
-import { refused, useAsk } from "../../engine/ask";
-import { withArguments } from "../../engine/request";
-import { Callout } from "../../parts/basics";
-import { Tree } from "../../parts/derivation";
-import { Segments } from "../../parts/fields";
-import { copy, download } from "../../parts/share";
-import { Tabs } from "../../parts/tabs";
-import { sentence } from "../../text/format";
-import { change } from "../../url";
-import type { Query } from "../../url";
+import type { Answer, Request } from "../engine/ask";
+import { refused, useAsk } from "../engine/ask";
+import { withArguments } from "../engine/request";
+import { Callout } from "../parts/basics";
+import { Tree } from "../parts/derivation";
+import { Segments } from "../parts/fields";
+import { copy, download } from "../parts/share";
+import { Tabs } from "../parts/tabs";
+import { sentence } from "../text/format";
+import { change } from "../url";
+import type { Query } from "../url";
 
 const programs: Record<"train" | "serve", readonly { value: string; name: string }[]> = {
   train: [{ value: "megatron-core", name: "Megatron-LM" }, { value: "torchtitan", name: "torchtitan" }, { value: "megatron-bridge", name: "Megatron Bridge" }, { value: "deepspeed", name: "DeepSpeed" }, { value: "maxtext", name: "MaxText" }],
-  serve: [{ value: "vllm", name: "vLLM" }, { value: "sglang", name: "SGLang" }, { value: "trtllm", name: "TensorRT-LLM" }],
+  serve: [{ value: "vllm", name: "vLLM" }, { value: "sglang", name: "SGLang" }, { value: "tensorrt-llm", name: "TensorRT-LLM" }],
 };
 const launchers = [{ value: "", name: "Shell" }, { value: "slurm", name: "Slurm" }, { value: "k8s", name: "Kubernetes" }];
 
