@@ -5,9 +5,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 
 const target = new URL("../src/engine/schema.ts", import.meta.url);
 const assay = process.env.ASSAY ?? "../build/release/assay";
-const verbs = ["train", "serve", "roofline", "shard", "collective", "clusters", "systolic", "validate", "book", "models", "chips"];
+const verbs = ["train", "serve", "scaling", "roofline", "shard", "collective", "clusters", "systolic", "validate", "book", "models", "chips"];
 // Options that the page sets itself or that make no sense on a page.
-const hidden = new Set(["format", "output", "all", "explain", "color", "quiet", "config", "catalogue", "without-fold", "help", "list", "timeline", "emit", "launcher", "from", "improve", "sensitivity", "pareto", "fit", "data", "requests"]);
+const hidden = new Set(["format", "output", "all", "explain", "color", "quiet", "config", "catalogue", "help", "list", "timeline", "emit", "launcher", "from", "improve", "sensitivity", "pareto", "fit", "data", "requests"]);
 
 const schema = JSON.parse(execFileSync(assay, ["schema"], { maxBuffer: 1 << 26 }).toString());
 const name = (key) => key.split(/[^a-z0-9]/i).map((word) => word[0].toUpperCase() + word.slice(1)).join("");

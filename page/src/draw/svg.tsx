@@ -33,12 +33,13 @@ export function Drawing({ width, height, label, children, interactive, svgRef }:
   );
 }
 
+const narrowest = 140; // below it a drawing is shrunk as a whole
 /** A chart as wide as its place: drawn anew when that changes. */
 export function Chart({ draw }: { draw: (width: number) => ComponentChildren }): JSX.Element {
   const [ref, width] = useWidth();
   return (
     <div class="chart" ref={ref}>
-      {width > 0 && draw(width)}
+      {width > 0 && draw(Math.max(width, narrowest))}
     </div>
   );
 }

@@ -796,6 +796,347 @@ export interface ServeResults {
     experts_touched?: number;
   }[];
 }
+export interface ScalingResults {
+  cluster: string;
+  chips: number;
+  model: string;
+  dtype: string;
+  peak: Quantity;
+  layer: {
+    d_model: number;
+    d_ff: number;
+    matrices: number;
+    width_over_model: number;
+    flops_per_token: Quantity;
+    weight_bytes: Quantity;
+    share_of_parameters?: number;
+    attention_dominates_from?: Quantity;
+    experts?: number;
+    experts_per_token?: number;
+    sparsity?: number;
+    shared_experts?: number;
+  };
+  data_parallel?: {
+    ways: number;
+    links: string;
+    bandwidth: Quantity;
+    approximate_bandwidth: Quantity;
+    intensity: Quantity;
+    min_tokens_per_chip: Quantity;
+    approximate_min_tokens_per_chip: Quantity;
+    min_batch: Quantity;
+    approximate_min_batch: Quantity;
+    max_chips?: number;
+    max_pods?: number;
+    compute_bound?: boolean;
+    ratio?: number;
+    forward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    backward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    time_on_max_chips?: Quantity;
+    collectives?: {
+      pass: string;
+      collective: string;
+      tensor: string;
+      over: string;
+      bytes: Quantity;
+      needed: boolean;
+    }[];
+  };
+  fsdp?: {
+    ways: number;
+    links: string;
+    bandwidth: Quantity;
+    approximate_bandwidth: Quantity;
+    intensity: Quantity;
+    min_tokens_per_chip: Quantity;
+    approximate_min_tokens_per_chip: Quantity;
+    min_batch: Quantity;
+    approximate_min_batch: Quantity;
+    max_chips?: number;
+    max_pods?: number;
+    compute_bound?: boolean;
+    ratio?: number;
+    forward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    backward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    time_on_max_chips?: Quantity;
+    collectives?: {
+      pass: string;
+      collective: string;
+      tensor: string;
+      over: string;
+      bytes: Quantity;
+      needed: boolean;
+    }[];
+  };
+  tensor_parallel?: {
+    links: string;
+    bandwidth: Quantity;
+    intensity: Quantity;
+    max_ways: number;
+    power_of_two_ways?: number;
+    over_all_chips?: {
+      ways: number;
+      compute_bound: boolean;
+      ratio: number;
+      forward: {
+        flops_per_chip: Quantity;
+        collective_bytes: Quantity;
+        collectives: number;
+        compute_time: Quantity;
+        weight_time: Quantity;
+        activation_time: Quantity;
+        communication_time: Quantity;
+        communication_in_series: Quantity;
+        time: Range;
+        ratio: number | null;
+      };
+      backward: {
+        flops_per_chip: Quantity;
+        collective_bytes: Quantity;
+        collectives: number;
+        compute_time: Quantity;
+        weight_time: Quantity;
+        activation_time: Quantity;
+        communication_time: Quantity;
+        communication_in_series: Quantity;
+        time: Range;
+        ratio: number | null;
+      };
+      collectives?: {
+        pass: string;
+        collective: string;
+        tensor: string;
+        over: string;
+        bytes: Quantity;
+        needed: boolean;
+      }[];
+    };
+    ways?: number;
+    within_limit?: boolean;
+    min_width?: number;
+  };
+  mixed?: {
+    fsdp_links: string;
+    tensor_links: string;
+    axes_product: number;
+    min_tokens_per_chip: Quantity;
+    min_batch: Quantity;
+    min_tokens_without_overlap: Quantity;
+    min_batch_without_overlap: Quantity;
+    gain_over_fsdp: number;
+    fsdp?: number;
+    tensor?: number;
+    rounded_fsdp?: number;
+    rounded_tensor?: number;
+    ratio?: number;
+    compute_bound?: boolean;
+    margin?: number;
+  };
+  memory: {
+    bytes_per_parameter: Quantity;
+    capacity: Quantity;
+    capacity_of_all: Quantity;
+    largest_replicated_model: number;
+    parameter_bytes?: Quantity;
+    optimizer_bytes?: Quantity;
+    state?: Quantity;
+    total?: Quantity;
+    replicated?: {
+      bytes_per_chip: Quantity;
+      fits: boolean;
+    };
+    sharded?: {
+      bytes_per_chip: Quantity;
+      fits: boolean;
+    };
+    min_chips?: number;
+    min_nodes?: number;
+    kept_per_layer?: string;
+    kept_activations?: Quantity;
+  };
+  training?: {
+    parameters: number;
+    flops_per_token: Quantity;
+    token_time_on_one_chip: Quantity;
+    mfu: number;
+    flops_per_second: Quantity;
+    active_parameters?: number;
+    tokens?: Quantity;
+    flops?: Quantity;
+    time?: Quantity;
+    time_on_one_chip?: Quantity;
+    time_on_min_chips?: Quantity;
+    step_time?: Quantity;
+  };
+  levels?: {
+    name: string;
+    chips: number;
+    bandwidth?: Quantity;
+    min_tokens_per_chip?: Quantity;
+    approximate_min_tokens_per_chip?: Quantity;
+    approximate_max_tensor?: number;
+    max_tensor?: number;
+  }[];
+  batch?: Quantity;
+  tokens_per_chip?: Quantity;
+  sequences?: number;
+  a_sequence_for_every_chip?: boolean;
+  best?: {
+    fsdp: number;
+    tensor: number;
+    placed?: string;
+    layer_time: Quantity;
+  };
+  splits?: {
+    fsdp: number;
+    tensor: number;
+    compute_time: Quantity;
+    weight_time: Quantity;
+    activation_time: Quantity;
+    ratio: number;
+    backward_ratio: number;
+    layer_time: Quantity;
+    limiter: string;
+    min_batch: Quantity | null;
+  }[];
+  limiter?: string;
+  across_slices?: {
+    slices: number;
+    bandwidth_per_chip: Quantity;
+    min_tokens_per_slice: Quantity;
+    approximate_min_tokens_per_slice: Quantity;
+    tokens_per_slice?: Quantity;
+    compute_bound?: boolean;
+  };
+  expert_parallel?: {
+    ways: number;
+    experts_per_chip: number;
+    nodes: number;
+    ratio: number;
+    compute_bound: boolean;
+    min_width: number;
+    wide_min_width?: number;
+    compute_time?: Quantity;
+    communication_time?: Quantity;
+  };
+  split?: {
+    fsdp: number;
+    tensor: number;
+    pipeline: number;
+    model_parallel_ways: number;
+    bandwidth?: Quantity;
+    min_tokens_per_chip?: Quantity;
+    approximate_min_tokens_per_chip?: Quantity;
+    min_batch: Quantity | null;
+    compute_bound?: boolean;
+    ratio?: number;
+    forward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    backward?: {
+      flops_per_chip: Quantity;
+      collective_bytes: Quantity;
+      collectives: number;
+      compute_time: Quantity;
+      weight_time: Quantity;
+      activation_time: Quantity;
+      communication_time: Quantity;
+      communication_in_series: Quantity;
+      time: Range;
+      ratio: number | null;
+    };
+    placed?: string;
+    collectives?: {
+      pass: string;
+      collective: string;
+      tensor: string;
+      over: string;
+      bytes: Quantity;
+      needed: boolean;
+    }[];
+  };
+  sweep?: {
+    batch?: Quantity;
+    tokens_per_chip: Quantity;
+    fsdp_ratio?: number;
+    mixed_ratio?: number;
+    fsdp: number;
+    tensor: number;
+    compute_time: Quantity;
+    communication_time: Quantity;
+    time: Quantity;
+    efficiency: number;
+    limiter: string;
+    cluster?: string;
+    chips?: number;
+    weak_batch?: Quantity;
+    weak_fsdp?: number;
+    weak_tensor?: number;
+    weak_time?: Quantity;
+    weak_efficiency?: number;
+    weak_limiter?: string;
+    training_time?: Quantity;
+  }[];
+  pipeline?: {
+    stages: number;
+    microbatches: number;
+    bubble: number;
+    bubble_over_work: number;
+  };
+}
 export interface RooflineResults {
   operation?: string;
   chip: string;
@@ -1481,6 +1822,7 @@ export interface ChipsResults {
 export interface Results {
   train: TrainResults;
   serve: ServeResults;
+  scaling: ScalingResults;
   roofline: RooflineResults;
   shard: ShardResults;
   collective: CollectiveResults;
@@ -1562,6 +1904,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   serve: {
     "model": {"help":"id, config.json or directory","kind":"model"},
@@ -1623,6 +1966,38 @@ export const options: Record<Verb, Record<string, Option>> = {
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  scaling: {
+    "model": {"help":"an id, config.json or @file.toml; or --sizes","kind":"model"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "sizes": {"help":"d_model and d_ff of an MLP instead of a model; L layers, E experts, k per token","kind":"text","placeholder":"D=..,F=.."},
+    "gated": {"help":"with --sizes: the MLP has a gate, three matrices instead of two","kind":"flag"},
+    "batch": {"help":"the global batch in tokens: 4Mi, 16M; or in sequences: 1024seq","kind":"text","unit":"tokens","placeholder":"TOKENS"},
+    "seq": {"help":"tokens per sequence; gives the number of sequences in the batch","kind":"count","placeholder":"N"},
+    "tokens": {"help":"tokens of the whole training run: 15T","kind":"count","placeholder":"N"},
+    "mfu": {"help":"share of the peak that training reaches (default 1)","kind":"share","standard":"1","placeholder":"SHARE"},
+    "rate": {"help":"the rate that one chip reaches, instead of --mfu: 400TFLOP/s","kind":"quantity","unit":"FLOP/s","placeholder":"FLOP/s"},
+    "parameters": {"help":"parameters of the model (default: counted from its configuration)","kind":"count","placeholder":"N"},
+    "fsdp": {"help":"FSDP ways within a slice","kind":"count","placeholder":"X"},
+    "tp": {"help":"tensor-parallel ways","kind":"count","placeholder":"Y"},
+    "pp": {"help":"pipeline stages","kind":"count","placeholder":"P"},
+    "ep": {"help":"expert-parallel ways","kind":"count","placeholder":"Z"},
+    "micro-batches": {"help":"microbatches of the pipeline","kind":"count","placeholder":"M"},
+    "interleave": {"help":"chunks of layers per stage (default 1)","kind":"count","standard":"1","placeholder":"V"},
+    "axes-fsdp": {"help":"whole torus axes assumed for FSDP (default: all, or all but one)","kind":"count","placeholder":"N"},
+    "axes-tp": {"help":"whole torus axes assumed for tensor parallelism (default: one)","kind":"count","placeholder":"N"},
+    "dtype": {"help":"of arithmetic, weights and activations (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "params": {"help":"format of the parameters (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "grads": {"help":"format of stored gradients (default none)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"none","placeholder":"DTYPE"},
+    "master": {"help":"format of a master copy (default none)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"none","placeholder":"DTYPE"},
+    "moments": {"help":"format of the two Adam moments (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
+    "keep": {"help":"elements saved per token and layer for the backward pass","kind":"text","placeholder":"D+2F"},
+    "vary": {"help":"sweep batch, tp or chips: doubling, or a list","kind":"text","placeholder":"batch=1M..16M"},
+    "picture": {"help":"ratio (arithmetic over communication) or time","kind":"choice","choices":["ratio","time"],"placeholder":"WHAT"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   roofline: {
     "op": {"help":"an operation in quotes","kind":"text"},
@@ -1642,6 +2017,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "measured": {"help":"how the estimated kernel is timed: flushed (default: by itself, after the cache was overwritten), cold, alone, in-a-stream (one of many back to back), or as in a table of `assay validate`, e.g. aiconfigurator","kind":"text","standard":"flushed","placeholder":"WAY"},
     "attention-kernel": {"help":"of attention: auto (default), flash2 or cudnn","kind":"choice","choices":["auto","flash2","cudnn"],"standard":"auto","placeholder":"NAME"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   shard: {
     "expr": {"help":"an expression in quotes","kind":"text"},
@@ -1651,6 +2027,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "check": {"help":"execute the plan on virtual devices and compare numbers and bytes","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   collective: {
     "kind": {"help":"all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast, reduce, ...","kind":"text","examples":["all-gather","reduce-scatter","all-reduce","all-to-all","permute","broadcast","reduce"]},
@@ -1665,12 +2042,14 @@ export const options: Record<Verb, Record<string, Option>> = {
     "vary": {"help":"sweep bytes, or the imbalance of ragged-all-to-all: doubling, or a list","kind":"text","placeholder":"bytes=1kB..1GB"},
     "simulate": {"help":"also simulate it chunk by chunk on every link","kind":"flag"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   clusters: {
     "cluster": {"help":"e.g. tpu-v5p:16x20x28, 4*tpu-v5e:16x16, h100-sxm:1024","kind":"cluster"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   systolic: {
     "M": {"help":"rows of X","kind":"count"},
@@ -1680,6 +2059,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "on": {"help":"take the array and clock of a chip","kind":"chip","placeholder":"CHIP"},
     "single-buffered": {"help":"weights cannot load while a tile is running","kind":"flag"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   validate: {
     "set": {"help":"a set (default: all kernel sets that can be read)","kind":"text"},
@@ -1687,10 +2067,12 @@ export const options: Record<Verb, Record<string, Option>> = {
     "by": {"help":"summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries instead of the rows","kind":"text","standard":"group","placeholder":"WHAT"},
     "fitted": {"help":"predict the rows that fits use, with the calibration that was fitted to them","kind":"flag"},
     "unanswered": {"help":"also list the rows that cannot be predicted, and why","kind":"flag"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   book: {
     "chapter": {"help":"a chapter, or the id of one fact","kind":"text"},
     "left-out": {"help":"also list what is not checked, and why","kind":"flag"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   models: {
     "model": {"help":"an id, config.json, a directory, file.safetensors, file.gguf, or @file.toml","kind":"model"},
@@ -1701,11 +2083,13 @@ export const options: Record<Verb, Record<string, Option>> = {
     "attention": {"help":"keys that a query attends to: exact, half or full sequence","kind":"choice","choices":["exact","half","full"],"placeholder":"COUNT"},
     "vary": {"help":"sweep the length of sequences: attention's share of the work, and the cache","kind":"text","placeholder":"seq=1k..128k"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   chips: {
     "id": {"help":"a chip id, or @file.toml","kind":"chip"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
 };

@@ -148,7 +148,13 @@ function ArrayPicture({ run, cycle }: { run: Run; cycle: number }): JSX.Element 
   );
 }
 
-function ActivityCard({ run, total, cycle }: { run: Run; total: number; cycle: number }): JSX.Element {
+/** How many multipliers work over a whole product, for a figure. */
+export function MatrixActivity({ answer }: { answer: Answer<"systolic"> }): JSX.Element {
+  const run = useMemo(() => runOf(answer), [answer]);
+  return <ActivityCard run={run} total={answer.results.cycles.total} />;
+}
+
+function ActivityCard({ run, total, cycle }: { run: Run; total: number; cycle?: number }): JSX.Element {
   const busy = useMemo(() => Array.from({ length: total }, (_, at) => busyAt(run, at)), [run, total]);
   const cells = run.rows * run.columns;
   return (
@@ -163,7 +169,7 @@ function ActivityCard({ run, total, cycle }: { run: Run; total: number; cycle: n
             <Axes frame={frame} x={x} y={y} xTicks={ticks(0, total, width < 400 ? 4 : 6)} yTicks={[0, 0.5, 1]} yUnit="%" xTitle="cycle" yTitle="busy" />
             {busy.some((one) => one.padded > 0) && <path d={area((one) => one.useful + one.padded)} fill="url(#stripe-arithmetic)" />}
             <path d={area((one) => one.useful)} fill="var(--s1)" />
-            <Line x1={x(cycle + 0.5)} x2={x(cycle + 0.5)} y1={frame.top} y2={frame.bottom} stroke="var(--ink)" width={1.5} />
+            {cycle !== undefined && <Line x1={x(cycle + 0.5)} x2={x(cycle + 0.5)} y1={frame.top} y2={frame.bottom} stroke="var(--ink)" width={1.5} />}
           </Drawing>
         );
       }} />
