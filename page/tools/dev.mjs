@@ -20,7 +20,7 @@ createServer(async (request, response) => {
   const path = normalize(new URL(request.url, "http://localhost").pathname);
   const send = (type, body) => response.writeHead(200, { "content-type": type, "content-security-policy": policy, "cache-control": "no-store" }).end(body);
   try {
-    if (path === "/health") return send("application/json", JSON.stringify({ status: "ok" }));
+    if (path === "/health") return send("application/json", JSON.stringify({ engine: "native" }));
     if (path === "/api") {
       let body = "";
       for await (const part of request) body += part;
@@ -34,4 +34,6 @@ createServer(async (request, response) => {
   } catch {
     response.writeHead(404).end();
   }
-}).listen(Number(process.env.PORT ?? 8123), "127.0.0.1", () => console.log(`http://127.0.0.1:${process.env.PORT ?? 8123}/`));
+}).listen(Number(process.env.PORT ?? 8123), "127.0.0.1", function () {
+  console.log(`http://127.0.0.1:${this.address().port}/`);
+});

@@ -42,39 +42,70 @@ const overHttp: Send = async (request, signal) => {
   return response.json();
 };
 
+interface Job {
+  request: string;
+  signal: AbortSignal;
+  done: (answer: unknown) => void;
+  fail: (error: Error) => void;
+}
+const superseded = (): Error => new DOMException("superseded", "AbortError");
+const patience = 300; // how long a superseded answer may hold up the next, in ms: starting anew takes about as long
+
+/**
+ * A worker answers one request after the other and cannot be stopped in one: what is superseded is never handed over, and
+ * where it runs already and others wait, the worker is started anew.
+ */
 function inWorker(): Send {
-  const worker = new Worker("engine_worker.js");
-  const waiting = new Map<number, { done: (answer: unknown) => void; fail: (error: Error) => void }>();
-  let next = 0;
-  worker.onmessage = (event: MessageEvent<{ id: number; answer: unknown }>) => {
-    const { id, answer } = event.data;
-    waiting.get(id)?.done(typeof answer === "string" ? JSON.parse(answer) : answer);
-    waiting.delete(id);
-  };
-  worker.onerror = () => {
-    for (const one of waiting.values()) one.fail(new Unavailable("the engine did not start in this browser"));
-    waiting.clear();
-  };
-  // A worker answers one request after the other and cannot be stopped in one, so what is superseded is never handed over.
-  let queue: Promise<unknown> = Promise.resolve();
-  return (request, signal) => {
-    const turn = queue.then(() => {
-      if (signal.aborted) throw new DOMException("superseded", "AbortError");
-      return new Promise<unknown>((done, fail) => {
-        const id = next++;
-        waiting.set(id, { done, fail });
-        worker.postMessage({ id, request });
-      });
+  const waiting: Job[] = [];
+  let current: Job | null = null;
+  let worker = open();
+  function open(): Worker {
+    const one = new Worker("engine_worker.js");
+    one.onmessage = (event: MessageEvent<{ id: number; answer: string }>) => {
+      const job = current;
+      current = null;
+      job?.done(JSON.parse(event.data.answer));
+      next();
+    };
+    one.onerror = () => {
+      for (const job of [current, ...waiting.splice(0)]) job?.fail(new Unavailable("the engine did not start in this browser"));
+      current = null;
+    };
+    return one;
+  }
+  let id = 0;
+  function next(): void {
+    while (!current && waiting.length > 0) {
+      const job = waiting.shift()!;
+      if (job.signal.aborted) job.fail(superseded());
+      else {
+        current = job;
+        worker.postMessage({ id: id++, request: job.request });
+      }
+    }
+  }
+  return (request, signal) => new Promise((done, fail) => {
+    const job: Job = { request, signal, done, fail };
+    signal.addEventListener("abort", () => {
+      if (job !== current) return;
+      window.setTimeout(() => {
+        if (job !== current || !waiting.some((one) => !one.signal.aborted)) return;
+        worker.terminate();
+        current = null;
+        job.fail(superseded());
+        worker = open();
+        next();
+      }, patience);
     });
-    queue = turn.catch(() => undefined);
-    return turn;
-  };
+    waiting.push(job);
+    next();
+  });
 }
 
 async function start(): Promise<Engine> {
   try {
     const health = await fetch("health");
-    if (health.ok && (health.headers.get("content-type") ?? "").includes("json")) return { kind: "server", send: overHttp };
+    if (health.ok && "engine" in ((await health.json()) as object)) return { kind: "server", send: overHttp };
   } catch {
     // no server: a folder of files
   }
@@ -100,7 +131,7 @@ export async function ask<V extends Verb>(request: Request<V>, signal: AbortSign
     return known as Reply<V>;
   }
   const { send } = await theEngine();
-  if (signal.aborted) throw new DOMException("superseded", "AbortError");
+  if (signal.aborted) throw superseded();
   const reply = (await send(text, signal)) as Reply<V>;
   if (!("error" in reply) || reply.error.kind !== "internal") {
     cache.set(text, reply);

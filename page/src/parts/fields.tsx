@@ -56,8 +56,8 @@ export function TextField({ label, side, hint, problem, value, onChange, placeho
             }
           }} />
         {list && <datalist id={`${id}-list`}>{list.map((one) => <option key={one} value={one} />)}</datalist>}
-        {halve && <button type="button" class="btn step" disabled={half === null} aria-label={`Half of ${typeof label === "string" ? label : "it"}`} onClick={() => half && onChange(half)}>÷2</button>}
-        {halve && <button type="button" class="btn step" disabled={double === null} aria-label={`Twice ${typeof label === "string" ? label : "it"}`} onClick={() => double && onChange(double)}>×2</button>}
+        {halve && <button type="button" class="btn step" disabled={half === null} aria-label={`÷2 ${typeof label === "string" ? label : ""}`} onClick={() => half && onChange(half)}>÷2</button>}
+        {halve && <button type="button" class="btn step" disabled={double === null} aria-label={`×2 ${typeof label === "string" ? label : ""}`} onClick={() => double && onChange(double)}>×2</button>}
       </div>
       {problem ? <Wrong id={`${id}-wrong`} problem={problem} onChange={onChange} /> : hint && <span class="hint">{hint}</span>}
     </div>

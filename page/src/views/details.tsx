@@ -7,6 +7,7 @@ import { Tree } from "../parts/derivation";
 import { Segments } from "../parts/fields";
 import { copy, download } from "../parts/share";
 import { Tabs } from "../parts/tabs";
+import { Scroll } from "../parts/scroll";
 import { sentence } from "../text/format";
 import { change } from "../url";
 import type { Query } from "../url";
@@ -37,7 +38,7 @@ export function Launch({ request, query }: { request: Request<"train"> | Request
         <>
           <pre class="code" tabIndex={0} aria-label="Launch file">{launch.script}</pre>
           <details class="more"><summary class="btn quiet">Why each of {launch.options.length} options of {launch.program} {launch.version}</summary>
-            <div class="scroll"><table class="rows small"><thead><tr><th>Option</th><th>Value</th><th>Reason</th></tr></thead><tbody>{launch.options.map((one, i) => <tr key={i}><td class="mono">{one.option}</td><td class="mono">{one.value}</td><td class="muted">{one.reason}</td></tr>)}</tbody></table></div>
+            <Scroll><table class="rows small"><thead><tr><th>Option</th><th>Value</th><th>Reason</th></tr></thead><tbody>{launch.options.map((one, i) => <tr key={i}><td class="mono">{one.option}</td><td class="mono">{one.value}</td><td class="muted">{one.reason}</td></tr>)}</tbody></table></Scroll>
           </details>
         </>
       )}

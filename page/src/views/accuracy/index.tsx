@@ -14,6 +14,7 @@ import { Between, Tag } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Segments, Select } from "../../parts/fields";
 import { copy } from "../../parts/share";
+import { Scroll } from "../../parts/scroll";
 import { int, percent, quantity, signed } from "../../text/format";
 import { change, write } from "../../url";
 import type { Place, Query } from "../../url";
@@ -94,16 +95,16 @@ function AccuracyAnswer({ answer, set, by, query }: { answer: Answer<"validate">
       </div>
       <Card title="Summaries" note={`${int(r.reported)} measurements${r.unanswered ? `; ${int(r.unanswered)} more could not be asked` : ""}`} end={<Select label={<span class="sr">By</span>} value={by} choices={[{ value: "hardware", name: "by hardware" }, { value: "model family", name: "by model family" }, { value: "source", name: "by source" }, { value: "regime", name: "by regime" }, { value: "group", name: "by group" }]} onChange={(value) => change({ by: value === "hardware" ? "" : value })} />}
         table={() => [["group", "n", "median_error", "p90_error", "bias", "within_10", "within_20", "rank_correlation", "covered"], ...(r.summary ?? []).map((one) => [one.group, one.n, one.median_ape, one.p90_ape, one.bias, one.within_10, one.within_20, one.rank_correlation, one.covered])]}>
-        <div class="scroll">
+        <Scroll>
           <table class="rows small">
             <thead><tr><th>Group</th><th class="n">Measurements</th><th class="n">Median error</th><th class="n">90 % within</th><th class="n">Bias</th><th class="n">Within 10 %</th><th class="n">Within 20 %</th><th class="n">Rank correlation</th><th class="n">In the interval</th></tr></thead>
             <tbody>{(r.summary ?? []).map((one) => <tr key={one.group}><td>{one.group}</td><td class="n">{int(one.n)}</td><td class="n">{percent(one.median_ape, 2)}</td><td class="n">{percent(one.p90_ape, 2)}</td><td class="n">{signed(one.bias)}</td><td class="n">{percent(one.within_10, 2)}</td><td class="n">{percent(one.within_20, 2)}</td><td class="n">{one.rank_correlation === null ? "–" : one.rank_correlation.toFixed(3)}</td><td class="n">{percent(one.covered, 2)}</td></tr>)}</tbody>
           </table>
-        </div>
+        </Scroll>
       </Card>
       {(r.unanswered_because?.length ?? 0) > 0 && (
         <Card title="What could not be asked, and why">
-          <div class="scroll"><table class="rows small"><thead><tr><th class="n">Rows</th><th>Reason</th><th>For example</th></tr></thead><tbody>{r.unanswered_because!.map((one) => <tr key={one.why}><td class="n">{int(one.rows)}</td><td>{one.why}</td><td class="muted mono tiny">{one.first}</td></tr>)}</tbody></table></div>
+          <Scroll><table class="rows small"><thead><tr><th class="n">Rows</th><th>Reason</th><th>For example</th></tr></thead><tbody>{r.unanswered_because!.map((one) => <tr key={one.why}><td class="n">{int(one.rows)}</td><td>{one.why}</td><td class="muted mono tiny">{one.first}</td></tr>)}</tbody></table></Scroll>
         </Card>
       )}
     </>

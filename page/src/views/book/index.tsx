@@ -7,6 +7,7 @@ import type { BookResults, Quantity } from "../../engine/schema";
 import { AnswerFrame, Head } from "../../parts/answer";
 import { Tag } from "../../parts/basics";
 import { Card } from "../../parts/card";
+import { Scroll } from "../../parts/scroll";
 import { int, quantity } from "../../text/format";
 import { write } from "../../url";
 import type { Place, Query } from "../../url";
@@ -49,12 +50,12 @@ function BookAnswer({ results, chapter, query, look, current }: { results: BookR
       <p><a href={`${home}${chapter.id}`} rel="noreferrer">Read the chapter</a></p>
       {current && <div class="cards">{figures.map(({ figure, index }) => <FigureCard key={`${chapter.id}${figure.title}`} figure={figure} index={index} query={query} look={look} />)}</div>}
       <Card title="Worked answers" note={`${int(results.passed)} of ${int(results.passed + results.failed)} reproduced${results.left_out ? `, ${int(results.left_out)} left out` : ""}`} table={() => [["fact", "expected", "got", "tolerance", "request", "path"], ...results.checks.map((one) => [one.id, number(one.expected), number(one.got), one.tolerance, one.request, one.path])]}>
-        <div class="scroll">
+        <Scroll>
           <table class="rows small">
             <thead><tr><th>Fact</th><th class="n">In the book</th><th class="n">Here</th><th><span class="sr">Reproduced</span></th><th>Request</th><th>Path</th></tr></thead>
             <tbody>{checks.map((one) => <tr key={one.id}><td>{one.id}</td><td class="n">{number(one.expected)}</td><td class="n">{number(one.got)}</td><td><Tag verdict={one.ok ? "fits" : "no"}>{one.ok ? one.tolerance : "differs"}</Tag></td><td class="mono tiny">{one.request}</td><td class="mono tiny muted">{one.path}</td></tr>)}</tbody>
           </table>
-        </div>
+        </Scroll>
         {results.checks.length > few && <p class="after"><button type="button" class="btn" aria-expanded={all} onClick={() => showAll(!all)}>{all ? "Show fewer" : `Show all ${int(results.checks.length)}`}</button></p>}
       </Card>
     </>

@@ -14,6 +14,7 @@ import { Derived, Tree } from "../../parts/derivation";
 import { Select, TextField } from "../../parts/fields";
 import { ClusterFields } from "../../parts/model";
 import { Panel, problemAt } from "../../parts/panel";
+import { Scroll } from "../../parts/scroll";
 import { bytes, int, percent, sentence, si, sig, time, timeRange } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
@@ -85,7 +86,7 @@ function NetworkAnswer({ answer, sweep, blocks, simulated, cluster }: { answer: 
           {blocks && blocks.length > 1 && blocks[0]!.devices.length <= 16 && <HopsCard blocks={blocks} kind={r.collective} algorithm={r.algorithm} />}
           {(r.levels?.length ?? 0) > 0 && (
             <Card title="Levels of the network" note={r.bottleneck && `${r.bottleneck} limits it`} table={() => [["level", "groups", "bandwidth", "bytes_into_child", "time_s"], ...r.levels!.map((level) => [level.name, level.groups, v(level.bandwidth), v(level.bytes_into_child), v(level.time)])]}>
-              <div class="scroll"><table class="rows small"><thead><tr><th>Level</th><th class="n">Groups</th><th class="n">Bandwidth</th><th class="n">Bytes into each</th><th class="n">Time</th><th>Reduces in switches</th></tr></thead><tbody>{r.levels!.map((level) => <tr key={level.name}><td>{level.name}</td><td class="n">{int(level.groups)}</td><td class="n">{si(v(level.bandwidth), "B/s")}</td><td class="n">{bytes(v(level.bytes_into_child))}</td><td class="n">{time(v(level.time))}</td><td>{level.in_network_reduction ? "yes" : "no"}</td></tr>)}</tbody></table></div>
+              <Scroll><table class="rows small"><thead><tr><th>Level</th><th class="n">Groups</th><th class="n">Bandwidth</th><th class="n">Bytes into each</th><th class="n">Time</th><th>Reduces in switches</th></tr></thead><tbody>{r.levels!.map((level) => <tr key={level.name}><td>{level.name}</td><td class="n">{int(level.groups)}</td><td class="n">{si(v(level.bandwidth), "B/s")}</td><td class="n">{bytes(v(level.bytes_into_child))}</td><td class="n">{time(v(level.time))}</td><td>{level.in_network_reduction ? "yes" : "no"}</td></tr>)}</tbody></table></Scroll>
             </Card>
           )}
           {answer.derivation && <section class="card" aria-label="Derivation"><header><h2>Derivation</h2></header><Tree trees={answer.derivation} /></section>}

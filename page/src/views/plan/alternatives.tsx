@@ -6,6 +6,7 @@ import type { Arguments, Interval, TrainResults } from "../../engine/schema";
 import { Card } from "../../parts/card";
 import { Between, Num, Plan, Tag } from "../../parts/basics";
 import type { Verdict } from "../../parts/basics";
+import { Scroll } from "../../parts/scroll";
 import { bytes, percent, quantity, si, signed, thin, time, usd } from "../../text/format";
 import { change, go, write } from "../../url";
 import type { Query } from "../../url";
@@ -135,7 +136,7 @@ export function CompareCard({ query }: { query: Query }): JSX.Element | null {
   ];
   return (
     <Card title="Compare" note={plans.length > 1 ? "differences from the first" : "pin another plan, also of another cluster"} end={<button type="button" class="btn quiet" onClick={() => change({ pin: "" }, true)}>Clear</button>}>
-      <div class="scroll">
+      <Scroll>
         <table class="rows compare">
           <tbody>
             {rows.map((row) => (
@@ -158,7 +159,7 @@ export function CompareCard({ query }: { query: Query }): JSX.Element | null {
             </tr>
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </Card>
   );
 }

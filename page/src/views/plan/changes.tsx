@@ -8,6 +8,7 @@ import type { Arguments, Interval, TrainResults } from "../../engine/schema";
 import { Card } from "../../parts/card";
 import { Between, Num, Tag, Track } from "../../parts/basics";
 import type { Verdict } from "../../parts/basics";
+import { Scroll } from "../../parts/scroll";
 import { bytes, signed, time } from "../../text/format";
 import { change as goTo } from "../../url";
 import type { Query } from "../../url";
@@ -102,7 +103,7 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
   return (
     <Card title="What would change it" note="one change at a time, the rest searched again; tokens/s of a chip" table={() => [["change", "flags", "step_s", "gain", "memory_bytes", "verdict"], ...changes.map((one) => [one.name, one.flags, one.step, one.gain, one.memory, one.verdict])]}>
       {changes.length === 0 ? <p class="muted">Being asked…</p> : (
-        <div class="scroll">
+        <Scroll>
           <table class="rows small changes">
             <thead><tr><th>Change</th><th class="hide-s"><span class="sr">Picture</span></th><th class="n">Gain</th><th class="n">Step</th><th class="n">Memory</th><th><span class="sr">Apply</span></th></tr></thead>
             <tbody>
@@ -118,7 +119,7 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </Card>
   );

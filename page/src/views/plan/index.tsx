@@ -67,7 +67,7 @@ function PlanAnswer({ answer, request, query, current }: { answer: Answer<"train
       <TimelineCard timeline={timeline.answer?.results.timeline} />
       <div class="g2">
         <ChangesCard changes={changes} />
-        <LimitsCard results={r} more={sensitivity.answer?.results} />
+        <LimitsCard results={r} more={sensitivity.busy ? undefined : sensitivity.answer?.results} />
       </div>
       <AlternativesCard results={r} base={request.arguments} query={query} />
       <Details answer={answer} request={request} query={query} />

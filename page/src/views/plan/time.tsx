@@ -81,7 +81,7 @@ export function LimitsCard({ results, more }: { results: TrainResults; more: Tra
           ))}
         </tbody>
       </table>
-      <h3 class="under">If a rate were twice as high <span class="note">change of tokens/s</span></h3>
+      {(rates.length > 0 || !more) && <h3 class="under">If a rate were twice as high <span class="note">change of tokens/s</span></h3>}
       {rates.length > 0 ? (
         <table class="rows small">
           <thead class="sr"><tr><th>Rate</th><th>Picture</th><th>Change of tokens per second</th></tr></thead>
@@ -95,7 +95,7 @@ export function LimitsCard({ results, more }: { results: TrainResults; more: Tra
             ))}
           </tbody>
         </table>
-      ) : <p class="muted">Being asked…</p>}
+      ) : !more && <p class="muted">Being asked…</p>}
     </Card>
   );
 }

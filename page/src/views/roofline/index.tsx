@@ -14,6 +14,7 @@ import { Card } from "../../parts/card";
 import { Derived, Tree } from "../../parts/derivation";
 import { Combo, Slider, TextField } from "../../parts/fields";
 import { Panel, problemAt } from "../../parts/panel";
+import { Scroll } from "../../parts/scroll";
 import { int, percent, quantity, si, time, timeRange } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
@@ -128,7 +129,7 @@ function RooflineAnswer({ answer, chips, letter, size, critical, onSize }: { ans
       </Head>
       <RoofChart chips={chips} letter={letter} size={size} onSize={onSize} />
       <Card title="Side by side" table={() => [["chip", "time_s", "low_s", "high_s", "limited_by", "ideal_lower_s", "ideal_upper_s", "flops_per_s", "of_peak", "intensity", "critical_size"], ...chips.map((chip, i) => [chip.id, v(chip.at?.time.estimate), v(chip.at?.time.interval?.low), v(chip.at?.time.interval?.high), chip.at?.limiter ?? "", v(chip.at?.time.lower), v(chip.at?.time.upper), v(chip.at?.flops) / v(chip.at?.time.estimate), v(chip.at?.flops) / v(chip.at?.time.estimate) / v(chip.at?.peak), v(chip.at?.intensity), critical[i]?.value ?? null])]}>
-        <div class="scroll">
+        <Scroll>
           <table class="rows small">
             <thead><tr><th>Chip</th><th class="n">Time</th><th>80 % interval</th><th>Limited by</th><th class="n">Ideal</th><th class="n">Reached</th><th class="n">Of peak</th><th class="n">Intensity</th>{letter && <th class="n">Critical {letter}</th>}</tr></thead>
             <tbody>
@@ -149,15 +150,15 @@ function RooflineAnswer({ answer, chips, letter, size, critical, onSize }: { ans
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       </Card>
       <Card title="Memory levels" note={`of ${chips[0]?.name ?? ""}: the intensity from which each stops to limit`} table={() => [["level", "bytes_per_s", "critical_intensity"], ...r.levels.map((level) => [level.name, v(level.bandwidth), v(level.critical_intensity)])]}>
-        <div class="scroll">
+        <Scroll>
           <table class="rows small">
             <thead><tr><th>Level</th><th class="n">Bandwidth</th><th class="n">Critical intensity</th><th>Source</th></tr></thead>
             <tbody>{r.levels.map((level) => <tr key={level.name}><td>{level.name}</td><td class="n">{si(v(level.bandwidth), "B/s")}</td><td class="n">{quantity(v(level.critical_intensity), "FLOP/B", 3)}</td><td class="muted mono tiny">{level.bandwidth.source}</td></tr>)}</tbody>
           </table>
-        </div>
+        </Scroll>
       </Card>
       <section class="card" aria-label="Derivation"><header><h2>Derivation</h2><span class="end"><button type="button" class="btn quiet" aria-expanded={shownTree} onClick={() => showTree(!shownTree)}>{shownTree ? "Close" : "Open"}</button></span></header>{shownTree && answer.derivation && <Tree trees={answer.derivation} />}</section>
     </Derived>

@@ -5,6 +5,7 @@ import { Chart, Drawing, Line, Mark, mix } from "../../draw/svg";
 import { linear } from "../../draw/scale";
 import { Card } from "../../parts/card";
 import { Tag } from "../../parts/basics";
+import { Scroll } from "../../parts/scroll";
 import { int, percent, sig, time } from "../../text/format";
 import type { Limits } from "./front";
 
@@ -47,7 +48,7 @@ export function LoadCard({ load, limits, strategy, batch }: { load: Load | undef
     <Card title="Under load" note={load ? `${sig(load.requests_per_second)} requests/s at random, ${strategy}, at most ${int(batch)} sequences` : undefined} table={load && (() => [["latency", "mean_s", "p50_s", "p90_s", "p99_s", "limit_s"], ...rows.filter(([, of]) => of).map(([name, of, limit]) => [name, v(of!.mean), v(of!.p50), v(of!.p90), v(of!.p99), Number.isFinite(limit) ? limit : null])])}>
       {!load ? <p class="muted">Choose how many requests arrive per second.</p> : !load.stable ? <p><Tag verdict="no">Too many requests</Tag> It saturates at {sig(load.saturation_requests_per_second)} requests/s{load.copies_needed ? `; ${int(load.copies_needed)} such servers would do` : ""}.</p> : (
         <>
-          <div class="scroll">
+          <Scroll>
             <table class="rows small fit">
               <thead><tr><th><span class="sr">Latency</span></th><th class="n">p50</th><th class="n">p90</th><th class="n">p99</th><th class="n">Limit</th><th class="hide-s"><span class="sr">Picture</span></th></tr></thead>
               <tbody>
@@ -61,7 +62,7 @@ export function LoadCard({ load, limits, strategy, batch }: { load: Load | undef
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
           {bounded && <p class="after"><Tag verdict={good ? "fits" : "no"}>{good ? "99 of 100 requests meet the limits" : "more than 1 in 100 requests misses a limit"}</Tag></p>}
           <p class="after muted">
             Busy {percent(load.utilisation, 2)} of the time, {sig(load.sequences_in_flight, 2)} sequences in flight; saturates at {sig(load.saturation_requests_per_second)} requests/s.

@@ -13,6 +13,7 @@ import { Derived } from "../../parts/derivation";
 import { TextField } from "../../parts/fields";
 import { Panel, problemAt } from "../../parts/panel";
 import { Player } from "../../parts/player";
+import { Scroll } from "../../parts/scroll";
 import { bytes, int, sentence, si, time } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
@@ -150,7 +151,7 @@ function ShardingAnswer({ answer, given, request, place }: { answer: Answer<"sha
             </Card>
           )}
           <Card title="Arrays" table={() => [["array", "local_shape", "bytes_per_device", "copies"], ...r.tensors.map((one) => [one.tensor, one.local_shape.join("x"), v(one.bytes_per_device), one.replication])]}>
-            <div class="scroll"><table class="rows small"><thead><tr><th>Array</th><th class="n">Local shape</th><th class="n">A device</th><th class="n">Copies</th></tr></thead><tbody>{r.tensors.map((one) => <tr key={one.tensor}><td class="mono tiny">{one.tensor}</td><td class="n">{one.local_shape.map((side) => (typeof side === "number" ? int(side) : side)).join(" × ")}</td><td class="n">{one.bytes_per_device ? bytes(v(one.bytes_per_device)) : "–"}</td><td class="n">{int(one.replication)}</td></tr>)}</tbody></table></div>
+            <Scroll><table class="rows small"><thead><tr><th>Array</th><th class="n">Local shape</th><th class="n">A device</th><th class="n">Copies</th></tr></thead><tbody>{r.tensors.map((one) => <tr key={one.tensor}><td class="mono tiny">{one.tensor}</td><td class="n">{one.local_shape.map((side) => (typeof side === "number" ? int(side) : side)).join(" × ")}</td><td class="n">{one.bytes_per_device ? bytes(v(one.bytes_per_device)) : "–"}</td><td class="n">{int(one.replication)}</td></tr>)}</tbody></table></Scroll>
           </Card>
           {(r.alternatives?.length ?? 0) > 0 && (
             <Card title="Alternatives" note="other plans, the same result">
