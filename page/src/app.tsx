@@ -6,6 +6,7 @@ import { asCommand, asPython } from "./engine/command";
 import type { Answer, Request } from "./engine/ask";
 import { useCatalogue } from "./catalogue";
 import { copy, download, onToast } from "./parts/share";
+import { Tour } from "./parts/tour";
 import { useBinary } from "./text/format";
 import { change, usePlace, write } from "./url";
 import type { Place } from "./url";
@@ -87,6 +88,7 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
   const before = useRef(view.id);
   useEffect(() => {
     document.title = `${view.name} · Assay`;
+    document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     if (before.current !== view.id) {
       before.current = view.id;
       share(null);
@@ -131,8 +133,10 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
         {catalogue && <span>Assay {catalogue.version}</span>}
         {catalogue && <span>{catalogue.chips.length} chips, {catalogue.models.length} models, each number with its source</span>}
         <span>Nothing leaves this {engine.endsWith("machine") ? "machine" : "page"}</span>
+        <a href={write({ view: "plan", query: { ...carried, tour: "1" } })}>A tour of three questions</a>
         {views.some((one) => one.id === "accuracy") && <a href={write({ view: "accuracy", query: carried })}>How accurate is it?</a>}
       </footer>
+      <Tour place={place} look={carried} />
       <div class="toast" role="status" hidden={!message}>{message}</div>
       <Patterns />
     </>

@@ -105,7 +105,7 @@ function inWorker(): Send {
 async function start(): Promise<Engine> {
   try {
     const health = await fetch("health");
-    if (health.ok && "engine" in ((await health.json()) as object)) return { kind: "server", send: overHttp };
+    if (health.ok && ((await health.json()) as { engine?: string }).engine === "native") return { kind: "server", send: overHttp };
   } catch {
     // no server: a folder of files
   }

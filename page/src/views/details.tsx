@@ -47,7 +47,7 @@ export function Launch({ request, query }: { request: Request<"train"> | Request
   );
 }
 
-export const Notes = ({ answer }: { answer: Answer }): JSX.Element => <ul class="notes">{(answer.notes ?? []).map((note) => <li key={note}>{sentence(note)}</li>)}</ul>;
+export const Notes = ({ answer }: { answer: Answer }): JSX.Element => <ul class="notes"><li><b>{sentence(answer.headline)}</b></li>{(answer.notes ?? []).map((note) => <li key={note}>{sentence(note)}</li>)}</ul>;
 export function Json({ answer }: { answer: Answer }): JSX.Element {
   const { derivation, ...rest } = answer;
   return <pre class="code tall" tabIndex={0} aria-label="Answer as JSON">{JSON.stringify(rest, null, 2)}</pre>;

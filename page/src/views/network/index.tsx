@@ -121,7 +121,7 @@ function SweepCard({ sweep, at, estimate }: { sweep: NonNullable<CollectiveResul
             <polyline points={points(sweep.map((one) => [x(v(one.bytes)), y(v(one.bytes) / v(one.time))] as const))} fill="none" stroke="var(--s2)" stroke-width={2.25} />
             <Line x1={x(at)} y1={frame.top} x2={x(at)} y2={frame.bottom} stroke="var(--ink)" dash="4 3" width={1} />
             <Mark shape="circle" x={x(at)} y={y(at / estimate)} r={6} fill="var(--ink)" stroke="var(--surface)" stroke-width={2} />
-            <Label x={x(at) + (x(at) > width * 0.7 ? -10 : 10)} y={y(at / estimate) + 18} role="b" halo anchor={x(at) > width * 0.7 ? "end" : "start"}>{`${bytes(at)}: ${si(at / estimate, "B/s")}`}</Label>
+            <Label x={x(at) + (x(at) > width * 0.5 ? -10 : 10)} y={y(at / estimate) + 18} role="b" halo anchor={x(at) > width * 0.5 ? "end" : "start"}>{`${bytes(at)}: ${si(at / estimate, "B/s")}`}</Label>
           </Drawing>
         );
       }} />

@@ -44,8 +44,8 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
   };
   const fits = results.memory.verdict === "fits";
   if (!args.compute) list.push(["Products in fp8", { compute: "fp8" }]);
-  if (!args.software && !fits) list.push(["Any software", { software: "any" }]);
-  else if (!args.software && results.open_space) list.push(["Any software", { software: "any" }]);
+  if (!args.software && !fits) list.push(["Plans of any software", { software: "any" }]);
+  else if (!args.software && results.open_space) list.push(["Plans of any software", { software: "any" }]);
   const batch = String(args.batch ?? "");
   const double = resize(batch, 2);
   const half = resize(batch, 0.5);

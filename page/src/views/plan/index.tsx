@@ -103,8 +103,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
       )}
       {verdict === "no" && (
         <Callout kind="no" actions={roomy && <button type="button" class="btn" onClick={() => apply(roomy)}>Apply <span class="mono">{roomy.flags}</span></button>}>
-          <p><b>{bytes(over)} too much{memory.reason ? `: ${memory.reason}` : ""}.</b> {roomy ? `${roomy.name} fits: ${bytes(roomy.memory)} a chip and ${time(roomy.step)} per step.` : changes.length ? "None of the changes below fits." : ""}</p>
-          <p class="muted">{sentence(answer.headline)}</p>
+          <p><b>{bytes(over)} too much{memory.reason ? `: ${memory.reason}` : ""}.</b> {roomy ? `${roomy.name}: ${bytes(roomy.memory)} a chip and ${time(roomy.step)} per step.` : changes.length ? "None of the changes below fits." : ""}</p>
         </Callout>
       )}
       <div class="facts">

@@ -45,7 +45,8 @@ export function FrontCard({ front, others, limits, chosen, at }: { front: Point[
         const y = logarithmic(y0, y1, frame.bottom, frame.top);
         const line = (list: Point[]): string => pointList(list.map((p) => [x(p.latency), y(p.throughput)] as const));
         const band = front.filter((p) => p.interval);
-        const labelled = front.filter((p, i) => p !== chosen && (i === 0 || i === front.length - 1 || [8, 32, 128, 512].includes(p.batch)) && Math.hypot(x(p.latency) - x(chosen.latency), y(p.throughput) - y(chosen.throughput)) > 34);
+        const labelled = front.filter((p, i) => p !== chosen && (i === 0 || i === front.length - 1 || [8, 32, 128, 512].includes(p.batch)) && Math.hypot(x(p.latency) - x(chosen.latency), y(p.throughput) - y(chosen.throughput)) > 34)
+          .filter((p, i, list) => i === 0 || i === list.length - 1 || Math.abs(x(p.latency) - x(list[list.length - 1]!.latency)) > 40);
         return (
           <Drawing width={width} height={height} interactive label={`latency against throughput; chosen batch ${chosen.batch}: ${time(chosen.latency)} per token, ${sig(chosen.throughput)} tokens/s a chip`}>
             {Number.isFinite(limits.tpot) && limits.tpot < x1 && <rect x={x(limits.tpot)} y={frame.top} width={frame.right - x(limits.tpot)} height={frame.bottom - frame.top} fill="url(#stripe-muted)" />}
@@ -71,7 +72,7 @@ export function FrontCard({ front, others, limits, chosen, at }: { front: Point[
                 </g>
               );
             })}
-            {labelled.map((p) => <Label key={p.batch} x={x(p.latency) - 8} y={y(p.throughput) - 7} role="m" anchor="end" halo>{p === front[0] ? `batch ${p.batch}` : p === front[front.length - 1] && !small ? `last that fits: ${int(p.batch)}` : int(p.batch)}</Label>)}
+            {labelled.map((p) => <Label key={p.batch} x={x(p.latency) + (p === front[0] && x(p.latency) < frame.left + 60 ? 9 : -8)} y={y(p.throughput) + (p === front[0] && x(p.latency) < frame.left + 60 ? 5 : -7)} role="m" anchor={p === front[0] && x(p.latency) < frame.left + 60 ? "start" : "end"} halo>{p === front[0] ? `batch ${p.batch}` : p === front[front.length - 1] && !small ? `last that fits: ${int(p.batch)}` : int(p.batch)}</Label>)}
             {Number.isFinite(limits.tpot) && <Line x1={x(limits.tpot)} y1={frame.top} x2={x(limits.tpot)} y2={frame.bottom} stroke="var(--ink)" width={1.5} dash="5 3" />}
             {Number.isFinite(limits.tpot) && <Label x={x(limits.tpot) + (x(limits.tpot) > frame.right - 90 ? -6 : 6)} y={frame.bottom - 8} role="b" halo anchor={x(limits.tpot) > frame.right - 90 ? "end" : "start"}>{`${time(limits.tpot, 2)} limit`}</Label>}
             {chosen.interval && <Line x1={x(v(chosen.interval.low))} y1={y(chosen.throughput)} x2={x(v(chosen.interval.high))} y2={y(chosen.throughput)} stroke="var(--ink)" width={1.5} />}

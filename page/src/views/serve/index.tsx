@@ -55,7 +55,7 @@ export function ServeView({ place, share }: { place: Place; share: (shared: Shar
   const load = loaded.reply && !refused(loaded.reply) ? loaded.reply.results : undefined;
   return (
     <div class="view">
-      <ServeRequest at={at} query={query} request={request} refusal={refusalOf(shown)} points={points} chosen={asked.answer?.results.batch} />
+      <ServeRequest at={at} query={query} request={request} refusal={refusalOf(shown)} points={points} chosen={asked.answer?.results.batch} best={possible} />
       <AnswerFrame asked={shown} request={request as Request} fix={(name) => {
         const where = refusalOf(shown)?.error.where.toLowerCase() ?? "";
         change({ ...at, ...(where === "model" ? { model: name } : { on: `${name}:${(at.on ?? "").split(":").slice(1).join(":")}` }) });

@@ -33,7 +33,7 @@ function Limit({ label, name, list, at, set, write, text }: { label: string; nam
   return <Slider label={label} from={0} to={list.length} value={place} output={Number.isFinite(at) ? write(at) : "none"} text={Number.isFinite(at) ? write(at) : "none"} onChange={(i, done) => set({ [name]: i >= list.length ? "" : text(list[i]!), batch: "" }, !done)} />;
 }
 
-export function ServeRequest({ at, query, request, refusal, points, chosen }: { at: Query; query: Query; request: Request<"serve">; refusal?: Refusal; points: Point[]; chosen: number | undefined }): JSX.Element {
+export function ServeRequest({ at, query, request, refusal, points, chosen, best }: { at: Query; query: Query; request: Request<"serve">; refusal?: Refusal; points: Point[]; chosen: number | undefined; best: boolean }): JSX.Element {
   const set = (part: Query, replace = false): void => change({ ...at, ...part, open: "" }, replace);
   const batches = [...new Set(points.map((point) => point.batch))];
   const place = chosen === undefined ? 0 : Math.max(0, batches.findIndex((batch) => batch >= chosen));
@@ -61,7 +61,7 @@ export function ServeRequest({ at, query, request, refusal, points, chosen }: { 
       <hr class="rule" />
       <Limit label="Longest time per token" name="tpot" list={tpots} at={seconds(at.tpot)} set={set} write={time} text={limitText} />
       <Limit label="Longest time to the first token" name="ttft" list={ttfts} at={seconds(at.ttft)} set={set} write={time} text={limitText} />
-      {batches.length > 1 && <Slider label="Batch" from={0} to={batches.length - 1} value={place} output={`${int(chosen)}${at.batch ? "" : " · best"}`} text={`${chosen}`} onChange={(i, done) => set({ batch: String(batches[i] ?? "") }, !done)} />}
+      {batches.length > 1 && <Slider label="Batch" from={0} to={batches.length - 1} value={place} output={`${int(chosen)}${at.batch || !best ? "" : " · best"}`} text={`${chosen}`} onChange={(i, done) => set({ batch: String(batches[i] ?? "") }, !done)} />}
       <Limit label="Requests per second" name="rate" list={rates} at={Number(at.rate || Number.NaN)} set={(part, replace) => set({ rate: part.rate ?? "" }, replace)} write={(x) => sig(x, 2)} text={String} />
     </Panel>
   );

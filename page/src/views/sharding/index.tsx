@@ -127,7 +127,7 @@ function ShardingAnswer({ answer, given, request, place }: { answer: Answer<"sha
   return (
     <Derived trees={answer.derivation}>
       <Head sub={<span class="expr mono">{r.expression}</span>}>
-        {r.time ? <>{steps.some((step) => step.collective) ? <>{sentence(steps.filter((step) => step.collective).map((step) => `${step.kind} over ${step.axes.split("").join(" and ")}`).join(", then "))} </> : "No communication. "}<Num of={timeNode}>{time(v(r.time.estimate))}</Num>, and {limitName(r.limiter ?? "").toLowerCase()} limits it.</> : sentence(answer.headline)}
+        {r.time ? <>{steps.some((step) => step.collective) ? <>{sentence(steps.filter((step) => step.collective).map((step) => `${step.kind} over ${step.axes.split("").join(" and ")}`).join(", then "))} </> : "No communication. "}<span class="nowrap"><Num of={timeNode}>{time(v(r.time.estimate))}</Num>,</span> and {limitName(r.limiter ?? "").toLowerCase()} limits it.</> : sentence(answer.headline)}
       </Head>
       <div class="g2 l">
         <Card title="What each device holds" note={frame?.title} drawing>
