@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../page"
 [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent
 ASSAY=$build/assay node tools/types.mjs --check
 node_modules/.bin/tsc --noEmit
+node_modules/.bin/prettier --check --log-level warn .
 node tools/unit.mjs
 node tools/bundle.mjs --check
 node tests/browser.mjs --path "$build"

@@ -42,12 +42,20 @@ function Menu({ shared }: { shared: Shared | null }): JSX.Element {
     };
   }, []);
   const item = (name: string, act: () => void): JSX.Element => (
-    <li><button type="button" onClick={() => {
-      if (ref.current) ref.current.open = false;
-      act();
-    }}>{name}</button></li>
+    <li>
+      <button
+        type="button"
+        onClick={() => {
+          if (ref.current) ref.current.open = false;
+          act();
+        }}
+      >
+        {name}
+      </button>
+    </li>
   );
-  const first = (kind: string): HTMLButtonElement | null => document.querySelector<HTMLButtonElement>(`main .card .end button[aria-label$="${kind}"]`);
+  const first = (kind: string): HTMLButtonElement | null =>
+    document.querySelector<HTMLButtonElement>(`main .card .end button[aria-label$="${kind}"]`);
   return (
     <details class="menu" ref={ref}>
       <summary class="btn">Share</summary>
@@ -55,7 +63,10 @@ function Menu({ shared }: { shared: Shared | null }): JSX.Element {
         {item("Copy permalink", () => void copy(location.href, "the permalink"))}
         {shared && item("Copy as command", () => void copy(asCommand(shared.request), "the command"))}
         {shared && item("Copy as Python", () => void copy(asPython(shared.request), "the Python call"))}
-        {shared?.answer && item("Download JSON", () => download(`${shared.request.verb}.json`, JSON.stringify(shared.answer, null, 2), "application/json"))}
+        {shared?.answer &&
+          item("Download JSON", () =>
+            download(`${shared.request.verb}.json`, JSON.stringify(shared.answer, null, 2), "application/json"),
+          )}
         {shared?.answer && item("Download CSV", () => first("CSV")?.click())}
         {shared?.answer && item("Download SVG", () => first("SVG")?.click())}
       </ul>
@@ -77,7 +88,9 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
     document.documentElement.dataset.theme = theme;
   }, [theme]);
   useEffect(() => {
-    void theEngine().then(({ kind }) => setEngine(kind === "server" ? "Engine on this machine" : "Engine in this browser"));
+    void theEngine().then(({ kind }) =>
+      setEngine(kind === "server" ? "Engine on this machine" : "Engine in this browser"),
+    );
     let timer = 0;
     return onToast((text) => {
       setMessage(text);
@@ -95,33 +108,71 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
       window.scrollTo(0, 0);
     }
   }, [view.id]);
-  const carried = Object.fromEntries(["theme", "units"].flatMap((key) => (place.query[key] ? [[key, place.query[key]]] : [])));
+  const carried = Object.fromEntries(
+    ["theme", "units"].flatMap((key) => (place.query[key] ? [[key, place.query[key]]] : [])),
+  );
   const other = theme === "dark" ? "light" : "dark";
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => {
-        event.preventDefault();
-        document.getElementById("main")?.focus();
-      }}>Skip to the answer</a>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
+        Skip to the answer
+      </a>
       <header class="top">
         <div class="top-in">
           <a class="brand" href={write({ view: views[0]!.id, query: carried })}>
-            <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true"><path d="M2 17 8 5h4l6 12" fill="none" stroke="var(--accent)" stroke-width="2.4" /><path d="M1 12.5h18" stroke="var(--ink)" stroke-width="1.4" /></svg>
+            <svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true">
+              <path d="M2 17 8 5h4l6 12" fill="none" stroke="var(--accent)" stroke-width="2.4" />
+              <path d="M1 12.5h18" stroke="var(--ink)" stroke-width="1.4" />
+            </svg>
             Assay
           </a>
           <nav class="nav" aria-label="Views">
-            {views.map((one) => <a key={one.id} href={write({ view: one.id, query: carried })} aria-current={one === view ? "page" : undefined}>{one.name}</a>)}
+            {views.map((one) => (
+              <a
+                key={one.id}
+                href={write({ view: one.id, query: carried })}
+                aria-current={one === view ? "page" : undefined}
+              >
+                {one.name}
+              </a>
+            ))}
           </nav>
           <div class="tools">
-            {engine && <span class="engine"><i aria-hidden="true" />{engine}</span>}
-            <button type="button" class="btn quiet" aria-label={`Bytes in ${binary ? "GiB" : "GB"}; change to ${binary ? "GB" : "GiB"}`} onClick={() => {
-              store("assay-units", binary ? "GB" : "GiB");
-              change({ units: binary ? "GB" : "GiB" }, true);
-            }}>{binary ? "GiB" : "GB"}</button>
-            <button type="button" class="btn quiet" aria-label={`Change to the ${other} theme`} onClick={() => {
-              store("assay-theme", other);
-              change({ theme: other }, true);
-            }}>{other === "dark" ? "Dark" : "Light"}</button>
+            {engine && (
+              <span class="engine">
+                <i aria-hidden="true" />
+                {engine}
+              </span>
+            )}
+            <button
+              type="button"
+              class="btn quiet"
+              aria-label={`Bytes in ${binary ? "GiB" : "GB"}; change to ${binary ? "GB" : "GiB"}`}
+              onClick={() => {
+                store("assay-units", binary ? "GB" : "GiB");
+                change({ units: binary ? "GB" : "GiB" }, true);
+              }}
+            >
+              {binary ? "GiB" : "GB"}
+            </button>
+            <button
+              type="button"
+              class="btn quiet"
+              aria-label={`Change to the ${other} theme`}
+              onClick={() => {
+                store("assay-theme", other);
+                change({ theme: other }, true);
+              }}
+            >
+              {other === "dark" ? "Dark" : "Light"}
+            </button>
             <Menu shared={shared} />
           </div>
         </div>
@@ -131,13 +182,21 @@ export function App({ views }: { views: readonly View[] }): JSX.Element {
       </main>
       <footer class="foot">
         {catalogue && <span>Assay {catalogue.version}</span>}
-        {catalogue && <span>{catalogue.chips.length} chips, {catalogue.models.length} models, each number with its source</span>}
+        {catalogue && (
+          <span>
+            {catalogue.chips.length} chips, {catalogue.models.length} models, each number with its source
+          </span>
+        )}
         <span>Nothing leaves this {engine.endsWith("machine") ? "machine" : "page"}</span>
         <a href={write({ view: "plan", query: { ...carried, tour: "1" } })}>A tour of three questions</a>
-        {views.some((one) => one.id === "accuracy") && <a href={write({ view: "accuracy", query: carried })}>How accurate is it?</a>}
+        {views.some((one) => one.id === "accuracy") && (
+          <a href={write({ view: "accuracy", query: carried })}>How accurate is it?</a>
+        )}
       </footer>
       <Tour place={place} look={carried} />
-      <div class="toast" role="status" hidden={!message}>{message}</div>
+      <div class="toast" role="status" hidden={!message}>
+        {message}
+      </div>
       <Patterns />
     </>
   );

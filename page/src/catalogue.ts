@@ -13,8 +13,15 @@ export interface Catalogue {
 let catalogue: Promise<Catalogue> | undefined;
 async function load(): Promise<Catalogue> {
   const signal = new AbortController().signal;
-  const [models, chips] = await Promise.all([ask({ verb: "models", arguments: {} }, signal), ask({ verb: "chips", arguments: {} }, signal)]);
-  return { version: refused(models) ? "" : models.version, models: refused(models) ? [] : (models.results.models ?? []), chips: refused(chips) ? [] : (chips.results.chips ?? []) };
+  const [models, chips] = await Promise.all([
+    ask({ verb: "models", arguments: {} }, signal),
+    ask({ verb: "chips", arguments: {} }, signal),
+  ]);
+  return {
+    version: refused(models) ? "" : models.version,
+    models: refused(models) ? [] : (models.results.models ?? []),
+    chips: refused(chips) ? [] : (chips.results.chips ?? []),
+  };
 }
 export function useCatalogue(): Catalogue | null {
   const [state, set] = useState<Catalogue | null>(null);

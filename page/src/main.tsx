@@ -10,5 +10,14 @@ import { RooflineView } from "./views/roofline";
 import { ServeView } from "./views/serve";
 import { ShardingView } from "./views/sharding";
 
-const views: readonly View[] = [{ id: "plan", name: "Plan", Body: PlanView }, { id: "serve", name: "Serve", Body: ServeView }, { id: "roofline", name: "Roofline", Body: RooflineView }, { id: "sharding", name: "Sharding", Body: ShardingView }, { id: "network", name: "Network", Body: NetworkView }, { id: "matrix", name: "Matrix unit", Body: MatrixView }, { id: "accuracy", name: "Accuracy", Body: AccuracyView }, { id: "book", name: "Book", Body: BookView }];
+const views: readonly View[] = [
+  { id: "plan", name: "Plan", Body: PlanView },
+  { id: "serve", name: "Serve", Body: ServeView },
+  { id: "roofline", name: "Roofline", Body: RooflineView },
+  { id: "sharding", name: "Sharding", Body: ShardingView },
+  { id: "network", name: "Network", Body: NetworkView },
+  { id: "matrix", name: "Matrix unit", Body: MatrixView },
+  { id: "accuracy", name: "Accuracy", Body: AccuracyView },
+  { id: "book", name: "Book", Body: BookView },
+];
 render(<App views={views} />, document.getElementById("app")!);

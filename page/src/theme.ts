@@ -6,5 +6,6 @@ try {
 } catch {
   // storage may be forbidden; the system decides
 }
-document.documentElement.dataset.theme = asked ?? kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+document.documentElement.dataset.theme =
+  asked ?? kept ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 export {};

@@ -15,7 +15,9 @@ export function read(hash: string): Place {
 export function write({ view, query }: Place): string {
   const params = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
   // these characters are safe in a fragment, and an address that can be read is worth more
-  const text = params.toString().replace(/%(3A|2C|40|2F|3D)/g, (code) => (code === "%3D" ? code : decodeURIComponent(code)));
+  const text = params
+    .toString()
+    .replace(/%(3A|2C|40|2F|3D)/g, (code) => (code === "%3D" ? code : decodeURIComponent(code)));
   return `#/${view}${text ? `?${text}` : ""}`;
 }
 
@@ -40,7 +42,8 @@ export function go(place: Place, replace = false): void {
   changed();
 }
 /** Changes some keys of the query; an empty value removes one. */
-export const change = (part: Query, replace = false): void => go({ view: current.view, query: { ...current.query, ...part } }, replace);
+export const change = (part: Query, replace = false): void =>
+  go({ view: current.view, query: { ...current.query, ...part } }, replace);
 export const here = (): Place => current;
 
 export function usePlace(): Place {

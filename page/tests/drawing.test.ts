@@ -22,17 +22,36 @@ test("ticks are round and inside", () => {
 });
 
 test("a stacked bar leaves out what is nothing and keeps slivers visible", () => {
-  const pieces = stack([{ name: "a", value: 50, fill: "" }, { name: "none", value: 0, fill: "" }, { name: "b", value: 0.001, fill: "" }], linear(0, 100, 0, 100));
-  assert.deepEqual(pieces.map((piece) => piece.name), ["a", "b"]);
+  const pieces = stack(
+    [
+      { name: "a", value: 50, fill: "" },
+      { name: "none", value: 0, fill: "" },
+      { name: "b", value: 0.001, fill: "" },
+    ],
+    linear(0, 100, 0, 100),
+  );
+  assert.deepEqual(
+    pieces.map((piece) => piece.name),
+    ["a", "b"],
+  );
   assert.equal(pieces[0]!.width, 49);
   assert.equal(pieces[1]!.width, 1);
 });
 
 test("bars below a pixel are joined with their like, and no time is lost", () => {
-  const bars = Array.from({ length: 1000 }, (_, i) => ({ lane: 0, kind: i < 500 ? 0 : 1, label: `F${i}`, start: i, end: i + 1 }));
+  const bars = Array.from({ length: 1000 }, (_, i) => ({
+    lane: 0,
+    kind: i < 500 ? 0 : 1,
+    label: `F${i}`,
+    start: i,
+    end: i + 1,
+  }));
   const joined = joinNarrow(bars, linear(0, 1000, 0, 100));
   assert.equal(joined.length, 2);
-  assert.equal(joined.reduce((sum, bar) => sum + bar.end - bar.start, 0), 1000);
+  assert.equal(
+    joined.reduce((sum, bar) => sum + bar.end - bar.start, 0),
+    1000,
+  );
   assert.equal(joinNarrow(bars.slice(0, 3), linear(0, 3, 0, 300)).length, 3);
 });
 
@@ -47,5 +66,6 @@ test("a histogram counts everything once", () => {
 });
 
 test("marks are paths", () => {
-  for (const shape of ["circle", "square", "triangle", "diamond"] as const) assert.match(markPath(shape, 10, 10, 4), /^M/);
+  for (const shape of ["circle", "square", "triangle", "diamond"] as const)
+    assert.match(markPath(shape, 10, 10, 4), /^M/);
 });

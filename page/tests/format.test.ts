@@ -1,6 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { alike, bytes, bytesRange, int, parameters, percent, quantity, sentence, si, sig, signed, thin, tick, time, timeRange, unknown, usd, usdRange, useBinary } from "../src/text/format";
+import {
+  alike,
+  bytes,
+  bytesRange,
+  int,
+  parameters,
+  percent,
+  quantity,
+  sentence,
+  si,
+  sig,
+  signed,
+  thin,
+  tick,
+  time,
+  timeRange,
+  unknown,
+  usd,
+  usdRange,
+  useBinary,
+} from "../src/text/format";
 
 const plain = (text: string): string => text.replaceAll(thin, " ");
 

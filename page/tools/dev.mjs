@@ -12,13 +12,34 @@ process.chdir(fileURLToPath(new URL("..", import.meta.url)));
 const engine = spawn(process.env.ASSAY ?? "../build/release/assay", ["json"], { stdio: ["pipe", "pipe", "inherit"] });
 const waiting = [];
 createInterface({ input: engine.stdout }).on("line", (line) => waiting.shift()(line));
-const script = await context({ entryPoints: { app: "src/main.tsx", theme: "src/theme.ts" }, bundle: true, write: false, outdir: "out", sourcemap: "inline", format: "iife", target: "es2022", jsx: "automatic", jsxImportSource: "preact" });
-const types = { ".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2", ".txt": "text/plain" };
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'";
+const script = await context({
+  entryPoints: { app: "src/main.tsx", theme: "src/theme.ts" },
+  bundle: true,
+  write: false,
+  outdir: "out",
+  sourcemap: "inline",
+  format: "iife",
+  target: "es2022",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+});
+const types = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css",
+  ".js": "text/javascript",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+  ".txt": "text/plain",
+};
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'";
 
 createServer(async (request, response) => {
   const path = normalize(new URL(request.url, "http://localhost").pathname);
-  const send = (type, body) => response.writeHead(200, { "content-type": type, "content-security-policy": policy, "cache-control": "no-store" }).end(body);
+  const send = (type, body) =>
+    response
+      .writeHead(200, { "content-type": type, "content-security-policy": policy, "cache-control": "no-store" })
+      .end(body);
   try {
     if (path === "/health") return send("application/json", JSON.stringify({ engine: "native" }));
     if (path === "/api") {

@@ -18,7 +18,8 @@ export function ticks(from: number, to: number, count = 5): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = ([1, 2, 5, 10].find((k) => k * power >= rough * 0.999) ?? 10) * power;
   const list: number[] = [];
-  for (let k = Math.ceil(from / step - 1e-9); k * step <= to + step * 1e-9; k++) list.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(from / step - 1e-9); k * step <= to + step * 1e-9; k++)
+    list.push(Number((k * step).toPrecision(12)));
   return list;
 }
 
@@ -41,7 +42,10 @@ export function logTicks(from: number, to: number, most = 8): number[] {
     if (list.length <= most && list.length >= 2) return list;
   }
   const all = decades(from, to);
-  if (all.length < 2) return decades(from, to, [1, 2, 3, 4, 5, 6, 7, 8, 9]).filter((_, i, list) => i % Math.ceil(list.length / most) === 0);
+  if (all.length < 2)
+    return decades(from, to, [1, 2, 3, 4, 5, 6, 7, 8, 9]).filter(
+      (_, i, list) => i % Math.ceil(list.length / most) === 0,
+    );
   return all.filter((_, i) => i % Math.ceil(all.length / most) === 0);
 }
 
@@ -57,11 +61,13 @@ export interface Piece extends Part {
 /** Parts of a stacked bar side by side; each is at least a pixel wide, with a pixel between them. */
 export function stack(parts: readonly Part[], x: Scale): Piece[] {
   let at = 0;
-  return parts.filter((part) => part.value > 0).map((part) => {
-    const start = x(at);
-    at += part.value;
-    return { ...part, x: start, width: Math.max(1, x(at) - start - 1) };
-  });
+  return parts
+    .filter((part) => part.value > 0)
+    .map((part) => {
+      const start = x(at);
+      at += part.value;
+      return { ...part, x: start, width: Math.max(1, x(at) - start - 1) };
+    });
 }
 
 export interface Bar {
@@ -78,7 +84,12 @@ export function joinNarrow(bars: readonly Bar[], x: Scale, most = 2000): Bar[] {
   for (const bar of [...bars].sort((a, b) => a.lane - b.lane || a.start - b.start)) {
     const last = open.get(bar.lane);
     const near = last !== undefined && x(bar.start) - x(last.end) < 0.5;
-    if (last && near && last.kind === bar.kind && (x(bar.end) - x(bar.start) < 1 || (bars.length > most && x(bar.end) - x(bar.start) < 3))) {
+    if (
+      last &&
+      near &&
+      last.kind === bar.kind &&
+      (x(bar.end) - x(bar.start) < 1 || (bars.length > most && x(bar.end) - x(bar.start) < 3))
+    ) {
       last.end = bar.end;
       last.label = last.label.endsWith(" …") ? last.label : `${last.label} …`;
     } else {

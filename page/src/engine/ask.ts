@@ -33,7 +33,12 @@ export class Unavailable extends Error {}
 const overHttp: Send = async (request, signal) => {
   let response: Response;
   try {
-    response = await fetch("api", { method: "POST", body: request, signal, headers: { "content-type": "application/json" } });
+    response = await fetch("api", {
+      method: "POST",
+      body: request,
+      signal,
+      headers: { "content-type": "application/json" },
+    });
   } catch (error) {
     if (signal.aborted) throw error;
     throw new Unavailable("the engine does not answer");
@@ -68,7 +73,8 @@ function inWorker(): Send {
       next();
     };
     one.onerror = () => {
-      for (const job of [current, ...waiting.splice(0)]) job?.fail(new Unavailable("the engine did not start in this browser"));
+      for (const job of [current, ...waiting.splice(0)])
+        job?.fail(new Unavailable("the engine did not start in this browser"));
       current = null;
     };
     return one;
@@ -84,28 +90,30 @@ function inWorker(): Send {
       }
     }
   }
-  return (request, signal) => new Promise((done, fail) => {
-    const job: Job = { request, signal, done, fail };
-    signal.addEventListener("abort", () => {
-      if (job !== current) return;
-      window.setTimeout(() => {
-        if (job !== current || !waiting.some((one) => !one.signal.aborted)) return;
-        worker.terminate();
-        current = null;
-        job.fail(superseded());
-        worker = open();
-        next();
-      }, patience);
+  return (request, signal) =>
+    new Promise((done, fail) => {
+      const job: Job = { request, signal, done, fail };
+      signal.addEventListener("abort", () => {
+        if (job !== current) return;
+        window.setTimeout(() => {
+          if (job !== current || !waiting.some((one) => !one.signal.aborted)) return;
+          worker.terminate();
+          current = null;
+          job.fail(superseded());
+          worker = open();
+          next();
+        }, patience);
+      });
+      waiting.push(job);
+      next();
     });
-    waiting.push(job);
-    next();
-  });
 }
 
 async function start(): Promise<Engine> {
   try {
     const health = await fetch("health");
-    if (health.ok && ((await health.json()) as { engine?: string }).engine === "native") return { kind: "server", send: overHttp };
+    if (health.ok && ((await health.json()) as { engine?: string }).engine === "native")
+      return { kind: "server", send: overHttp };
   } catch {
     // no server: a folder of files
   }
@@ -115,8 +123,13 @@ let engine: Promise<Engine> | undefined;
 export const theEngine = (): Promise<Engine> => (engine ??= start());
 
 const canonical = (request: Request): string => {
-  const list = Object.entries(request.arguments).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  return JSON.stringify({ verb: request.verb, arguments: Object.fromEntries(list.sort(([a], [b]) => (a < b ? -1 : 1))) });
+  const list = Object.entries(request.arguments).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
+  return JSON.stringify({
+    verb: request.verb,
+    arguments: Object.fromEntries(list.sort(([a], [b]) => (a < b ? -1 : 1))),
+  });
 };
 const cache = new Map<string, Reply>();
 const keep = 48;

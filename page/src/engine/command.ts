@@ -4,9 +4,19 @@ import type { Request } from "./ask";
 import type { Verb } from "./schema";
 
 const quote = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
-const python = (value: unknown): string => (value === true ? "True" : value === false ? "False" : typeof value === "number" ? String(value) : Array.isArray(value) ? `[${value.map(python).join(", ")}]` : JSON.stringify(value));
+const python = (value: unknown): string =>
+  value === true
+    ? "True"
+    : value === false
+      ? "False"
+      : typeof value === "number"
+        ? String(value)
+        : Array.isArray(value)
+          ? `[${value.map(python).join(", ")}]`
+          : JSON.stringify(value);
 
-const given = (request: Request): [string, unknown][] => Object.entries(request.arguments).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+const given = (request: Request): [string, unknown][] =>
+  Object.entries(request.arguments).filter(([, value]) => value !== "" && value !== null && value !== undefined);
 
 export function asCommand(request: Request): string {
   const first = positionals(request.verb);
@@ -36,4 +46,7 @@ export function asPython(request: Request): string {
 }
 
 // Positional arguments are those that the schema gives no placeholder.
-export const positionals = (verb: Verb): string[] => Object.entries(options[verb]).filter(([, option]) => !option.placeholder && option.kind !== "flag").map(([name]) => name);
+export const positionals = (verb: Verb): string[] =>
+  Object.entries(options[verb])
+    .filter(([, option]) => !option.placeholder && option.kind !== "flag")
+    .map(([name]) => name);

@@ -6,11 +6,24 @@ import { asCommand, asPython } from "../engine/command";
 import { copy } from "./share";
 import type { Problem } from "./fields";
 
-export function Panel({ summary, children, request, drop }: { summary: string; children: ComponentChildren; request: Request | null; drop?: (text: string) => void }): JSX.Element {
+export function Panel({
+  summary,
+  children,
+  request,
+  drop,
+}: {
+  summary: string;
+  children: ComponentChildren;
+  request: Request | null;
+  drop?: (text: string) => void;
+}): JSX.Element {
   const [open, setOpen] = useState(false);
   const [over, setOver] = useState(false);
   return (
-    <form class={`ask${open ? " open" : ""}${over ? " over" : ""}`} aria-label="Request" onSubmit={(event) => event.preventDefault()}
+    <form
+      class={`ask${open ? " open" : ""}${over ? " over" : ""}`}
+      aria-label="Request"
+      onSubmit={(event) => event.preventDefault()}
       onDragOver={(event) => {
         if (!drop) return;
         event.preventDefault();
@@ -24,7 +37,8 @@ export function Panel({ summary, children, request, drop }: { summary: string; c
         const file = event.dataTransfer?.files[0];
         if (file) void file.text().then(drop);
         else drop(event.dataTransfer?.getData("text/plain") ?? "");
-      }}>
+      }}
+    >
       <button type="button" class="ask-sum" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span>{summary}</span>
         <b>{open ? "Done" : "Edit"}</b>
@@ -34,8 +48,12 @@ export function Panel({ summary, children, request, drop }: { summary: string; c
         <div class="cmd">
           <code>{asCommand(request)}</code>
           <div>
-            <button type="button" class="btn quiet" onClick={() => void copy(asCommand(request), "the command")}>Copy command</button>
-            <button type="button" class="btn quiet" onClick={() => void copy(asPython(request), "the Python call")}>Python</button>
+            <button type="button" class="btn quiet" onClick={() => void copy(asCommand(request), "the command")}>
+              Copy command
+            </button>
+            <button type="button" class="btn quiet" onClick={() => void copy(asPython(request), "the Python call")}>
+              Python
+            </button>
           </div>
         </div>
       )}
@@ -43,15 +61,26 @@ export function Panel({ summary, children, request, drop }: { summary: string; c
   );
 }
 
-const strip = (where: string): string => where.replace(/^request: /, "").replace(/^--/, "").toLowerCase();
+const strip = (where: string): string =>
+  where
+    .replace(/^request: /, "")
+    .replace(/^--/, "")
+    .toLowerCase();
 /** The part of an error that belongs to one field: the engine says where, and which names are near. */
 export function problemAt(refusal: Refusal | undefined, field: string): Problem | undefined {
   if (!refusal) return undefined;
-  const fault = [refusal.error, ...(refusal.error.also ?? [])].find((one) => strip(one.where) === field.toLowerCase() || new RegExp(`--${field}\\b`).test(one.what));
+  const fault = [refusal.error, ...(refusal.error.also ?? [])].find(
+    (one) => strip(one.where) === field.toLowerCase() || new RegExp(`--${field}\\b`).test(one.what),
+  );
   if (!fault) return undefined;
   return { text: `${fault.what.charAt(0).toUpperCase()}${fault.what.slice(1)}.`, names: nearest(fault.hint) };
 }
 export function nearest(hint: string): string[] {
   const match = /^did you mean (.*)\?$/.exec(hint);
-  return match?.[1] ? match[1].split(/, | or /).map((name) => name.trim()).filter((name) => !name.startsWith("--")) : [];
+  return match?.[1]
+    ? match[1]
+        .split(/, | or /)
+        .map((name) => name.trim())
+        .filter((name) => !name.startsWith("--"))
+    : [];
 }

@@ -15,5 +15,15 @@ export function Scroll({ children }: { children: ComponentChildren }): JSX.Eleme
     if (element.firstElementChild) observer.observe(element.firstElementChild);
     return () => observer.disconnect();
   }, []);
-  return <div class="scroll" ref={ref} tabIndex={wide ? 0 : undefined} role={wide ? "group" : undefined} aria-label={wide ? "Wide table" : undefined}>{children}</div>;
+  return (
+    <div
+      class="scroll"
+      ref={ref}
+      tabIndex={wide ? 0 : undefined}
+      role={wide ? "group" : undefined}
+      aria-label={wide ? "Wide table" : undefined}
+    >
+      {children}
+    </div>
+  );
 }

@@ -31,13 +31,35 @@ const cell = (value: string | number | null): string => {
   const text = value === null ? "" : String(value).replaceAll(thin, " ");
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
-export const csv = (rows: readonly (readonly (string | number | null)[])[]): string => rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+export const csv = (rows: readonly (readonly (string | number | null)[])[]): string =>
+  rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
 
 /** An SVG that stands alone: the colours it names are written into it. */
 export function drawingText(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const style = getComputedStyle(document.documentElement);
-  const names = ["ink", "muted", "grid", "edge", "surface", "raised", "accent", "accent-soft", "good", "bad", "bad-bg", "partial", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];
+  const names = [
+    "ink",
+    "muted",
+    "grid",
+    "edge",
+    "surface",
+    "raised",
+    "accent",
+    "accent-soft",
+    "good",
+    "bad",
+    "bad-bg",
+    "partial",
+    "s1",
+    "s2",
+    "s3",
+    "s4",
+    "s5",
+    "s6",
+    "s7",
+    "s8",
+  ];
   const sheet = document.createElementNS("http://www.w3.org/2000/svg", "style");
   sheet.textContent = `:root{${names.map((name) => `--${name}:${style.getPropertyValue(`--${name}`)}`).join(";")}}text{font:12px Inter,system-ui,sans-serif;fill:var(--ink)}.m{fill:var(--muted)}.b{font-weight:600}.gl{stroke:var(--grid)}.ax{stroke:var(--edge)}.halo{paint-order:stroke;stroke:var(--surface);stroke-width:4;stroke-linejoin:round}`;
   copy.prepend(sheet);

@@ -12,9 +12,30 @@ interface Stop {
   words: string;
 }
 const stops: readonly Stop[] = [
-  { question: "Does my model fit, and how fast does it train?", view: "plan", query: {}, look: ".facts", words: "Four facts answer it: memory against the chip, time with the interval that measurements give it, what limits it, and one change that helps. Every underlined number opens to its formula and sources." },
-  { question: "What does serving it cost within my limits?", view: "serve", query: {}, look: ".facts", words: "Drag the limits on the left: the point moves along the front to the cheapest plan that meets them. Below are memory and what requests at random would see." },
-  { question: "Can I believe it?", view: "accuracy", query: { set: "h200-ops" }, look: "section[aria-label='Predicted against measured']", words: "Each point is a published or own measurement that the prediction had not seen. Choose one to get its request and ask it yourself." },
+  {
+    question: "Does my model fit, and how fast does it train?",
+    view: "plan",
+    query: {},
+    look: ".facts",
+    words:
+      "Four facts answer it: memory against the chip, time with the interval that measurements give it, what limits it, and one change that helps. Every underlined number opens to its formula and sources.",
+  },
+  {
+    question: "What does serving it cost within my limits?",
+    view: "serve",
+    query: {},
+    look: ".facts",
+    words:
+      "Drag the limits on the left: the point moves along the front to the cheapest plan that meets them. Below are memory and what requests at random would see.",
+  },
+  {
+    question: "Can I believe it?",
+    view: "accuracy",
+    query: { set: "h200-ops" },
+    look: "section[aria-label='Predicted against measured']",
+    words:
+      "Each point is a published or own measurement that the prediction had not seen. Choose one to get its request and ask it yourself.",
+  },
 ];
 
 export function Tour({ place, look }: { place: Place; look: Query }): JSX.Element | null {
@@ -22,7 +43,11 @@ export function Tour({ place, look }: { place: Place; look: Query }): JSX.Elemen
   const stop = stops[at];
   const visit = (index: number): void => {
     const next = stops[index];
-    go(next ? { view: next.view, query: { ...look, ...next.query, tour: String(index + 1) } } : { view: place.view, query: { ...place.query, tour: "" } });
+    go(
+      next
+        ? { view: next.view, query: { ...look, ...next.query, tour: String(index + 1) } }
+        : { view: place.view, query: { ...place.query, tour: "" } },
+    );
   };
   useEffect(() => {
     if (!stop) return;
@@ -43,12 +68,24 @@ export function Tour({ place, look }: { place: Place; look: Query }): JSX.Elemen
   if (!stop) return null;
   return (
     <div class="tour" role="dialog" aria-label={`Tour: ${stop.question}`}>
-      <b>{at + 1} of {stops.length}: {stop.question}</b>
+      <b>
+        {at + 1} of {stops.length}: {stop.question}
+      </b>
       <p>{stop.words}</p>
       <div class="row">
-        {at > 0 && <button type="button" class="btn" onClick={() => visit(at - 1)}>Back</button>}
-        {at + 1 < stops.length && <button type="button" class="btn primary" onClick={() => visit(at + 1)}>Next question</button>}
-        <button type="button" class="btn quiet" onClick={() => visit(-1)}>{at + 1 < stops.length ? "Leave the tour" : "Done"}</button>
+        {at > 0 && (
+          <button type="button" class="btn" onClick={() => visit(at - 1)}>
+            Back
+          </button>
+        )}
+        {at + 1 < stops.length && (
+          <button type="button" class="btn primary" onClick={() => visit(at + 1)}>
+            Next question
+          </button>
+        )}
+        <button type="button" class="btn quiet" onClick={() => visit(-1)}>
+          {at + 1 < stops.length ? "Leave the tour" : "Done"}
+        </button>
       </div>
     </div>
   );

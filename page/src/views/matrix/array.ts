@@ -15,7 +15,12 @@ export interface Run {
 export type State = "idle" | "useful" | "padded";
 
 /** What multiplier (row, column) does in a cycle, and for which row of X and which tile. */
-export function stateAt(run: Run, cycle: number, row: number, column: number): { state: State; x: number; tile: number } {
+export function stateAt(
+  run: Run,
+  cycle: number,
+  row: number,
+  column: number,
+): { state: State; x: number; tile: number } {
   const since = cycle - run.load - row - column;
   const tile = Math.floor(since / run.interval);
   const x = since - tile * run.interval;

@@ -25,11 +25,24 @@ export interface Change {
   verdict: Verdict;
   why?: string;
 }
-const flagsOf = (args: Arguments): string => Object.entries(args).map(([key, value]) => `--${key} ${String(value)}`).join(" ");
-const gainOf = (results: TrainResults, base: TrainResults): number => v(results.tokens_per_second_per_chip) / v(base.tokens_per_second_per_chip) - 1;
+const flagsOf = (args: Arguments): string =>
+  Object.entries(args)
+    .map(([key, value]) => `--${key} ${String(value)}`)
+    .join(" ");
+const gainOf = (results: TrainResults, base: TrainResults): number =>
+  v(results.tokens_per_second_per_chip) / v(base.tokens_per_second_per_chip) - 1;
 
 function fromAnswer(name: string, args: Arguments, results: TrainResults, base: TrainResults): Change {
-  return { name, flags: flagsOf(args), query: Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)])), step: v(results.step_time.estimate), interval: results.step_time.interval, gain: gainOf(results, base), memory: v(results.memory.total), verdict: results.memory.verdict };
+  return {
+    name,
+    flags: flagsOf(args),
+    query: Object.fromEntries(Object.entries(args).map(([key, value]) => [key, String(value)])),
+    step: v(results.step_time.estimate),
+    interval: results.step_time.interval,
+    gain: gainOf(results, base),
+    memory: v(results.memory.total),
+    verdict: results.memory.verdict,
+  };
 }
 
 /** The changes that are tried; where nothing fits, those that need less memory. */
@@ -55,7 +68,8 @@ function tries(request: Request<"train">, results: TrainResults): [string, Argum
     const more = bigger(factor);
     if (more) list.push([`${factor}× the chips`, more]);
   }
-  if (fits && shapeOf(on) && resize(shapeOf(on), 0.5)) list.push(["Half the chips", { on: clusterOf(chipOf(on), resize(shapeOf(on), 0.5)!) }]);
+  if (fits && shapeOf(on) && resize(shapeOf(on), 0.5))
+    list.push(["Half the chips", { on: clusterOf(chipOf(on), resize(shapeOf(on), 0.5)!) }]);
   return list;
 }
 
@@ -71,10 +85,20 @@ export function useChanges(request: Request<"train">, answer: Answer<"train"> | 
       const improved = await ask(withArguments(request, { improve: true }), abort.signal);
       if (!refused(improved)) {
         const found = (improved.results.changes ?? []).map((one): Change => ({
-          name: one.change.replace(/^--/, "").replaceAll(" --", ", ").replace(/(^|, )([\w-]+) /g, "$1$2 "),
+          name: one.change
+            .replace(/^--/, "")
+            .replaceAll(" --", ", ")
+            .replace(/(^|, )([\w-]+) /g, "$1$2 "),
           flags: one.change,
-          query: Object.fromEntries([...one.change.matchAll(/--([\w-]+)(?: ([^-][^ ]*))?/g)].map((match) => [match[1]!, match[2] ?? "true"])),
-          step: v(one.step_time), interval: one.interval, gain: one.faster_by, memory: v(one.memory?.total), verdict: one.memory?.verdict ?? "fits", why: one.why,
+          query: Object.fromEntries(
+            [...one.change.matchAll(/--([\w-]+)(?: ([^-][^ ]*))?/g)].map((match) => [match[1]!, match[2] ?? "true"]),
+          ),
+          step: v(one.step_time),
+          interval: one.interval,
+          gain: one.faster_by,
+          memory: v(one.memory?.total),
+          verdict: one.memory?.verdict ?? "fits",
+          why: one.why,
         }));
         set((before) => [...before, ...found]);
       }
@@ -101,20 +125,78 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
   const most = Math.max(0.01, ...changes.map((one) => one.gain));
   const least = Math.min(-0.001, ...changes.map((one) => one.gain));
   return (
-    <Card title="What would change it" note="one change at a time, the rest searched again; tokens/s of a chip" table={() => [["change", "flags", "step_s", "gain", "memory_bytes", "verdict"], ...changes.map((one) => [one.name, one.flags, one.step, one.gain, one.memory, one.verdict])]}>
-      {changes.length === 0 ? <p class="muted">Being asked…</p> : (
+    <Card
+      title="What would change it"
+      note="one change at a time, the rest searched again; tokens/s of a chip"
+      table={() => [
+        ["change", "flags", "step_s", "gain", "memory_bytes", "verdict"],
+        ...changes.map((one) => [one.name, one.flags, one.step, one.gain, one.memory, one.verdict]),
+      ]}
+    >
+      {changes.length === 0 ? (
+        <p class="muted">Being asked…</p>
+      ) : (
         <Scroll>
           <table class="rows small changes">
-            <thead><tr><th>Change</th><th class="hide-s"><span class="sr">Picture</span></th><th class="n">Gain</th><th class="n">Step</th><th class="n">Memory</th><th><span class="sr">Apply</span></th></tr></thead>
+            <thead>
+              <tr>
+                <th>Change</th>
+                <th class="hide-s">
+                  <span class="sr">Picture</span>
+                </th>
+                <th class="n">Gain</th>
+                <th class="n">Step</th>
+                <th class="n">Memory</th>
+                <th>
+                  <span class="sr">Apply</span>
+                </th>
+              </tr>
+            </thead>
             <tbody>
               {changes.map((one) => (
                 <tr key={one.flags}>
-                  <td>{one.name}{one.name !== one.flags.replace(/^--/, "").replaceAll(" --", ", ") && <><br /><span class="mono muted tiny">{one.flags}</span></>}</td>
-                  <td class="hide-s wide"><Track value={one.gain} least={least} most={most} fill={one.gain < 0 ? "var(--s2)" : "var(--accent)"} /></td>
+                  <td>
+                    {one.name}
+                    {one.name !== one.flags.replace(/^--/, "").replaceAll(" --", ", ") && (
+                      <>
+                        <br />
+                        <span class="mono muted tiny">{one.flags}</span>
+                      </>
+                    )}
+                  </td>
+                  <td class="hide-s wide">
+                    <Track
+                      value={one.gain}
+                      least={least}
+                      most={most}
+                      fill={one.gain < 0 ? "var(--s2)" : "var(--accent)"}
+                    />
+                  </td>
                   <td class="n">{signed(one.gain)}</td>
-                  <td class="n"><Num of={{ name: `step time with ${one.flags}`, value: one.step, unit: "s", interval: one.interval, note: one.why, formula: "the same request with this change, everything else searched again" }}>{time(one.step)}</Num><br /><Between interval={one.interval} share={false} /></td>
-                  <td class="n"><Tag verdict={one.verdict}>{bytes(one.memory)}</Tag></td>
-                  <td class="n"><button type="button" class="btn mini" aria-label={`Apply ${one.flags}`} onClick={() => apply(one)}>Apply</button></td>
+                  <td class="n">
+                    <Num
+                      of={{
+                        name: `step time with ${one.flags}`,
+                        value: one.step,
+                        unit: "s",
+                        interval: one.interval,
+                        note: one.why,
+                        formula: "the same request with this change, everything else searched again",
+                      }}
+                    >
+                      {time(one.step)}
+                    </Num>
+                    <br />
+                    <Between interval={one.interval} share={false} />
+                  </td>
+                  <td class="n">
+                    <Tag verdict={one.verdict}>{bytes(one.memory)}</Tag>
+                  </td>
+                  <td class="n">
+                    <button type="button" class="btn mini" aria-label={`Apply ${one.flags}`} onClick={() => apply(one)}>
+                      Apply
+                    </button>
+                  </td>
                 </tr>
               ))}
             </tbody>

@@ -66,7 +66,8 @@ export function parseStep(text: string, axes: readonly Axis[]): Step | null {
 /** All devices of a mesh in order, the last axis fastest. */
 export function devicesOf(axes: readonly Axis[]): Coordinates[] {
   let list: Coordinates[] = [{}];
-  for (const axis of axes) list = list.flatMap((one) => Array.from({ length: axis.size }, (_, k) => ({ ...one, [axis.name]: k })));
+  for (const axis of axes)
+    list = list.flatMap((one) => Array.from({ length: axis.size }, (_, k) => ({ ...one, [axis.name]: k })));
   return list;
 }
 
@@ -86,7 +87,8 @@ export function partOf(dimension: Dimension | undefined, device: Coordinates, ax
   }
   return { from, to: from + size };
 }
-export const shardsOf = (dimension: Dimension | undefined, axes: readonly Axis[]): number => (dimension?.axes ?? []).reduce((n, name) => n * (axes.find((one) => one.name === name)?.size ?? 1), 1);
+export const shardsOf = (dimension: Dimension | undefined, axes: readonly Axis[]): number =>
+  (dimension?.axes ?? []).reduce((n, name) => n * (axes.find((one) => one.name === name)?.size ?? 1), 1);
 
 export interface Block {
   rows: Range;
@@ -98,13 +100,16 @@ export interface Block {
 /** The two dimensions that are drawn: sharded ones first, in the array's order. */
 export function drawn(tensors: readonly Tensor[]): [number, number] {
   const count = Math.max(...tensors.map((tensor) => tensor.dimensions.length));
-  const busy = Array.from({ length: count }, (_, i) => i).filter((i) => tensors.some((tensor) => (tensor.dimensions[i]?.axes.length ?? 0) > 0));
+  const busy = Array.from({ length: count }, (_, i) => i).filter((i) =>
+    tensors.some((tensor) => (tensor.dimensions[i]?.axes.length ?? 0) > 0),
+  );
   const rest = Array.from({ length: count }, (_, i) => i).filter((i) => !busy.includes(i));
   const [a = 0, b = count > 1 ? 1 : 0] = [...busy, ...rest].slice(0, 2).sort((x, y) => x - y);
   return [a, b];
 }
 
-const addends = (tensor: Tensor, axes: readonly Axis[]): number => tensor.partial.reduce((n, name) => n * (axes.find((one) => one.name === name)?.size ?? 1), 1);
+const addends = (tensor: Tensor, axes: readonly Axis[]): number =>
+  tensor.partial.reduce((n, name) => n * (axes.find((one) => one.name === name)?.size ?? 1), 1);
 
 /** What a device holds of an array. */
 export function holds(tensor: Tensor, device: Coordinates, axes: readonly Axis[], dims: [number, number]): Block[] {
@@ -127,10 +132,22 @@ const within = (range: Range, index: number, count: number): Range => {
  * What a device holds during a collective over one axis: blocks of the simulation laid onto the array. A gather moves the
  * shards of the dimension that loses the axis, a reduction the parts of the one that gets it, an exchange both.
  */
-export function holdsDuring(step: { result: Tensor; source: Tensor }, axis: Axis, blocks: readonly Held[], before: readonly Held[] | undefined, device: Coordinates, axes: readonly Axis[], dims: [number, number]): Block[] {
+export function holdsDuring(
+  step: { result: Tensor; source: Tensor },
+  axis: Axis,
+  blocks: readonly Held[],
+  before: readonly Held[] | undefined,
+  device: Coordinates,
+  axes: readonly Axis[],
+  dims: [number, number],
+): Block[] {
   const { source, result } = step;
-  const loses = source.dimensions.findIndex((dimension, i) => dimension.axes.includes(axis.name) && !(result.dimensions[i]?.axes.includes(axis.name) ?? false));
-  const gains = result.dimensions.findIndex((dimension, i) => dimension.axes.includes(axis.name) && !(source.dimensions[i]?.axes.includes(axis.name) ?? false));
+  const loses = source.dimensions.findIndex(
+    (dimension, i) => dimension.axes.includes(axis.name) && !(result.dimensions[i]?.axes.includes(axis.name) ?? false),
+  );
+  const gains = result.dimensions.findIndex(
+    (dimension, i) => dimension.axes.includes(axis.name) && !(source.dimensions[i]?.axes.includes(axis.name) ?? false),
+  );
   const reduces = source.partial.includes(axis.name);
   const key = (one: Held): string => `${one.block}/${one.from.join(",")}`;
   const had = new Set((before ?? blocks).map(key));
@@ -142,6 +159,11 @@ export function holdsDuring(step: { result: Tensor; source: Tensor }, axis: Axis
       if (dim === gains || (reduces && gains < 0 && dim === dims[0])) return within(base, held.block, axis.size);
       return base;
     };
-    return { rows: range(dims[0]), columns: dims[1] === dims[0] ? { from: 0, to: 1 } : range(dims[1]), ...(reduces && held.from.length < axis.size ? { sums: `${held.from.length} of ${axis.size}` } : {}), fresh: !had.has(key(held)) };
+    return {
+      rows: range(dims[0]),
+      columns: dims[1] === dims[0] ? { from: 0, to: 1 } : range(dims[1]),
+      ...(reduces && held.from.length < axis.size ? { sums: `${held.from.length} of ${axis.size}` } : {}),
+      fresh: !had.has(key(held)),
+    };
   });
 }
