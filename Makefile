@@ -1,6 +1,6 @@
 # Assay: one word per task; `make help` lists them. CMakePresets.json defines the two builds.
 .DEFAULT_GOAL := build
-.PHONY: build release run quick test bench sanitize fuzz site test-site install package wheel docs format clean help install-packages \
+.PHONY: build release run quick test bench sanitize fuzz page site test-site install package wheel docs format clean help install-packages \
         install-test-packages configure-again
 
 # What `make run` plans; `make run ARGS='chips'` shows something else.
@@ -79,6 +79,10 @@ docs: install-test-packages configure-again build ## build the documentation as 
 	@scripts/install_packages.sh packages_docs.txt
 	@cmake --build build/release -j $(JOBS) --target assay assay_python
 	@scripts/build_docs.py
+
+# The page is bundled once and committed, so that building the binary needs no node.
+page: release install-test-packages ## check and bundle the page into page/dist
+	@cd page && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent unit && npm run --silent bundle
 
 format: install-packages ## format all sources in place
 	@scripts/check_format.sh --fix

@@ -1,0 +1,1 @@
+"use strict";(()=>{var t=/[?&]theme=(light|dark)/.exec(location.hash)?.[1],e=null;try{e=localStorage.getItem("assay-theme")}catch{}document.documentElement.dataset.theme=t??e??(matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light");})();

@@ -1,0 +1,217 @@
+// The one way to ask the engine: a server of the page's own address, or a worker in this browser. Views cannot tell which.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Arguments, Derivation, Fault, Results, Verb } from "./schema";
+
+export interface Request<V extends Verb = Verb> {
+  verb: V;
+  arguments: Arguments;
+}
+export interface Answer<V extends Verb = Verb> {
+  version: string;
+  headline: string;
+  outcome: "ok" | "infeasible" | "check failed";
+  inputs: Record<string, unknown>;
+  results: Results[V];
+  notes?: string[];
+  derivation?: Derivation[];
+}
+export interface Refusal {
+  error: Fault;
+  request?: string;
+}
+export type Reply<V extends Verb = Verb> = Answer<V> | Refusal;
+export const refused = (reply: Reply): reply is Refusal => "error" in reply;
+
+type Send = (request: string, signal: AbortSignal) => Promise<unknown>;
+export interface Engine {
+  kind: "server" | "browser";
+  send: Send;
+}
+/** The engine has no answer now, but may have one soon: it is busy or out of reach. */
+export class Unavailable extends Error {}
+
+const overHttp: Send = async (request, signal) => {
+  let response: Response;
+  try {
+    response = await fetch("api", {
+      method: "POST",
+      body: request,
+      signal,
+      headers: { "content-type": "application/json" },
+    });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Unavailable("the engine does not answer");
+  }
+  if (response.status === 503 || response.status === 502) throw new Unavailable("the engine is busy");
+  return response.json();
+};
+
+interface Job {
+  request: string;
+  signal: AbortSignal;
+  done: (answer: unknown) => void;
+  fail: (error: Error) => void;
+}
+const superseded = (): Error => new DOMException("superseded", "AbortError");
+const patience = 300; // how long a superseded answer may hold up the next, in ms: starting anew takes about as long
+
+/**
+ * A worker answers one request after the other and cannot be stopped in one: what is superseded is never handed over, and
+ * where it runs already and others wait, the worker is started anew.
+ */
+function inWorker(): Send {
+  const waiting: Job[] = [];
+  let current: Job | null = null;
+  let worker = open();
+  function open(): Worker {
+    const one = new Worker("engine_worker.js");
+    one.onmessage = (event: MessageEvent<{ id: number; answer: string }>) => {
+      const job = current;
+      current = null;
+      job?.done(JSON.parse(event.data.answer));
+      next();
+    };
+    one.onerror = () => {
+      for (const job of [current, ...waiting.splice(0)])
+        job?.fail(new Unavailable("the engine did not start in this browser"));
+      current = null;
+    };
+    return one;
+  }
+  let id = 0;
+  function next(): void {
+    while (!current && waiting.length > 0) {
+      const job = waiting.shift()!;
+      if (job.signal.aborted) job.fail(superseded());
+      else {
+        current = job;
+        worker.postMessage({ id: id++, request: job.request });
+      }
+    }
+  }
+  return (request, signal) =>
+    new Promise((done, fail) => {
+      const job: Job = { request, signal, done, fail };
+      signal.addEventListener("abort", () => {
+        if (job !== current) return;
+        window.setTimeout(() => {
+          if (job !== current || !waiting.some((one) => !one.signal.aborted)) return;
+          worker.terminate();
+          current = null;
+          job.fail(superseded());
+          worker = open();
+          next();
+        }, patience);
+      });
+      waiting.push(job);
+      next();
+    });
+}
+
+async function start(): Promise<Engine> {
+  try {
+    const health = await fetch("health");
+    if (health.ok && ((await health.json()) as { engine?: string }).engine === "native")
+      return { kind: "server", send: overHttp };
+  } catch {
+    // no server: a folder of files
+  }
+  return { kind: "browser", send: inWorker() };
+}
+let engine: Promise<Engine> | undefined;
+export const theEngine = (): Promise<Engine> => (engine ??= start());
+
+const canonical = (request: Request): string => {
+  const list = Object.entries(request.arguments).filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined,
+  );
+  return JSON.stringify({
+    verb: request.verb,
+    arguments: Object.fromEntries(list.sort(([a], [b]) => (a < b ? -1 : 1))),
+  });
+};
+const cache = new Map<string, Reply>();
+const keep = 48;
+
+/** Asks once; equal requests are answered from memory. Aborting the signal withdraws the question. */
+export async function ask<V extends Verb>(request: Request<V>, signal: AbortSignal): Promise<Reply<V>> {
+  const text = canonical(request);
+  const known = cache.get(text);
+  if (known) {
+    cache.delete(text);
+    cache.set(text, known);
+    return known as Reply<V>;
+  }
+  const { send } = await theEngine();
+  if (signal.aborted) throw superseded();
+  const reply = (await send(text, signal)) as Reply<V>;
+  if (!("error" in reply) || reply.error.kind !== "internal") {
+    cache.set(text, reply);
+    if (cache.size > keep) cache.delete(cache.keys().next().value as string);
+  }
+  return reply;
+}
+
+export interface Asked<V extends Verb> {
+  /** The newest answer; that of the former request until the new one is there. */
+  reply?: Reply<V>;
+  /** The last reply that was an answer. */
+  answer?: Answer<V>;
+  /** Whether `reply` is to a former request. */
+  busy: boolean;
+  offline?: string;
+}
+
+/** Asks whenever the request changes; the newest wins, and the one before is withdrawn. */
+export function useAsk<V extends Verb>(request: Request<V> | null): Asked<V> {
+  const [state, set] = useState<Asked<V>>({ busy: request !== null });
+  const text = request ? canonical(request) : "";
+  const shown = useRef("");
+  useEffect(() => {
+    if (!request) return;
+    const abort = new AbortController();
+    let timer = 0;
+    const attempt = (): void => {
+      ask(request, abort.signal).then(
+        (reply) => {
+          if (abort.signal.aborted) return;
+          shown.current = text;
+          set((before) => ({ reply, answer: refused(reply) ? before.answer : reply, busy: false }));
+        },
+        (error: unknown) => {
+          if (abort.signal.aborted) return;
+          set((before) => ({ ...before, busy: true, offline: error instanceof Error ? error.message : "no answer" }));
+          timer = window.setTimeout(attempt, 2000);
+        },
+      );
+    };
+    if (cache.has(text)) attempt();
+    else {
+      if (shown.current !== text) set((before) => (before.busy ? before : { ...before, busy: true }));
+      timer = window.setTimeout(attempt, 16); // while dragging, only the last of a frame is asked
+    }
+    return () => {
+      abort.abort();
+      window.clearTimeout(timer);
+    };
+  }, [text]);
+  return state;
+}
+
+/** Several requests of one kind at once; each reply is kept until its request leaves the list. */
+export function useAskAll<V extends Verb>(requests: readonly Request<V>[]): (Reply<V> | undefined)[] {
+  const [known, set] = useState<ReadonlyMap<string, Reply<V>>>(new Map());
+  const texts = requests.map(canonical);
+  useEffect(() => {
+    const abort = new AbortController();
+    requests.forEach((request, i) => {
+      ask(request, abort.signal).then(
+        (reply) => set((before) => new Map(before).set(texts[i]!, reply)),
+        () => undefined, // withdrawn, or asked again with the next change
+      );
+    });
+    return () => abort.abort();
+  }, [texts.join("\n")]);
+  return texts.map((text) => known.get(text));
+}

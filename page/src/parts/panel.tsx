@@ -1,0 +1,86 @@
+// The request on the left: its fields, its command, and on narrow screens one line that opens them.
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Refusal, Request } from "../engine/ask";
+import { asCommand, asPython } from "../engine/command";
+import { copy } from "./share";
+import type { Problem } from "./fields";
+
+export function Panel({
+  summary,
+  children,
+  request,
+  drop,
+}: {
+  summary: string;
+  children: ComponentChildren;
+  request: Request | null;
+  drop?: (text: string) => void;
+}): JSX.Element {
+  const [open, setOpen] = useState(false);
+  const [over, setOver] = useState(false);
+  return (
+    <form
+      class={`ask${open ? " open" : ""}${over ? " over" : ""}`}
+      aria-label="Request"
+      onSubmit={(event) => event.preventDefault()}
+      onDragOver={(event) => {
+        if (!drop) return;
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        if (!drop) return;
+        event.preventDefault();
+        setOver(false);
+        const file = event.dataTransfer?.files[0];
+        if (file) void file.text().then(drop);
+        else drop(event.dataTransfer?.getData("text/plain") ?? "");
+      }}
+    >
+      <button type="button" class="ask-sum" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span>{summary}</span>
+        <b>{open ? "Done" : "Edit"}</b>
+      </button>
+      {children}
+      {request && (
+        <div class="cmd">
+          <code>{asCommand(request)}</code>
+          <div>
+            <button type="button" class="btn quiet" onClick={() => void copy(asCommand(request), "the command")}>
+              Copy command
+            </button>
+            <button type="button" class="btn quiet" onClick={() => void copy(asPython(request), "the Python call")}>
+              Python
+            </button>
+          </div>
+        </div>
+      )}
+    </form>
+  );
+}
+
+const strip = (where: string): string =>
+  where
+    .replace(/^request: /, "")
+    .replace(/^--/, "")
+    .toLowerCase();
+/** The part of an error that belongs to one field: the engine says where, and which names are near. */
+export function problemAt(refusal: Refusal | undefined, field: string): Problem | undefined {
+  if (!refusal) return undefined;
+  const fault = [refusal.error, ...(refusal.error.also ?? [])].find(
+    (one) => strip(one.where) === field.toLowerCase() || new RegExp(`--${field}\\b`).test(one.what),
+  );
+  if (!fault) return undefined;
+  return { text: `${fault.what.charAt(0).toUpperCase()}${fault.what.slice(1)}.`, names: nearest(fault.hint) };
+}
+export function nearest(hint: string): string[] {
+  const match = /^did you mean (.*)\?$/.exec(hint);
+  return match?.[1]
+    ? match[1]
+        .split(/, | or /)
+        .map((name) => name.trim())
+        .filter((name) => !name.startsWith("--"))
+    : [];
+}

@@ -1,0 +1,443 @@
+// The page in a real browser: each view answers, its numbers are the command line's, links restore it, nothing is asked of
+// other hosts, and it is accessible in both themes from a phone to a wide screen. Pictures of it land in SHOTS.
+//   node tests/browser.mjs [--path DIRECTORY OF assay] [--only NAME]
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { extname, join, normalize } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+process.chdir(fileURLToPath(new URL("..", import.meta.url)));
+const option = (name) => process.argv[process.argv.indexOf(name) + 1] || undefined;
+const has = (name) => process.argv.includes(name);
+const build = has("--path") ? option("--path") : "../build/release";
+const assay = join(build, "assay");
+const shots = process.env.SHOTS ?? join(build, "page_shots");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// ---- who serves the page: the binary, a folder of files with the engine as WebAssembly, or, without either, the bundler
+const children = [];
+const started = (command, args, env = {}) =>
+  new Promise((done, fail) => {
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } });
+    children.push(child);
+    child.on("exit", (code) => fail(new Error(`${command} ended with ${code}`)));
+    createInterface({ input: child.stdout }).once("line", (line) => done(line.trim()));
+  });
+const files = (root) =>
+  new Promise((done) => {
+    const types = {
+      ".html": "text/html",
+      ".js": "text/javascript",
+      ".css": "text/css",
+      ".wasm": "application/wasm",
+      ".svg": "image/svg+xml",
+      ".woff2": "font/woff2",
+    };
+    const server = createServer((request, response) => {
+      const path = normalize(new URL(request.url, "http://x").pathname);
+      const file = join(root, path === "/" ? "index.html" : path);
+      if (!existsSync(file)) return response.writeHead(404).end();
+      response
+        .writeHead(200, { "content-type": types[extname(file)] ?? "application/octet-stream" })
+        .end(readFileSync(file));
+    }).listen(0, "127.0.0.1", () => done(`http://127.0.0.1:${server.address().port}/`));
+    server.unref();
+  });
+const knows = (verb) => {
+  try {
+    execFileSync(assay, [verb, "--help"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+};
+const servers = [];
+if (knows("ui")) servers.push({ name: "server", open: () => started(assay, ["ui", "--port", "0"]) });
+else
+  servers.push({
+    name: "bundler",
+    open: () => started(process.execPath, ["tools/dev.mjs"], { ASSAY: assay, PORT: "0" }),
+  });
+const site = join(build, "..", "site");
+if (existsSync(join(site, "engine_worker.js"))) servers.push({ name: "site", open: () => files(site) });
+
+// ---- what the command line says
+const ask = (verb, args) =>
+  JSON.parse(
+    execFileSync(assay, ["json"], { input: JSON.stringify({ verb, arguments: args }) + "\n", maxBuffer: 1 << 26 }),
+  );
+const figures = (x, n = 3) => Number(x.toPrecision(n));
+/** Three figures as the page writes them, without the unit. */
+const written = (x, scale) => {
+  const value = figures(x / scale);
+  return value >= 100
+    ? String(Math.round(value))
+    : value >= 10
+      ? value.toFixed(1)
+      : value >= 1
+        ? value.toFixed(2)
+        : value.toPrecision(3);
+};
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+const complaints = [];
+
+async function openPage(base, { width = 1440, theme = "light", height = 900 } = {}) {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    reducedMotion: "reduce",
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const page = await context.newPage();
+  const here = new URL(base).host;
+  page.on("request", (request) => {
+    const url = new URL(request.url());
+    if (url.protocol.startsWith("http") && url.host !== here) complaints.push(`asked ${url.host}`);
+  });
+  // a browser reports every status but 200: an error answer has 400, and views that try changes get some by design; a folder
+  // of files has no server whose health could be asked
+  page.on(
+    "console",
+    (message) =>
+      message.type() === "error" &&
+      !/status of 400/.test(message.text()) &&
+      !message.location().url.endsWith("/health") &&
+      complaints.push(`console: ${message.text()}`),
+  );
+  page.on("pageerror", (error) => complaints.push(`script: ${error.message}`));
+  page.base = base;
+  page.theme = theme;
+  return page;
+}
+async function show(page, hash) {
+  await page.goto("about:blank");
+  await page.goto(`${page.base}${hash}${hash.includes("?") ? "&" : "?"}theme=${page.theme}`);
+  await page.waitForSelector(".ans h1", { timeout: 30_000 });
+  await settled(page);
+}
+/** Until nothing is being asked: the answer is current, and so is what follows behind it. */
+async function settled(page) {
+  await page.waitForFunction(
+    () => document.querySelector(".ans")?.getAttribute("aria-busy") === "false" && document.fonts.status === "loaded",
+    undefined,
+    { timeout: 30_000 },
+  );
+  await page.waitForFunction(
+    () => ![...document.querySelectorAll(".ans p.muted")].some((p) => /^Being /.test(p.textContent)),
+    undefined,
+    { timeout: 30_000 },
+  );
+}
+const heading = (page) =>
+  page.textContent(".ans h1").then((text) => text.replaceAll("\u202f", " ").replaceAll("\u00a0", " "));
+const text = (page, selector) =>
+  page.textContent(selector).then((found) => found.replaceAll("\u202f", " ").replaceAll("\u00a0", " "));
+
+const tests = {
+  async "the plan says what the command line says"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:64&batch=256seq&seq=8192&tokens=1T");
+    const { results: r } = ask("train", {
+      model: "llama-3-8b",
+      on: "h100-sxm:64",
+      batch: "256seq",
+      seq: 8192,
+      tokens: "1T",
+    });
+    assert.ok(
+      (await heading(page)).startsWith(`${written(r.step_time.estimate.value, 1)} s per step on 64 H100.`),
+      await heading(page),
+    );
+    const facts = await text(page, ".facts");
+    assert.ok(facts.includes(`${written(r.memory.total.value, 1e9)} GB`), facts);
+    assert.ok(facts.includes(`${written(r.mfu, 0.01)} %`), facts);
+    assert.ok(facts.includes(`$${written(r.cost.value, r.cost.value >= 1e6 ? 1e6 : 1e3)}`), facts);
+    assert.equal(await page.locator("section[aria-label=Alternatives] tbody tr").count(), 1 + r.alternatives.length);
+    for (const name of [
+      "Memory of the fullest chip",
+      "Where the time goes",
+      "Timeline",
+      "What would change it",
+      "Limits of ideal hardware",
+      "Details",
+    ])
+      assert.equal(await page.locator(`section[aria-label="${name}"]`).count(), 1, name);
+    assert.ok(
+      (await text(page, ".cmd code")) ===
+        "assay train llama-3-8b --on h100-sxm:64 --batch 256seq --seq 8192 --tokens 1T",
+    );
+    await page.click("button[aria-label^='Bytes in']");
+    assert.ok((await text(page, ".facts")).includes(`${written(r.memory.total.value, 2 ** 30)} GiB`));
+    await page.context().close();
+  },
+  async "a number opens to its sources, and Escape gives the focus back"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan");
+    await page.click(".head .num");
+    await page.waitForSelector("[role=dialog]");
+    assert.ok((await page.evaluate(() => location.hash)).includes("open=step+time"));
+    for (let depth = 0; depth < 12 && (await page.locator("[role=dialog] .go").count()) > 0; depth++)
+      await page.locator("[role=dialog] .go").first().click();
+    assert.match(await text(page, "[role=dialog]"), /\.toml:\d+|--batch|Source|model|of the/);
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("[role=dialog]").count(), 0);
+    assert.ok(await page.evaluate(() => document.activeElement?.classList.contains("num")));
+    await page.context().close();
+  },
+  async "a link restores what was asked, pins and all"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:16&batch=64seq&seq=4096");
+    const before = await heading(page);
+    await page.click("button[aria-label='×2 Chips']");
+    await page.waitForFunction(
+      (old) => document.querySelector(".ans h1").textContent !== old,
+      await page.textContent(".ans h1"),
+    );
+    await settled(page);
+    await page.locator(".pin").nth(0).click();
+    await page.locator(".pin").nth(1).click();
+    await page.click("[role=tab] >> text=Notes");
+    await page.waitForFunction(
+      () => document.querySelectorAll("section[aria-label=Compare] tbody tr:nth-child(4) td b").length === 2,
+    );
+    const [hash, now, compared] = [
+      await page.evaluate(() => location.hash),
+      await heading(page),
+      await text(page, "section[aria-label=Compare]"),
+    ];
+    assert.notEqual(now, before);
+    assert.match(hash, /on=h100-sxm:32/);
+    const other = await openPage(base);
+    await show(other, hash.replace(/&theme=\w+/, ""));
+    await other.waitForFunction(
+      () => document.querySelectorAll("section[aria-label=Compare] tbody tr:nth-child(4) td b").length === 2,
+    );
+    assert.equal(await heading(other), now);
+    assert.equal(await text(other, "section[aria-label=Compare]"), compared);
+    assert.equal(await other.getAttribute("[role=tab][aria-selected=true]", "aria-selected"), "true");
+    assert.match(await text(other, "[role=tab][aria-selected=true]"), /Notes/);
+    await page.goBack();
+    await page.waitForFunction(() => /on=h100-sxm:16/.test(location.hash));
+    await page.waitForFunction(
+      (old) => document.querySelector(".ans h1").textContent.replaceAll("\u202f", " ") === old,
+      before,
+    );
+    await page.context().close();
+    await other.context().close();
+  },
+  async "what is wrong is said at its field, with near names"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-7b&on=h100-sxm:8&batch=64seq&seq=4096");
+    assert.match(await heading(page), /Unknown model "llama-3-7b"/);
+    assert.equal(await page.locator("input[aria-invalid=true]").count(), 1);
+    await page.click("text=Use llama-3-8b");
+    await page.waitForFunction(() => /per step/.test(document.querySelector(".ans h1").textContent));
+    assert.match(await page.evaluate(() => location.hash), /model=llama-3-8b/);
+    await show(page, `#/plan?model=${encodeURIComponent("{ not json")}&on=h100-sxm:8&batch=64seq`);
+    assert.equal(await page.locator("section[aria-label='What the engine said']").count(), 1);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:1000000000000000000&batch=64seq");
+    assert.equal(await page.locator("section[aria-label='What the engine said']").count(), 1);
+    await page.context().close();
+  },
+  async "a pasted config.json is a model, and what does not fit says so"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:8&batch=64seq&seq=4096");
+    await page.click("summary:has-text('Paste a config.json')");
+    await page.fill("textarea", '{"base": "llama-3-8b",\n "num_hidden_layers": 16}');
+    await page.click("text=Use it");
+    const { results } = ask("train", {
+      model: '{"base":"llama-3-8b","num_hidden_layers":16}',
+      on: "h100-sxm:8",
+      batch: "64seq",
+      seq: 4096,
+    });
+    await page.waitForFunction(
+      (want) => document.querySelector(".ans h1").textContent.startsWith(want),
+      written(results.step_time.estimate.value, 1),
+    );
+    await show(page, "#/plan?model=llama-3-70b&on=h100-sxm:8&batch=64seq&seq=8192");
+    assert.match(await heading(page), /^It does not fit: \d+ GB a chip, and one H100 has 85.9 GB/);
+    await page.waitForSelector(".say.no button:has-text('Apply')");
+    await page.context().close();
+  },
+  async "models are found by keyboard, and the newest request wins"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:8&batch=64seq&seq=4096");
+    await page.focus("[role=combobox] >> nth=0");
+    await page.keyboard.type("mistral 7b");
+    await page.waitForSelector("[role=option]");
+    const first = await page.textContent("[role=option] >> nth=0");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(
+      (id) => location.hash.includes(`model=${id}`),
+      first.replace(/[\d.]+\u202f\w$/, "").trim(),
+    );
+    for (const chips of [16, 32, 64])
+      await page.evaluate((n) => {
+        location.hash = `#/plan?model=llama-3-8b&on=h100-sxm:${n}&batch=64seq&seq=4096`;
+      }, chips);
+    await page.waitForFunction(() => /on 64 H100/.test(document.querySelector(".ans h1").textContent));
+    await page.waitForTimeout(300);
+    assert.match(await heading(page), /on 64 H100/);
+    await page.context().close();
+  },
+  async "serving, rooflines, collectives, arrays and the book agree with the command line"(base) {
+    const page = await openPage(base);
+    await show(page, "#/serve?model=llama-3-8b&on=h100-sxm:1&prompt=1024&output=256&tpot=20ms&ttft=500ms&rate=2");
+    const serve = ask("serve", {
+      model: "llama-3-8b",
+      on: "h100-sxm:1",
+      prompt: 1024,
+      output: 256,
+      tpot: "20ms",
+      ttft: "500ms",
+    }).results;
+    assert.ok(
+      (await heading(page)).startsWith(
+        `${written(serve.served.output_tokens_per_second.value, 1e3)} ktokens/s at ${written(serve.served.time_per_token.value, 1e-3)} ms per token with batch ${serve.batch}.`,
+      ),
+      await heading(page),
+    );
+    await page.waitForSelector("section[aria-label='Under load'] tbody tr");
+    await show(page, "#/roofline?op=bf16[B,8192]+@+bf16[8192,28672]&on=h100-sxm&at=256");
+    const roofline = ask("roofline", { op: "bf16[B,8192] @ bf16[8192,28672]", sizes: "B=256", on: "h100-sxm" }).results;
+    assert.ok(
+      (await heading(page)).endsWith(`${written(roofline.time.estimate.value, 1e-6)} µs.`),
+      await heading(page),
+    );
+    await show(page, "#/network?kind=all-reduce&on=h100-sxm:8&bytes=1GB");
+    const collective = ask("collective", { kind: "all-reduce", on: "h100-sxm:8", bytes: "1GB" }).results;
+    assert.ok(
+      (await heading(page)).startsWith(`${written(collective.time.estimate.value, 1e-3)} ms to all-reduce`),
+      await heading(page),
+    );
+    await show(page, "#/sharding");
+    const shard = ask("shard", {
+      expr: "A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]",
+      mesh: "X=4,Y=4",
+      sizes: "I=8192,J=8192,K=8192",
+      on: "tpu-v5e:4x4",
+    }).results;
+    assert.ok((await heading(page)).includes(`${written(shard.time.estimate.value, 1e-3)} ms`), await heading(page));
+    assert.equal(await page.locator(".steps button").count(), shard.steps.length);
+    await page.waitForFunction(() => Number(document.querySelector(".play input").max) > 6); // hop by hop
+    for (let k = 0; k < 8; k++) await page.click("button[aria-label='One step on']");
+    await show(page, "#/matrix?M=8&K=16&N=16&array=8x8");
+    assert.match(await heading(page), /^54 cycles, and 59.3 % /);
+    await show(page, "#/accuracy?set=h200-ops");
+    const validate = ask("validate", { set: "h200-ops", by: "hardware" }).results;
+    assert.ok((await heading(page)).startsWith(`Half of ${validate.reported} `), await heading(page));
+    await page.locator("section[aria-label='Predicted against measured'] .hit").first().dispatchEvent("click");
+    await page.waitForSelector("a:has-text('Open in Roofline')");
+    await show(page, "#/book?chapter=sharding");
+    const book = ask("book", { chapter: "sharding" }).results;
+    const own = book.figures.filter((figure) => figure.chapter === "sharding");
+    assert.ok(
+      (await text(page, "section[aria-label='Worked answers']")).includes(
+        `${book.passed} of ${book.passed + book.failed} reproduced`,
+      ),
+    );
+    for (const figure of own)
+      assert.equal(
+        (await page.locator(`section[aria-label="${figure.title}"] svg[role]`).count()) > 0,
+        true,
+        figure.title,
+      );
+    await page.context().close();
+  },
+  async "every view is accessible from a phone to a wide screen, in both themes"(base) {
+    const views = {
+      plan: "",
+      serve: "",
+      roofline: "",
+      sharding: "?frame=3",
+      network: "",
+      matrix: "",
+      accuracy: "?set=h200-ops",
+      book: "?chapter=inference",
+    };
+    mkdirSync(shots, { recursive: true });
+    for (const [width, theme] of [
+      [360, "light"],
+      [1600, "dark"],
+    ]) {
+      const page = await openPage(base, { width, theme, height: width < 600 ? 780 : 1000 });
+      for (const [view, query] of Object.entries(views)) {
+        await show(page, `#/${view}${query}`);
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        const wide = await page.evaluate(() =>
+          [...document.querySelectorAll("main *")]
+            .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .seg, .tabs"))
+            .slice(0, 5)
+            .map((one) => one.outerHTML.slice(0, 120)),
+        );
+        assert.ok(over <= 0, `${view} at ${width} is ${over} px too wide: ${wide.join(" | ")}`);
+        assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), theme);
+        await page.evaluate(axe);
+        const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+        assert.deepEqual(
+          found.violations.map(
+            (one) =>
+              `${one.id}: ${one.nodes
+                .slice(0, 3)
+                .map((node) => node.html.slice(0, 160))
+                .join(" | ")}`,
+          ),
+          [],
+          `${view} at ${width}`,
+        );
+        await page.screenshot({ path: join(shots, `${view}-${width}-${theme}.png`), fullPage: true });
+      }
+      await page.context().close();
+    }
+  },
+};
+// the WebAssembly engine is slower and the same: what needs many answers is asked of the server alone
+const brief = new Set([
+  "the plan says what the command line says",
+  "a link restores what was asked, pins and all",
+  "what is wrong is said at its field, with near names",
+]);
+
+let failed = 0;
+try {
+  for (const server of servers) {
+    const base = await server.open();
+    for (const [name, test] of Object.entries(tests)) {
+      if ((server.name === "site" && !brief.has(name)) || (has("--only") && !name.includes(option("--only")))) continue;
+      complaints.length = 0;
+      const at = Date.now();
+      try {
+        await test(base);
+        assert.deepEqual(complaints, []);
+        console.log(`ok ${server.name}: ${name} (${((Date.now() - at) / 1000).toFixed(1)} s)`);
+      } catch (error) {
+        failed += 1;
+        console.log(`FAILED ${server.name}: ${name}\n${error.stack}\n${complaints.join("\n")}`);
+      }
+    }
+  }
+} finally {
+  await browser.close();
+  for (const child of children) {
+    child.removeAllListeners("exit");
+    child.kill();
+  }
+}
+process.exit(failed > 0 ? 1 : 0);
