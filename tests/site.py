@@ -59,23 +59,18 @@ def differences(one, other, path=""):
 
 requests = list(golden_requests())
 requests += [("fault", text) for text in (
-    "nonsense", '{"verb": "tarin"}', '{"verb": "chips", "arguments": {"id": "\\u0000é"}}', '{"verb": "measure"}', "[" * 10000,
-    '{"verb": "train", "arguments": {"model": "@/etc/passwd", "on": "h100-sxm:8", "batch": 1}}',
+    "nonsense", '{"verb": "tarin"}', '{"verb": "chips", "arguments": {"id": "\\u0000é"}}', "[" * 10000,
     '{"verb": "train", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1000000000000000000", "batch": 1}}')]
 text = "\n".join(request for _, request in requests) + "\n"
 native = run([assay, "json"], text).stdout.splitlines()
 done = run(["node", str(top / "tests/site_worker.mjs"), str(options.site)], text)
 browser = done.stdout.splitlines()
 sys.stderr.write(done.stderr)
-failed = len(native) != len(browser) or len(native) != len(requests)
+failed = not len(native) == len(browser) == len(requests)
 equal = 0
 for (name, request), ours, theirs in zip(requests, native, browser):
     if ours == theirs:
         equal += 1
-        continue
-    if name == "fault":  # files may be refused in other words
-        failed |= not (ours.startswith('{"error"') and theirs.startswith('{"error"'))
-        print(f"{name}: {request[:100]}\n  {ours[:300]}\n  {theirs[:300]}")
         continue
     found, largest = differences(json.loads(ours), json.loads(theirs))
     failed |= bool(found)

@@ -52,9 +52,9 @@ class Explorer {
   struct Entry {
     double cost;
     int steps, id;
-    /// std heaps keep the largest in front.
+    /// std heaps keep the largest in front. No two compare equal: what a heap does with those depends on the library.
     friend bool operator<(const Entry& a, const Entry& b) {
-      return a.cost != b.cost ? a.cost > b.cost : a.steps > b.steps;
+      return a.cost != b.cost ? a.cost > b.cost : a.steps != b.steps ? a.steps > b.steps : a.id > b.id;
     }
   };
 
