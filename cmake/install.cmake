@@ -56,8 +56,8 @@ set(CPACK_DEBIAN_PACKAGE_NAME assay)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The Assay developers <assay@localhost>")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "predicts training and inference of language models\n\
- Assay predicts how long language models take to train and serve, what limits them, and why. This package has the\n\
- program, its manual, and the library for C++.")
+Assay predicts how long language models take to train and serve, what limits them, and why. This package has the\n\
+program, its manual, and the library for C++.")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libopenblas0)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
