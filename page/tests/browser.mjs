@@ -1,9 +1,9 @@
 // The page in a real browser: each view answers, its numbers are the command line's, links restore it, nothing is asked of
 // other hosts, and it is accessible in both themes from a phone to a wide screen. Pictures of it land in SHOTS.
-//   node tests/browser.mjs [--path DIRECTORY OF assay] [--only NAME]
+//   node tests/browser.mjs [--path DIRECTORY OF assay] [--only NAME] [--update]: the last takes how views look now as right
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { extname, join, normalize } from "node:path";
@@ -148,6 +148,27 @@ const heading = (page) =>
   page.textContent(".ans h1").then((text) => text.replaceAll("\u202f", " ").replaceAll("\u00a0", " "));
 const text = (page, selector) =>
   page.textContent(selector).then((found) => found.replaceAll("\u202f", " ").replaceAll("\u00a0", " "));
+
+// ---- how a view looks: the first screen as 40 x 25 greys, so that a number that moved is no difference, and a card is
+const looks = existsSync("tests/looks.json") ? JSON.parse(readFileSync("tests/looks.json", "utf8")) : {};
+const eye = await (await browser.newContext()).newPage();
+const lookOf = (png) =>
+  eye.evaluate(async (data) => {
+    const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${data}`)).blob());
+    const canvas = new OffscreenCanvas(40, 25);
+    const context = canvas.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(image, 0, 0, 40, 25);
+    const { data: pixels } = context.getImageData(0, 0, 40, 25);
+    let text = "";
+    for (let i = 0; i < pixels.length; i += 4)
+      text += String.fromCharCode((pixels[i] + pixels[i + 1] + pixels[i + 2]) / 3);
+    return btoa(text);
+  }, png.toString("base64"));
+const difference = (a, b) => {
+  const [x, y] = [Buffer.from(a, "base64"), Buffer.from(b, "base64")];
+  return x.length === y.length ? x.reduce((sum, grey, i) => sum + Math.abs(grey - y[i]), 0) / x.length / 255 : 1;
+};
 
 const tests = {
   async "the plan says what the command line says"(base) {
@@ -297,6 +318,28 @@ const tests = {
     assert.match(await heading(page), /on 64 H100/);
     await page.context().close();
   },
+  async "a busy engine is asked again, and a bug of it leaves the last answer"(base) {
+    const page = await openPage(base);
+    await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:8&batch=64seq&seq=4096");
+    const before = await heading(page);
+    let busy = true;
+    await page.route("**/api", (route) => (busy ? route.fulfill({ status: 503, body: "{}" }) : route.continue()));
+    await page.click("button[aria-label='×2 Chips']");
+    await page.waitForSelector("text=The engine is busy");
+    assert.equal(await heading(page), before);
+    busy = false;
+    await page.waitForFunction(() => /on 16 H100/.test(document.querySelector(".ans h1").textContent));
+    const crash = { error: { kind: "internal", where: "", what: "this is a bug", hint: "" }, request: "{}" };
+    await page.unroute("**/api");
+    await page.route("**/api", (route) =>
+      route.fulfill({ status: 500, contentType: "application/json", body: JSON.stringify(crash) }),
+    );
+    await page.click("button[aria-label='×2 Chips']");
+    await page.waitForSelector("text=The engine made a mistake of its own");
+    assert.match(await text(page, ".ans"), /on 16 H100/);
+    await page.context().close();
+    complaints.length = 0; // the browser reports both statuses
+  },
   async "serving, rooflines, collectives, arrays and the book agree with the command line"(base) {
     const page = await openPage(base);
     await show(page, "#/serve?model=llama-3-8b&on=h100-sxm:1&prompt=1024&output=256&tpot=20ms&ttft=500ms&rate=2");
@@ -402,10 +445,21 @@ const tests = {
           [],
           `${view} at ${width}`,
         );
-        await page.screenshot({ path: join(shots, `${view}-${width}-${theme}.png`), fullPage: true });
+        const name = `${view}-${width}-${theme}`;
+        await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+        const look = await lookOf(await page.screenshot());
+        if (has("--update")) looks[name] = look;
+        else {
+          const off = difference(look, looks[name] ?? "");
+          assert.ok(
+            off < 0.05,
+            `${name} looks different: ${(100 * off).toFixed(1)} % off; see ${shots}, then --update`,
+          );
+        }
       }
       await page.context().close();
     }
+    if (has("--update")) writeFileSync("tests/looks.json", JSON.stringify(looks, null, 1) + "\n");
   },
 };
 // the WebAssembly engine is slower and the same: what needs many answers is asked of the server alone

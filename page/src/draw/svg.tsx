@@ -2,11 +2,10 @@
 import type { ComponentChildren, JSX, SVGAttributes } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { tick as tickText } from "../text/format";
-import { logTicks, ticks } from "./scale";
 import type { Scale } from "./scale";
 
 /** The width of an element, followed as it changes. */
-export function useWidth(): [{ current: HTMLDivElement | null }, number] {
+function useWidth(): [{ current: HTMLDivElement | null }, number] {
   const ref = useRef<HTMLDivElement>(null);
   const [width, set] = useState(0);
   useLayoutEffect(() => {
@@ -21,7 +20,7 @@ export function useWidth(): [{ current: HTMLDivElement | null }, number] {
   return [ref, width];
 }
 
-export interface Size {
+interface Size {
   width: number;
   height: number;
 }
@@ -210,9 +209,6 @@ export function Axes({
     </g>
   );
 }
-export const axisTicks = (from: number, to: number, log: boolean, most: number): number[] =>
-  log ? logTicks(from, to, most) : ticks(from, to, most);
-
 /** Patterns that say without colour what colour says: partial, too slow, too much. */
 export function Patterns(): JSX.Element {
   const stripes = (

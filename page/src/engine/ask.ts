@@ -44,7 +44,9 @@ const overHttp: Send = async (request, signal) => {
     throw new Unavailable("the engine does not answer");
   }
   if (response.status === 503 || response.status === 502) throw new Unavailable("the engine is busy");
-  return response.json();
+  return response.json().catch(() => {
+    throw new Unavailable("the engine's answer cannot be read");
+  });
 };
 
 interface Job {

@@ -46,7 +46,7 @@ export function asPython(request: Request): string {
 }
 
 // Positional arguments are those that the schema gives no placeholder.
-export const positionals = (verb: Verb): string[] =>
+const positionals = (verb: Verb): string[] =>
   Object.entries(options[verb])
     .filter(([, option]) => !option.placeholder && option.kind !== "flag")
     .map(([name]) => name);

@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Derivation, Interval } from "../engine/schema";
-import { bytesRange, percent, siRange, thin, timeRange, usdRange } from "../text/format";
+import { bytesRange, percent, siRange, timeRange, usdRange } from "../text/format";
 
 /** A number with what is known about where it comes from. */
 export interface Node extends Derivation {
@@ -192,6 +192,3 @@ export function Track({
     </svg>
   );
 }
-
-export const share = (x: number): string => `${percent(x)} of the step`;
-export const nbsp = thin;

@@ -26,7 +26,7 @@ const written = (node: Derivation, parent?: Derivation): string =>
     ? alike(parent.value, parent.unit, 1)(node.value)
     : quantity(node.value, node.unit);
 
-export function asMarkdown(node: Node): string {
+function asMarkdown(node: Node): string {
   const lines = [`**${node.name}** = ${quantity(node.value, node.unit)}`];
   if (node.formula) lines.push("", `\`${node.name} = ${node.formula}\``);
   for (const part of node.from ?? [])

@@ -32,13 +32,7 @@ const launchers = [
   { value: "k8s", name: "Kubernetes" },
 ];
 
-export function Launch({
-  request,
-  query,
-}: {
-  request: Request<"train"> | Request<"serve">;
-  query: Query;
-}): JSX.Element {
+function Launch({ request, query }: { request: Request<"train"> | Request<"serve">; query: Query }): JSX.Element {
   const list = programs[request.verb];
   const tpu = String(request.arguments.on ?? "").startsWith("tpu-");
   const program = query.emit || (request.verb === "train" ? (tpu ? "maxtext" : "megatron-core") : "vllm");
@@ -126,7 +120,7 @@ export function Launch({
   );
 }
 
-export const Notes = ({ answer }: { answer: Answer }): JSX.Element => (
+const Notes = ({ answer }: { answer: Answer }): JSX.Element => (
   <ul class="notes">
     <li>
       <b>{sentence(answer.headline)}</b>
@@ -136,7 +130,7 @@ export const Notes = ({ answer }: { answer: Answer }): JSX.Element => (
     ))}
   </ul>
 );
-export function Json({ answer }: { answer: Answer }): JSX.Element {
+function Json({ answer }: { answer: Answer }): JSX.Element {
   const { derivation, ...rest } = answer;
   return (
     <pre class="code tall" tabIndex={0} aria-label="Answer as JSON">

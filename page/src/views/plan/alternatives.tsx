@@ -14,7 +14,7 @@ import { keepLook } from "./request";
 
 const most = 4;
 /** Pinned plans are requests in the address, so that a link compares the same plans elsewhere. */
-export const pinsOf = (query: Query): string[] => (query.pin ? query.pin.split("|").filter(Boolean) : []);
+const pinsOf = (query: Query): string[] => (query.pin ? query.pin.split("|").filter(Boolean) : []);
 const pinText = (args: Record<string, unknown>): string =>
   Object.entries(args)
     .filter(([, value]) => value !== null && value !== "")

@@ -34,7 +34,7 @@ const operations: readonly [string, string][] = [
 const most = 4;
 const colours = ["s1", "s2", "s3", "s4"];
 /** The letter that is varied: the first that has no number. */
-export function freeLetter(op: string, sizes: string): string | null {
+function freeLetter(op: string, sizes: string): string | null {
   const given = new Set(sizes.split(",").map((one) => one.split("=")[0]?.trim()));
   const inside = [...op.matchAll(/\[([^\]]*)\]/g)].flatMap((match) => match[1]!.split(","));
   return inside.map((one) => one.trim()).find((one) => /^[A-Z]\w*$/.test(one) && !given.has(one)) ?? null;

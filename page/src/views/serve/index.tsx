@@ -214,6 +214,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
     interval: tokenInterval,
   };
   const good = meets(chosen, limits);
+  const limited = Number.isFinite(limits.tpot) || Number.isFinite(limits.ttft);
   const reaches = tokenInterval && v(tokenInterval.high) > limits.tpot;
   const tokenNode: Node = {
     name: "time per token",
@@ -245,12 +246,14 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
           <>
             <Num of="output tokens per second">{si(v(served.output_tokens_per_second), "tokens/s")}</Num> at{" "}
             <Num of={tokenNode}>{time(latency)}</Num> per token with batch{"\u00a0"}
-            {int(chosen.batch)}.{" "}
-            {good
-              ? "It meets the limits"
-              : latency > limits.tpot
-                ? "Too slow per token"
-                : "The first token comes too late"}
+            {int(chosen.batch)}
+            {!limited
+              ? ""
+              : good
+                ? ". It meets the limits"
+                : latency > limits.tpot
+                  ? ". Too slow per token"
+                  : ". The first token comes too late"}
             , and {limitName(served.limiter ?? decode.limiter).toLowerCase()} limits it.
           </>
         ) : (
@@ -287,18 +290,20 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
       )}
       <div class="facts five">
         <Fact
-          question="Meets the limits?"
-          big={good ? "Yes" : "No"}
-          verdict={good ? (reaches ? "tight" : "fits") : "no"}
+          question={limited ? "Meets the limits?" : "Does it fit?"}
+          big={!limited ? verdictWord[memory.verdict] : good ? "Yes" : "No"}
+          verdict={!limited ? memory.verdict : good ? (reaches ? "tight" : "fits") : "no"}
         >
           <p>
-            {!good
-              ? latency > limits.tpot
-                ? `a token takes ${time(latency)}, limit ${time(limits.tpot)}`
-                : `the first token takes ${time(first)}, limit ${time(limits.ttft)}`
-              : reaches
-                ? `unloaded; the interval reaches past ${time(limits.tpot)}`
-                : "unloaded, with its 80 % interval"}
+            {!limited
+              ? `${bytes(v(memory.total))} of ${bytes(v(memory.capacity))} a chip`
+              : !good
+                ? latency > limits.tpot
+                  ? `a token takes ${time(latency)}, limit ${time(limits.tpot)}`
+                  : `the first token takes ${time(first)}, limit ${time(limits.ttft)}`
+                : reaches
+                  ? `unloaded; the interval reaches past ${time(limits.tpot)}`
+                  : "unloaded, with its 80 % interval"}
           </p>
         </Fact>
         <Fact question="Time per token" big={<Num of={tokenNode}>{time(latency)}</Num>}>

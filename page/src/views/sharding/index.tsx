@@ -274,28 +274,29 @@ function ShardingAnswer({
         })),
     ],
   };
+  const done = steps
+    .filter((step) => step.collective)
+    .map((step) => `${step.kind} over ${step.axes.split("").join(" and ")}`);
+  const whole = r.tensors[0];
   return (
     <Derived trees={answer.derivation}>
       <Head sub={<span class="expr mono">{r.expression}</span>}>
-        {r.time ? (
+        {steps.length > 0 ? (
           <>
-            {steps.some((step) => step.collective) ? (
+            {done.length > 0 ? `${sentence(done.join(", then "))} ` : "No communication. "}
+            {r.time ? (
               <>
-                {sentence(
-                  steps
-                    .filter((step) => step.collective)
-                    .map((step) => `${step.kind} over ${step.axes.split("").join(" and ")}`)
-                    .join(", then "),
-                )}{" "}
+                <span class="nowrap">
+                  <Num of={timeNode}>{time(v(r.time.estimate))}</Num>,
+                </span>{" "}
+                and {limitName(r.limiter ?? "").toLowerCase()} limits it.
               </>
             ) : (
-              "No communication. "
+              r.collective_bytes && `A device receives ${bytes(v(r.collective_bytes))}.`
             )}
-            <span class="nowrap">
-              <Num of={timeNode}>{time(v(r.time.estimate))}</Num>,
-            </span>{" "}
-            and {limitName(r.limiter ?? "").toLowerCase()} limits it.
           </>
+        ) : whole?.bytes_per_device && whole.array_bytes ? (
+          `Each of ${int(r.devices)} devices holds ${bytes(v(whole.bytes_per_device))} of ${bytes(v(whole.array_bytes))}.`
         ) : (
           sentence(answer.headline)
         )}
