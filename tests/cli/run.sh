@@ -10,7 +10,7 @@
 #
 # Where the expected text has {*}, runs of blanks count as one, because columns grow with their numbers. A blank line
 # separates cases (output may have blank lines too; those at its end do not count). The commands of one file share a
-# directory that is empty at first, or holds the files of NAME/ beside NAME.test. In a Markdown file only the blocks that
+# directory that is empty at first, or holds the files of NAME/ beside NAME.test or NAME.md. In a Markdown file only the blocks that
 # open with ```console are replayed. `assay` is taken from DIR, or else from the release build.
 #
 # --update writes what the commands really print back into the files; lines, {*} and ... that still match stay.
@@ -205,6 +205,7 @@ for file in "${files[@]}"; do
   mapfile -t lines <"$file" || exit 2
   directory=$(mktemp -d "$scratch/run.XXXXXX")
   kept=() before=$updated
+  [[ ! -d ${file%.*} ]] || cp -r "${file%.*}/." "$directory"
   if [[ $file == *.md ]]; then
     for ((at = 0; at < ${#lines[@]}; ++at)); do
       kept+=("${lines[at]}")
@@ -214,7 +215,6 @@ for file in "${files[@]}"; do
       at=$((end - 1))
     done
   else
-    [[ ! -d ${file%.test} ]] || cp -r "${file%.test}/." "$directory"
     replay_section 0 ${#lines[@]}
   fi
   if ((updated > before)); then print_lines "${kept[@]}" >"$scratch/new" && cat "$scratch/new" >"$file"; fi

@@ -12,7 +12,7 @@ std::span<const VerbSpec> verbs() {
   static const std::vector<VerbSpec> all = {
       chips::verb(),    models::verb(), clusters::verb(),   software::verb(), roofline::verb(), systolic::verb(),
       transfer::verb(), shard::verb(),  collective::verb(), layer::verb(),    train::verb(),    serve::verb(),
-      scaling::verb(),  solve::verb(),  validate::verb(),   measure::verb(),  book::verb()};
+      scaling::verb(),  solve::verb(),  validate::verb(),   measure::verb(),  profile::verb(),  book::verb()};
   return all;
 }
 

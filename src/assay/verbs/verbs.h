@@ -56,6 +56,9 @@ VerbSpec verb();
 namespace measure {
 VerbSpec verb();
 }
+namespace profile {
+VerbSpec verb();
+}
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

@@ -13,7 +13,7 @@ std::string_view declared_results(std::string_view verb) {
       {"transfer", answers::transfer}, {"collective", answers::collective}, {"shard", answers::shard},
       {"layer", answers::layer},       {"scaling", answers::scaling},       {"solve", answers::solve},
       {"train", answers::train},       {"serve", answers::serve},           {"validate", answers::validate},
-      {"book", answers::book},         {"measure", answers::measure},
+      {"book", answers::book},         {"measure", answers::measure},       {"profile", answers::profile},
   };
   for (const auto& [name, declaration] : all)
     if (name == verb) return declaration;

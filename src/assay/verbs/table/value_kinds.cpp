@@ -140,6 +140,7 @@ ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
   if (argument.name == "model") return {ValueKind::model};
   if (argument.name == "cluster") return {ValueKind::cluster};
   if (argument.name == "id") return {ValueKind::chip};
+  if (argument.name == "file") return {ValueKind::file};
   if (verb.name == "software") return {ValueKind::software};
   if (argument.name.size() == 1) return {ValueKind::count};
   return {};

@@ -1,0 +1,22 @@
+// Bytes of profiles: from files, and out of gzip.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+
+namespace assay::trace {
+
+/// Profiles are large, but a small file that inflates to more than this is an attack or a mistake.
+inline constexpr Bytes largest_profile = 8_GiB;
+
+/// What a file holds.
+Result<std::string> file_bytes(const std::string& path, std::string_view where);
+
+bool is_gzip(std::string_view bytes);
+/// The content of gzip bytes, of all members; `file` is for errors. Of folder zlib/, or of its twin where there is no
+/// zlib.
+Result<std::string> inflated(std::string_view bytes, std::string_view file);
+
+}  // namespace assay::trace

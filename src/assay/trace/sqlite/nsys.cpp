@@ -1,0 +1,258 @@
+// SQLite exports of Nsight Systems (`nsys export --type sqlite`), schemas 3.x: kernels, copies, calls of the driver and
+// ranges of NVTX, each a table. Columns that a version lacks are left out.
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "assay/base/text.h"
+#include "assay/trace/readers.h"
+
+namespace assay::trace {
+namespace {
+
+struct CloseDatabase {
+  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+};
+struct FinishStatement {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+/// A table as far as it is read: its rows hold what was asked for, in that order.
+class NsysDatabase {
+ public:
+  static Result<NsysDatabase> open(std::string_view bytes, std::string_view file) {
+    NsysDatabase out{std::string(file)};
+    sqlite3* database = nullptr;
+    const int opened = sqlite3_open_v2(":memory:", &database, SQLITE_OPEN_READWRITE, nullptr);
+    out.database_.reset(database);
+    if (opened != SQLITE_OK) throw InternalError("SQLite does not start");
+    // A file may be made to run for ever, or to write; neither is what a profile does.
+    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    constexpr int steps_at_once = 100'000;
+    out.patience_ = std::make_unique<std::int64_t>(100 + static_cast<std::int64_t>(bytes.size() / 1000));
+    sqlite3_progress_handler(database, steps_at_once, &NsysDatabase::out_of_patience, out.patience_.get());
+    auto* content = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));  // it is only read
+    const auto size = static_cast<sqlite3_int64>(bytes.size());
+    if (sqlite3_deserialize(database, "main", content, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+      return tl::unexpected<Error>(out.damaged("the file is no database"));
+    return out;
+  }
+
+  /// The columns that a table has; none where there is no such table.
+  Result<std::set<std::string>> columns(const std::string& table) {
+    std::set<std::string> out;
+    const std::string query = fmt::format("SELECT t.name FROM pragma_table_info('{}') AS t", table);
+    ASSAY_CHECK(rows(query, [&](sqlite3_stmt* row) { out.insert(text(row, 0)); }));
+    return out;
+  }
+
+  template <class F>
+  Result<void> rows(const std::string& query, F visit) {
+    sqlite3_stmt* made = nullptr;
+    const int prepared = sqlite3_prepare_v2(database_.get(), query.c_str(), -1, &made, nullptr);
+    const std::unique_ptr<sqlite3_stmt, FinishStatement> statement(made);
+    if (prepared != SQLITE_OK) return tl::unexpected<Error>(damaged(sqlite3_errmsg(database_.get())));
+    while (true) {
+      const int state = sqlite3_step(statement.get());
+      if (state == SQLITE_DONE) return {};
+      if (state != SQLITE_ROW) return tl::unexpected<Error>(damaged(sqlite3_errmsg(database_.get())));
+      visit(statement.get());
+    }
+  }
+
+  static std::string text(sqlite3_stmt* row, int column) {
+    const auto* value = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
+    return value ? std::string(value, static_cast<std::size_t>(sqlite3_column_bytes(row, column))) : std::string{};
+  }
+
+ private:
+  explicit NsysDatabase(std::string file) : file_(std::move(file)) {}
+
+  /// Called again and again while SQLite works. What reads a table takes some steps for each of its bytes; one that
+  /// takes a hundred is no table of a profile.
+  static int out_of_patience(void* left) { return --*static_cast<std::int64_t*>(left) < 0 ? 1 : 0; }
+
+  Error damaged(std::string_view what) const {
+    return {Error::Kind::input,
+            file_,
+            fmt::format("the database cannot be read: {}", what),
+            "the file was cut off or changed; export it again: nsys export --type sqlite",
+            {}};
+  }
+
+  std::string file_;
+  std::unique_ptr<std::int64_t> patience_;  // outlives the database, which points to it
+  std::unique_ptr<sqlite3, CloseDatabase> database_;
+};
+
+class NsysReader {
+ public:
+  NsysReader(NsysDatabase database, std::string_view file, const Vocabulary& vocabulary)
+      : database_(std::move(database)), vocabulary_(vocabulary) {
+    trace_.file = file;
+  }
+
+  Result<Trace> read() {
+    ASSAY_CHECK(strings());
+    ASSAY_CHECK(devices());
+    bool any = false;
+    ASSAY_TRY(of_kernels, database_.columns("CUPTI_ACTIVITY_KIND_KERNEL"));
+    several_processes_ = of_kernels.contains("globalPid");
+    constexpr std::pair<const char*, EventKind> tables[] = {{"KERNEL", EventKind::kernel},
+                                                            {"MEMCPY", EventKind::copy},
+                                                            {"MEMSET", EventKind::fill},
+                                                            {"RUNTIME", EventKind::launch}};
+    for (const auto& [table, kind] : tables) {
+      ASSAY_TRY(found, activities(fmt::format("CUPTI_ACTIVITY_KIND_{}", table), kind));
+      any |= found;
+    }
+    if (!any)
+      return fail(trace_.file, "the database has no activities of CUDA",
+                  "profile with --trace=cuda, then nsys export --type sqlite");
+    ASSAY_CHECK(ranges());
+    link_events(trace_);
+    return std::move(trace_);
+  }
+
+ private:
+  Result<void> strings() {
+    ASSAY_TRY(known, database_.columns("StringIds"));
+    if (!known.contains("id") || !known.contains("value")) return {};
+    return database_.rows("SELECT id, value FROM StringIds", [&](sqlite3_stmt* row) {
+      strings_[sqlite3_column_int64(row, 0)] = NsysDatabase::text(row, 1);
+    });
+  }
+
+  Result<void> devices() {
+    ASSAY_TRY(known, database_.columns("TARGET_INFO_GPU"));
+    if (!known.contains("id") || !known.contains("name")) return {};
+    return database_.rows("SELECT id, name FROM TARGET_INFO_GPU", [&](sqlite3_stmt* row) {
+      trace_.devices.push_back({sqlite3_column_int64(row, 0), NsysDatabase::text(row, 1)});
+    });
+  }
+
+  /// Whether there is such a table.
+  Result<bool> activities(const std::string& table, EventKind kind) {
+    ASSAY_TRY(known, database_.columns(table));
+    if (!known.contains("start") || !known.contains("end")) return false;
+    const auto column = [&](const char* name) { return known.contains(name) ? fmt::format("\"{}\"", name) : "NULL"; };
+    const std::string name = kind == EventKind::kernel   ? column("demangledName")
+                             : kind == EventKind::launch ? column("nameId")
+                             : kind == EventKind::copy   ? column("copyKind")
+                                                         : "NULL";
+    const std::string process = column(kind == EventKind::launch ? "globalTid" : "globalPid");
+    const std::string query = fmt::format("SELECT start, \"end\", {}, {}, {}, {}, {}, {}, {} FROM {} ORDER BY start",
+                                          name, column("deviceId"), column("streamId"), column("correlationId"),
+                                          process, column("bytes"), column("graphNodeId"), table);
+    ASSAY_CHECK(database_.rows(query, [&](sqlite3_stmt* row) { activity(row, kind); }));
+    return true;
+  }
+
+  void activity(sqlite3_stmt* row, EventKind kind) {
+    Event event{.kind = kind};
+    if (!timed(row, event)) return;
+    const std::int64_t process = sqlite3_column_int64(row, 6);
+    // Numbers of launches count from 0 in each process; threads of a process differ in the lower bits alone.
+    constexpr std::int64_t thread_bits = 24;
+    if (sqlite3_column_type(row, 5) != SQLITE_NULL)
+      event.correlation = (process_number(several_processes_ ? process >> thread_bits : 0) << 40) |
+                          (sqlite3_column_int64(row, 5) & 0xFFFFFFFF);
+    if (on_device(kind)) {
+      const std::int64_t device = std::max<std::int64_t>(sqlite3_column_int64(row, 3), 0);
+      event.lane = lane(fmt::format("GPU {}", device), std::to_string(sqlite3_column_int64(row, 4)), device);
+      if (sqlite3_column_type(row, 7) != SQLITE_NULL) event.bytes = static_cast<double>(sqlite3_column_int64(row, 7));
+      event.graph = sqlite3_column_int64(row, 8) != 0;
+    } else {
+      event.lane = lane("host", std::to_string(process), -1);
+    }
+    if (kind == EventKind::copy)
+      event.name = trace_.names.id(copy_name(sqlite3_column_int64(row, 2)));
+    else if (kind == EventKind::fill)
+      event.name = trace_.names.id("Memset");
+    else
+      event.name = trace_.names.id(string(sqlite3_column_int64(row, 2)));
+    trace_.events.push_back(event);
+  }
+
+  /// Ranges of NVTX: marks where their names say so, and else operations.
+  Result<void> ranges() {
+    ASSAY_TRY(known, database_.columns("NVTX_EVENTS"));
+    for (const char* needed : {"start", "end", "text", "globalTid"})
+      if (!known.contains(needed)) return {};
+    const std::string text_id = known.contains("textId") ? "textId" : "NULL";
+    return database_.rows(
+        fmt::format(
+            "SELECT start, \"end\", text, {}, globalTid FROM NVTX_EVENTS WHERE \"end\" IS NOT NULL ORDER BY start",
+            text_id),
+        [&](sqlite3_stmt* row) {
+          Event event{.kind = EventKind::operation};
+          if (!timed(row, event)) return;
+          std::string name = NsysDatabase::text(row, 2);
+          if (name.empty()) name = string(sqlite3_column_int64(row, 3));
+          if (vocabulary_.role(name)) event.kind = EventKind::mark;
+          name = name.substr(0, name.find(", "));  // frameworks add numbers and sizes behind a comma
+          event.name = trace_.names.id(name);
+          event.lane = lane("host", std::to_string(sqlite3_column_int64(row, 4)), -1);
+          trace_.events.push_back(event);
+        });
+  }
+
+  bool timed(sqlite3_stmt* row, Event& event) {
+    const std::int64_t start = sqlite3_column_int64(row, 0), end = sqlite3_column_int64(row, 1);
+    if (!origin_) origin_ = start;
+    constexpr std::int64_t most = 1'000'000'000'000'000;  // nanoseconds: what ticks can count
+    const auto far = [&](std::int64_t time) {
+      return time / 2 - *origin_ / 2 > most / 2 || time / 2 - *origin_ / 2 < -most / 2;
+    };
+    if (end < start || far(start) || far(end)) return ++trace_.unread, false;
+    event.start = (start - *origin_) * ticks_per_nanosecond;
+    event.duration = (end - start) * ticks_per_nanosecond;
+    return true;
+  }
+
+  /// CUPTI's kinds of copies, in the words of the other readers.
+  static std::string copy_name(std::int64_t kind) {
+    constexpr std::string_view names[] = {"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                          "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    const bool known = kind >= 0 && static_cast<std::size_t>(kind) < std::size(names);
+    return fmt::format("Memcpy {}", names[known ? static_cast<std::size_t>(kind) : 0]);
+  }
+
+  std::string string(std::int64_t id) const {
+    const auto known = strings_.find(id);
+    return known == strings_.end() ? "unknown" : known->second;
+  }
+
+  std::int64_t process_number(std::int64_t process) {
+    return processes_.try_emplace(process, static_cast<std::int64_t>(processes_.size())).first->second;
+  }
+
+  std::uint32_t lane(const std::string& process, const std::string& thread, std::int64_t device) {
+    const auto [known, is_new] = lanes_.try_emplace({process, thread}, static_cast<std::uint32_t>(trace_.lanes.size()));
+    if (is_new) trace_.lanes.push_back({process, thread, device});
+    return known->second;
+  }
+
+  NsysDatabase database_;
+  const Vocabulary& vocabulary_;
+  Trace trace_;
+  std::map<std::int64_t, std::string> strings_;
+  std::map<std::int64_t, std::int64_t> processes_;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> lanes_;
+  std::optional<std::int64_t> origin_;
+  bool several_processes_ = false;  ///< work of devices says which process started it
+};
+
+}  // namespace
+
+Result<Trace> read_nsys(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary) {
+  ASSAY_TRY(database, NsysDatabase::open(bytes, file));
+  return NsysReader(std::move(database), file, vocabulary).read();
+}
+
+}  // namespace assay::trace

@@ -1,0 +1,85 @@
+// What names in profiles mean: files of catalogue/kernels and catalogue/profilers. No name of a library, a framework or
+// a device stands in the code.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assay/base/dtype.h"
+#include "assay/base/result.h"
+#include "assay/hardware/catalogue.h"
+
+namespace assay::trace {
+
+/// What a category of work occupies: exposed communication is communication while nothing computes, exposed copies are
+/// copies while nothing computes or communicates.
+enum class WorkClass { computation, communication, copy };
+
+/// Names that contain one of `any` and none of `without`, whatever their case.
+struct NameRule {
+  std::vector<std::string> any, without;
+  std::string kind;  ///< within the category, e.g. all-reduce; may be empty
+
+  bool holds(std::string_view lower_case_name) const;
+};
+
+/// One file of catalogue/kernels.
+struct Category {
+  std::string id, name;
+  WorkClass work_class = WorkClass::computation;
+  std::int64_t order = 0;  ///< categories are tried in this order
+  bool fills = false;      ///< memory is set, nothing is computed
+  bool optimizer = false;  ///< also what computes inside of a mark of the optimizer
+  std::vector<NameRule> rules;
+};
+
+/// How FLOP and bytes follow from the shapes of an operation.
+enum class Form { product, attention, attention_gradient, convolution, convolution_gradient, element_wise };
+
+/// An operation of a framework. Places count its inputs from 0; -1: it has no such input.
+struct OperationForm {
+  std::vector<std::string> names;
+  Form form = Form::element_wise;
+  std::int64_t a = 0, b = 1, bias = -1;  ///< of a product; b of [N, K] where it is transposed
+  bool transposed = false;
+  std::int64_t query = 0, key = 1, value = 2;  ///< of attention
+  std::int64_t causal = -1;                    ///< the input that says whether attention is causal
+  bool sequence_first = false;  ///< [batch, sequence, heads, dim] instead of [batch, heads, sequence, dim]
+  std::int64_t stride = -1, padding = -1, dilation = -1,
+               turned = -1;  ///< of a convolution: lists, and whether transposed
+};
+
+/// What a named range of the host says.
+enum class MarkRole { step, optimizer, recompute };
+struct Mark {
+  MarkRole role = MarkRole::step;
+  std::vector<std::string> all;  ///< the name contains each of them
+};
+
+struct Vocabulary {
+  std::vector<Category> categories;  ///< in their order; the last one holds for every name
+  std::vector<OperationForm> operations;
+  std::vector<Mark> marks;
+  std::vector<std::pair<std::string, std::string>> devices;  ///< name in a profile, id of the chip
+  std::vector<std::pair<std::string, Dtype>> types;          ///< name in a profile, number format
+
+  /// Indices of the category and, where the rule has one, its rule; categories.size() - 1 where none holds.
+  struct Found {
+    std::size_t category = 0;
+    std::string_view kind;
+  };
+  Found category(std::string_view name) const;
+  const OperationForm* operation(std::string_view name) const;
+  std::optional<MarkRole> role(std::string_view mark) const;
+  std::optional<std::string_view> chip(std::string_view device) const;
+  std::optional<Dtype> dtype(std::string_view type) const;
+  std::size_t optimizer_category() const;
+};
+
+/// Of the catalogue, read once.
+Result<const Vocabulary*> vocabulary_of(const hardware::Catalogue& catalogue);
+
+}  // namespace assay::trace

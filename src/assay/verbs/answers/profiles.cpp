@@ -1,0 +1,52 @@
+// Results of profiles. The grammar is in answers.h.
+#include "assay/verbs/answers/declarations.h"
+
+namespace assay::verbs::answers {
+
+extern const std::string_view profile = R"keys(
+$category: {category: text, kind?: text, count: count, time: <s>, share?: number},
+$times: {
+    total_time: <s>, busy_time: <s>, idle_time: <s>, computation_time: <s>, communication_time: <s>,
+    exposed_communication_time: <s>, copy_time: <s>, exposed_copy_time: <s>, computation_without_fills: <s>,
+    busy_share?: number, hidden_communication?: number, overlap_without_fills?: number},
+$side: {
+    file: text, steps: count, time: <s>, computation_time: <s>, exposed_communication_time: <s>, exposed_copy_time: <s>,
+    idle_time: <s>},
+$pair: {
+    label?: text, shapes?: text, category: text, kind?: text, calls_before: number, calls_after: number, before: <s>,
+    after: <s>, change: <s>},
+file: text, rank?: count, device: count, device_name?: text, chip?: text, events: count,
+total_time: <s>, busy_time: <s>, idle_time: <s>, computation_time: <s>, communication_time: <s>,
+exposed_communication_time: <s>, copy_time: <s>, exposed_copy_time: <s>, computation_without_fills: <s>,
+busy_share?: number, hidden_communication?: number, overlap_without_fills?: number, host_bound_time?: <s>, kernel_time: <s>,
+products?: {flops: <FLOP>, achieved: <FLOP/s>, while_running: <FLOP/s>, time: <s>, peak_share?: number},
+recomputation?: {alone: $times, without: $times},
+linked?: {
+    total_time: <s>, busy_time: <s>, idle_time: <s>, computation_time: <s>, communication_time: <s>,
+    exposed_communication_time: <s>, copy_time: <s>, exposed_copy_time: <s>, computation_without_fills: <s>,
+    busy_share?: number, hidden_communication?: number, overlap_without_fills?: number,
+    recomputation?: {alone: $times, without: $times}},
+step_time?: {count: count, median: <s>, shortest: <s>, longest: <s>, spread?: number},
+steps?: [{
+    name: text, time: <s>, computation_time: <s>, exposed_communication_time: <s>, exposed_copy_time: <s>,
+    idle_time: <s>}],
+categories: [$category],
+operations: [{
+    label: text, operation?: text, kernel: text, shapes?: text, category: text, kind?: text, calls: count,
+    kernels: count, time: <s>, share?: number, time_per_call: <s>, shortest: <s>, longest: <s>, flops?: <FLOP>,
+    achieved?: <FLOP/s>, bytes?: <B>, bandwidth?: <B/s>, dtype?: text, peak_share?: number, bandwidth_share?: number,
+    bound?: "compute"|"memory"|"latency"}],
+gaps: [{start: <s>, time: <s>, after: text, before: text, operation?: text, host_bound: flag}],
+streams: [{stream: text, events: count, busy_time: <s>, host_wait: <s>, kernel_wait: <s>, other_wait: <s>}],
+ranks: [{
+    file: text, rank?: count, device: count, total_time: <s>, busy_time: <s>, idle_time: <s>,
+    computation_time: <s>, communication_time: <s>, exposed_communication_time: <s>, copy_time: <s>,
+    exposed_copy_time: <s>, computation_without_fills: <s>, busy_share?: number, hidden_communication?: number, overlap_without_fills?: number,
+    host_bound_time?: <s>, categories: [$category]}],
+straggler?: {rank?: count, device: count, computation_over_median: number, extra_time: <s>},
+comparison?: {
+    per: "step"|"profile", before: $side, after: $side, change: <s>, relative_change?: number,
+    categories: [$pair], operations: [$pair]}
+)keys";
+
+}  // namespace assay::verbs::answers

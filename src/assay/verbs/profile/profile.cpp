@@ -1,0 +1,129 @@
+// assay profile: what a profiler recorded, and where the time went.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/report/figures.h"
+#include "assay/report/reader.h"
+#include "assay/trace/bytes.h"
+#include "assay/verbs/profile/sections.h"
+#include "assay/verbs/verbs.h"
+
+namespace assay::verbs::profile {
+namespace {
+
+namespace trace = assay::trace;
+
+std::string comparing_headline(const report::Members& results) {
+  const report::Reader reader(results);
+  const double change = reader.number("comparison.relative_change");
+  return fmt::format("{} takes {} {} than {}: {} instead of {} a {}", reader.text("comparison.after.file"),
+                     report::percent(std::abs(change)), change > 0.0 ? "more" : "less",
+                     reader.text("comparison.before.file"), reader.text("comparison.after.time"),
+                     reader.text("comparison.before.time"), reader.text("comparison.per"));
+}
+
+std::string headline(const Query& query) {
+  const trace::DeviceSummary& summary = query.device().summary;
+  const std::string of_rank = summary.rank && query.devices.size() > 1 ? fmt::format(" (rank {})", *summary.rank) : "";
+  const std::string on = summary.name.empty() ? "" : fmt::format(" on {}", summary.name);
+  const trace::CategoryTime& most = summary.categories.front();
+  const trace::Category& category = query.vocabulary->categories[most.category];
+  return fmt::format("{}{}{}, {} busy; {} of kernel time is {}", report::short_quantity(summary.times.total), on,
+                     of_rank, report::percent(summary.times.busy / summary.times.total),
+                     report::percent(most.time / summary.kernel_time),
+                     most.kind.empty() ? category.name : fmt::format("{} ({})", category.name, most.kind));
+}
+
+void add_recomputation(const std::optional<trace::RecomputationTimes>& times, report::Members& out) {
+  if (!times) return;
+  report::Members alone, without;
+  add_times(times->alone, alone);
+  add_times(times->without, without);
+  out.emplace_back("recomputation", report::Members{{"alone", std::move(alone)}, {"without", std::move(without)}});
+}
+
+Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, std::string_view where) {
+  std::vector<Source> out;
+  for (const std::string& path : paths) {
+    ASSAY_TRY(bytes, trace::file_bytes(path, where));
+    const std::size_t folder = path.rfind('/');
+    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(bytes)});
+  }
+  return out;
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE"));
+  ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture"));
+  return answer_of(request, context, {std::move(profiles), std::move(captures)});
+}
+
+}  // namespace
+
+Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
+  ASSAY_TRY(query, read_query(request, context, std::move(sources)));
+  const trace::DeviceSummary& summary = query.device().summary;
+  report::Response response;
+  report::Members& out = response.results;
+  out.emplace_back("file", query.traces[query.device().trace].file);
+  if (summary.rank) out.emplace_back("rank", *summary.rank);
+  out.emplace_back("device", summary.device);
+  if (!summary.name.empty()) out.emplace_back("device_name", summary.name);
+  if (query.chip) out.emplace_back("chip", query.chip->id);
+  out.emplace_back("events", summary.events);
+  add_times(summary.times, out);
+  if (summary.launched > 0) out.emplace_back("host_bound_time", summary.host_bound);
+  out.emplace_back("kernel_time", summary.kernel_time);
+  add_rates(query, out);
+  add_recomputation(summary.recomputation, out);
+  if (summary.linked) {
+    report::Members linked;
+    add_times(*summary.linked, linked);
+    add_recomputation(summary.linked_recomputation, linked);
+    out.emplace_back("linked", std::move(linked));
+  }
+  add_steps(summary, out);
+  out.emplace_back("categories", category_rows(query, summary));
+  out.emplace_back("operations", operation_rows(query));
+  out.emplace_back("gaps", gap_rows(summary));
+  out.emplace_back("streams", stream_rows(summary));
+  out.emplace_back("ranks", rank_rows(query));
+  add_straggler(query, out);
+  add_comparison(query, out);
+  response.table_key = "operations";
+  response.notes = query.notes;
+  response.headline = query.before ? comparing_headline(out) : headline(query);
+  if (const auto file = request.value("perfetto"))
+    response.files.emplace_back(*file, draw::chrome_trace_json(timeline_of(query)));
+  if (request.picture()) response.picture = picture_of(query);
+  return response;
+}
+
+VerbSpec verb() {
+  return {
+      "profile",
+      "read a profile and say where the time went",
+      "FILE is what a profiler wrote: JSON of PyTorch's (Kineto) or XLA's, *.xplane.pb, or an SQLite export of Nsight "
+      "Systems, compressed or not. Files of several ranks of one run "
+      "stand side by side; the answer is about the rank that computes longest. Two other files are BEFORE and AFTER. "
+      "Exposed communication is "
+      "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
+      {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true}},
+      {on_option,
+       {"capture", "FILE", "a profile of the capture of graphs that FILE replays: their kernels get its operations",
+        true},
+       {"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"},
+       set_option},
+      {{"assay profile trace.json.gz", "time by category, idle time and the slowest operations"},
+       {"assay profile rank0.json.gz rank1.json.gz", "ranks side by side, and which one the others wait for"},
+       {"assay profile before.json.gz after.json.gz", "what got slower, by category and operation"},
+       {"assay profile trace.json.gz --output trace.svg", "timeline, breakdown and roofline as a picture"}},
+      &answer,
+      true,
+      false,
+      &screen_of};
+}
+
+}  // namespace assay::verbs::profile
