@@ -6,7 +6,7 @@ set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME assay)
 # The objects of the static library. While the version starts with 0, each minor one may break programs.
 set(abi_version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 add_library(assay_shared SHARED ${assay_objects})
-target_link_libraries(assay_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} ${static_libraries})
+target_link_libraries(assay_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS} ${file_libraries})
 target_link_options(assay_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
 set_target_properties(assay_shared PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map OUTPUT_NAME assay VERSION ${PROJECT_VERSION}
                                               SOVERSION ${abi_version})
