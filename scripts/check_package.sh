@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 package=$(ls build/assay_*.deb)
 command -v debootstrap > /dev/null || apt-get install -y --no-install-recommends debootstrap > /dev/null
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+trap 'rm -rf "$root" "$root.log"' EXIT
 mirror=${MIRROR:-$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null | head -1 | tr -d ' ')}
 debootstrap --variant=minbase --include=libstdc++6 bookworm "$root" "${mirror:-http://deb.debian.org/debian}" > "$root.log" 2>&1 ||
   { tail "$root.log"; exit 1; }
