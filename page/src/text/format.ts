@@ -163,7 +163,7 @@ export function quantity(x: number | null | undefined, unit: string, figures = 4
     case "J":
       return scaled(x, hours, figures);
     case "":
-      return x !== null && x !== undefined && Number.isInteger(x) && Math.abs(x) >= 1000 ? int(x) : sig(x, figures);
+      return Number.isInteger(x) ? int(x) : sig(x, figures);
     case "B/s":
     case "FLOP/s":
     case "FLOP":

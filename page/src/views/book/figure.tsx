@@ -20,6 +20,7 @@ import type {
   Verb,
 } from "../../engine/schema";
 import { Lines } from "../../draw/lines";
+import type { Series } from "../../draw/lines";
 import { Callout, Track } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Segments, Select, Slider } from "../../parts/fields";
@@ -132,7 +133,7 @@ export function FigureCard({
             </p>
           </Callout>
         ) : answer ? (
-          <Picture verb={figure.verb} answer={answer} args={args} />
+          <Picture verb={figure.verb} answer={answer} args={args} title={figure.title} />
         ) : (
           <p class="muted">Being asked…</p>
         )}
@@ -142,17 +143,27 @@ export function FigureCard({
   );
 }
 
-function Picture({ verb, answer, args }: { verb: string; answer: Answer; args: Arguments }): JSX.Element {
+function Picture({
+  verb,
+  answer,
+  args,
+  title,
+}: {
+  verb: string;
+  answer: Answer;
+  args: Arguments;
+  title: string;
+}): JSX.Element {
   const r = answer.results as unknown;
   switch (verb) {
     case "roofline":
       return <RooflinePicture results={r as RooflineResults} letter={String(args.vary ?? "").split("=")[0] ?? ""} />;
     case "collective":
-      return <CollectivePicture results={r as CollectiveResults} />;
+      return <CollectivePicture results={r as CollectiveResults} rate={title.includes("bandwidth against")} />;
     case "serve":
       return <ServePicture results={r as ServeResults} picture={String(args.picture ?? "")} />;
     case "scaling":
-      return <ScalingPicture results={r as ScalingResults} />;
+      return <ScalingPicture results={r as ScalingResults} times={args.picture === "time"} />;
     case "models":
       return <ModelsPicture results={r as ModelsResults} />;
     case "shard":
@@ -227,19 +238,24 @@ function RooflinePicture({ results, letter }: { results: RooflineResults; letter
   );
 }
 
-function CollectivePicture({ results }: { results: CollectiveResults }): JSX.Element {
+function CollectivePicture({ results, rate }: { results: CollectiveResults; rate: boolean }): JSX.Element {
   if (results.blocks && results.blocks.length > 1)
     return <HopsCard blocks={results.blocks} kind={results.collective} algorithm={results.algorithm} />;
   const sweep = results.sweep ?? [];
   if (sweep.length > 1) {
+    const series = (name: string, colour: string, time: (one: (typeof sweep)[number]) => number): Series => ({
+      name,
+      colour,
+      points: sweep.map((one) => [v(one.bytes), rate ? v(one.bytes) / time(one) : time(one)] as const),
+    });
     return (
       <Lines
-        label="time against bytes"
+        label={`${rate ? "bandwidth" : "time"} against bytes`}
         x={{ title: "bytes of the array", unit: "B", log: true }}
-        y={{ title: "time", unit: "s", log: true }}
+        y={{ title: rate ? "bytes of the array over the time, B/s" : "time", unit: rate ? "" : "s", log: true }}
         series={[
-          { name: "ideal", colour: "var(--edge)", points: sweep.map((one) => [v(one.bytes), v(one.lower)] as const) },
-          { name: "estimate", colour: "var(--s2)", points: sweep.map((one) => [v(one.bytes), v(one.time)] as const) },
+          series("ideal", "var(--edge)", (one) => v(one.lower)),
+          series("estimate", "var(--s2)", (one) => v(one.time)),
         ]}
       />
     );
@@ -314,10 +330,24 @@ function ServePicture({ results, picture }: { results: ServeResults; picture: st
   );
 }
 
-function ScalingPicture({ results }: { results: ScalingResults }): JSX.Element {
+function ScalingPicture({ results, times }: { results: ScalingResults; times: boolean }): JSX.Element {
   const sweep = (results as unknown as { sweep?: Record<string, Quantity | number>[] }).sweep ?? [];
   if (sweep.length > 1) {
     const at = (one: Record<string, Quantity | number>): number => v(one.batch as Quantity);
+    const timed = (key: string) => sweep.map((one) => [at(one), v(one[key] as Quantity)] as const);
+    if (times) {
+      return (
+        <Lines
+          label="arithmetic and communication of a layer against the batch"
+          x={{ title: "tokens of a batch", log: true }}
+          y={{ title: "time of a layer", unit: "s", log: true }}
+          series={[
+            { name: "arithmetic", colour: "var(--s1)", points: timed("compute_time") },
+            { name: "network", colour: "var(--s2)", points: timed("communication_time") },
+          ]}
+        />
+      );
+    }
     return (
       <Lines
         label="arithmetic over communication against the batch"

@@ -63,7 +63,7 @@ export function HopsCard({
                 return (
                   <g key={device}>
                     <Label x={x + column / 2} y={12} role="m" anchor="middle">
-                      {column > 44 ? `device ${device}` : String(device)}
+                      {column > 60 ? `device ${device}` : String(device)}
                     </Label>
                     {Array.from({ length: count }, (_, block) => (
                       <rect
