@@ -45,7 +45,7 @@ TEST(ValueKinds, WhatTouchesFilesIsToldFromWhatDoesNot) {
         "train llama-3-8b --on h100-sxm:8 --timeline step.json", "train --from run.sh --on h100-sxm",
         "serve llama-3-8b --on h100-sxm --prompt-lengths @lengths", "serve llama-3-8b --on h100-sxm --output a.json",
         "serve llama-3-8b --on h100-sxm --draft @m.toml", "validate --fit out", "validate --data d", "measure --quick",
-        "solve train @m.toml --on h100-sxm --batch ?seq --until fits"})
+        "profile trace.json", "solve train @m.toml --on h100-sxm --batch ?seq --until fits"})
     EXPECT_TRUE(touches(line)) << line;
   for (const char* line :
        {"chips h100-sxm", "train llama-3-8b --on h100-sxm:8 --timeline --software torchtitan@2024",
