@@ -26,7 +26,8 @@ std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& r
   const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
   if (kind == of_weight && is_weight(a)) return std::nullopt;
   if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
-  const MatmulShape shape = product_shape(program, step);
+  MatmulShape shape = product_shape(program, step);
+  shape.added = gradient_buffer(program, step);
   if (kind == of_input)  // the sum stays inside
     return Part{kind,       step.is_recomputed, of_adapter, a.dtype,
                 step.in[2], step.out[0],        shape,      2.0 * program::local_bytes(program, out)};
@@ -49,6 +50,7 @@ bool JoinedProducts::take(const Part& part) {
     }
     joint.next = part.next;
     joint.shape.bytes += part.shape.bytes - part.shared;
+    joint.shape.added += part.shape.added;
     return true;
   }
   if (part.kind == Part::Kind::of_input && part.reads >= 0) return false;

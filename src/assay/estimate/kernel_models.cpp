@@ -96,9 +96,10 @@ NumberOf<N, Seconds> product_stream(const N& num, const ProductRates& rates, con
   const auto dense = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share");
   const auto share =
       shape.grouped ? dense * num.given("grouped", rates.fit.grouped, rates.sources, "matmul.grouped") : dense;
+  auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
+  if (shape.added.value() > 0.0) bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
   return num.named("streaming",
-                   stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"),
-                               num.given("bytes", shape.bytes, "operands and result, once each")));
+                   stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"), bytes));
 }
 
 /// On some cores of a CPU. They share its rates in equal parts.

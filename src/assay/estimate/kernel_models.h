@@ -33,6 +33,7 @@ struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
   bool grouped = false;  ///< each of the batch has its own rows: experts
+  Bytes added = {};      ///< read besides: a buffer that the result is added to
 };
 
 /// How a product is tiled: what the search over tiles found.

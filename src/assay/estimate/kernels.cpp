@@ -173,6 +173,16 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
   return rates;
 }
 
+Bytes gradient_buffer(const program::Program& program, const program::Step& step) {
+  const program::ProgramTensor& made = program.tensor(step.out[0]);
+  if (step.op != program::Op::product || !made.is_gradient) return Bytes(0);
+  for (const int id : {step.in[0], step.in[1]})
+    if (const program::TensorClass of = program.tensor(id).tensor_class;
+        of == program::TensorClass::weight || of == program::TensorClass::used_weight)
+      return Bytes(0);
+  return program::local_bytes(program, made);
+}
+
 MatmulShape product_shape(const program::Program& program, const program::Step& step) {
   const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
                                &c = program.tensor(step.out[0]);

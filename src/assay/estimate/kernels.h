@@ -126,6 +126,10 @@ ProductRates product_rates(const KernelRates& rates, const KernelWork& work);
 AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work);
 DecodeRates decode_rates(const KernelRates& rates);
 
+/// The gradient of a weight that a product makes: what software that adds up microbatches in it reads of earlier ones.
+/// 0 for other steps.
+Bytes gradient_buffer(const program::Program& program, const program::Step& step);
+
 /// A product's sizes on one device: letters in both operands and the result form the batch, letters in one operand and
 /// the result its rows and columns, letters in both operands only are summed over.
 MatmulShape product_shape(const program::Program& program, const program::Step& step);

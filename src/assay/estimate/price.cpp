@@ -16,9 +16,11 @@ constexpr double dropped_traffic = 2.5;
 /// An activation function times another tensor, or the gradients of both.
 bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
 
+/// A tensor of tokens at their experts.
+bool is_at_expert(const program::ProgramTensor& tensor) { return tensor.find(model::LogicalDim::capacity) >= 0; }
 /// A tensor between the two products of an expert.
 bool is_inside_expert(const program::ProgramTensor& tensor) {
-  return tensor.find(model::LogicalDim::capacity) >= 0 && tensor.find(model::LogicalDim::width) >= 0;
+  return is_at_expert(tensor) && tensor.find(model::LogicalDim::width) >= 0;
 }
 
 /// The numbers of StepEffects, each under its own name and source.
@@ -59,12 +61,8 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
                             const program::Step& step) {
   using enum program::CostClass;
   switch (program::facts(step.op).cost) {
-    case product: {
-      const bool of_experts = program.tensor(step.in[1]).find(model::LogicalDim::experts) >= 0 ||
-                              program.tensor(step.out[0]).find(model::LogicalDim::experts) >= 0;
-      if (!of_experts) return factor.product();
-      return factor.product() * factor("products of experts", &StepEffects::expert_product, "expert_product");
-    }
+    case product:
+      return factor.product();
     case attention:
       return attention_stretch(factor, program, step);
     case expert_traffic:
@@ -86,8 +84,11 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
       const auto one = is_gated(step) ? factor.pointwise() * factor.composed() : factor.pointwise();
       return is_inside_expert(program.tensor(step.out[0])) ? one * factor.inside_expert() : one;
     }
+    case element_wise:  // biases of experts are added to the rows of one expert after the other
+      if (!is_at_expert(program.tensor(step.in[0]))) return factor.pointwise();
+      return factor.pointwise() * factor.inside_expert() *
+             factor("biases of experts", &StepEffects::expert_bias, "expert_bias");
     case scan:  // priced by its arithmetic
-    case element_wise:
     case optimizer:
     case free:
     case collective:
@@ -142,7 +143,9 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
                    const TrainingKernels& kernels) {
   const TrainingFactors<N> factor(num, kernels);
   const bool is_product = step.op == program::Op::product, is_plain = is_plain_attention(program, step);
-  const KernelTimeOf<N> time = kernel_time(num, kernels.rates, kernel_work(kernels.rates, program, step));
+  KernelWork work = kernel_work(kernels.rates, program, step);
+  if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(program, step);
+  const KernelTimeOf<N> time = kernel_time(num, kernels.rates, work);
   auto alone = num.named("kernel alone", time.estimate);
   if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);
   // Kernels never exceed the peak, however well they run inside a step. Scans are small products along the sequence,
@@ -156,6 +159,8 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   // Ideal kernels fuse element-wise work into other kernels.
   price.memory = step.flops.value() > 0.0 ? time.memory : nothing(num, "fused into other kernels");
   price.resource = step.flops.value() > 0.0 ? Resource::matrix_unit : Resource::memory;
+  if (step.op == program::Op::route || step.op == program::Op::route_grad)
+    price.launches += kernels.effects.routing_launches;
   price.full_power = is_product || (program::is_attention(step.op) && !is_plain);
   const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul;
   if (!by_arithmetic) {
@@ -174,7 +179,9 @@ StepPrice<N> price(const N& num, const JoinedProducts::Part& fused, const Traini
   work.format = fused.dtype;
   work.peak = kernels.rates.rate(fused.dtype);
   work.share = matmul_share(*kernels.rates.matmul, fused.dtype);
-  const MatmulTimeOf<N> time = matmul_time(num, product_rates(kernels.rates, work), fused.shape, kernels.rates.regime);
+  MatmulShape shape = fused.shape;
+  if (!kernels.effects.adds_gradients) shape.added = Bytes(0);
+  const MatmulTimeOf<N> time = matmul_time(num, product_rates(kernels.rates, work), shape, kernels.rates.regime);
   const auto product = TrainingFactors<N>(num, kernels).product();
   const auto none = nothing(num, "its parts have it");
   StepPrice<N> price{product * num.named("kernel alone", time.total), none, none, none, Resource::matrix_unit, true};

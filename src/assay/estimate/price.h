@@ -22,6 +22,7 @@ struct StepPrice {
   NumberOf<N, Seconds> slowed;    ///< the part of the duration that the lower clock under sustained power adds
   Resource resource = Resource::memory;
   bool full_power = false;  ///< keeps the matrix units at full power
+  double launches = 1;      ///< kernels that the host starts
 };
 
 /// What the kernels of a training step run on and with. Holds references: for the duration of a call.

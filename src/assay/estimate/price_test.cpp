@@ -36,8 +36,9 @@ StepEffects random_effects(std::mt19937& random) {
   for (double StepEffects::*number :
        {&StepEffects::product, &StepEffects::attention, &StepEffects::plain_attention, &StepEffects::unaligned,
         &StepEffects::pointwise, &StepEffects::composed, &StepEffects::cast, &StepEffects::loss, &StepEffects::scan,
-        &StepEffects::expert_product, &StepEffects::expert_traffic, &StepEffects::expert_pointwise})
+        &StepEffects::expert_traffic, &StepEffects::expert_pointwise, &StepEffects::expert_bias})
     effects.*number = factor(random);
+  effects.adds_gradients = random() % 2;
   return effects;
 }
 

@@ -122,15 +122,15 @@ TEST(StepEffects, GraphsHideTheHostButNotWhereTokensAreRouted) {
 TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
   estimate::StepCalibration steps = neutral_steps();
   steps.launch = {10_us, 10_us, 10_us, Seconds(0)};
-  steps.expert_product = {3, 3, 3, 2}, steps.fused_expert_product = 1.5;
+  steps.expert_traffic = 3, steps.fused_expert_traffic = 1.5, steps.compiled_expert_traffic = 2;
   estimate::StepSoftware software;
   software.captured = software.fused_experts = true;
   const estimate::StepEffects fused = steps.effects(cluster_of("b200:8").chip, software);
-  EXPECT_EQ(fused.expert_product, 1.5);
+  EXPECT_EQ(fused.expert_traffic, 1.5);
   EXPECT_EQ(fused.expert_pointwise, 0.0);
   EXPECT_EQ(fused.routed_launch, Seconds(0));
   const estimate::StepEffects xla = steps.effects(cluster_of("tpu-v5p:2x2x1").chip, software);
-  EXPECT_EQ(xla.expert_product, 2);
+  EXPECT_EQ(xla.expert_traffic, 2);
   EXPECT_EQ(xla.expert_pointwise, 1.0);
   // A step of Mixtral in fp8 is shorter by what lies between the products.
   model::Transformer mixtral = model::load_model("mixtral-8x7b", hardware::Catalogue::builtin(), "test")->model;

@@ -74,7 +74,7 @@ class KernelSums {
   TracedTime add(const std::string& name, const estimate::StepPrice<Traced>& price) {
     const TracedTime duration = num_.named(name, price.duration);
     sum_ = sum_ + duration;
-    launches_ += 1.0;
+    launches_ += price.launches;
     if (price.full_power) sums_.busy = sums_.busy + duration;
     if (price.slowed.value() > 0.0) sums_.slowed = sums_.slowed + price.slowed;
     return duration;

@@ -125,10 +125,10 @@ class BlockPricer {
     bool routes = false;
     estimate::JoinedProducts joined;
     std::int64_t products = 0;
-    const auto add_estimate = [&](Seconds estimate, bool of_weight) {
-      pass.estimate += estimate;
-      launches += 1.0;
-      if (of_weight) pass.weight_gradients += estimate;
+    const auto add_estimate = [&](const estimate::StepPrice<Plain>& cost, bool of_weight) {
+      pass.estimate += cost.duration;
+      launches += cost.launches;
+      if (of_weight) pass.weight_gradients += cost.duration;
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
@@ -153,7 +153,7 @@ class BlockPricer {
       const estimate::StepPrice<Plain> cost = is_joined ? estimate::fused_part_price(Plain{}, program_, step, kernels_)
                                                         : estimate::price(Plain{}, program_, step, kernels_);
       if (!is_joined) {
-        add_estimate(cost.duration, makes_weight_gradient(program_, step));
+        add_estimate(cost, makes_weight_gradient(program_, step));
         pass.slowed += cost.slowed;
         if (cost.full_power) pass.busy += cost.duration;
         if (step.op == program::Op::product) pass.products += cost.duration;
@@ -177,7 +177,7 @@ class BlockPricer {
     }
     for (const estimate::JoinedProducts::Part& fused : joined.joints()) {
       const estimate::StepPrice<Plain> cost = estimate::price(Plain{}, fused, kernels_);
-      add_estimate(cost.duration, fused.kind == estimate::JoinedProducts::Part::Kind::of_weight);
+      add_estimate(cost, fused.kind == estimate::JoinedProducts::Part::Kind::of_weight);
       pass.slowed += cost.slowed;
       pass.busy += cost.duration;
       pass.products += cost.duration;

@@ -30,9 +30,9 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   PassProfile& pass = layer.backward;
   estimate::JoinedProducts together;
   double recompute_launches = 0.0;
-  const auto add_estimate = [&](Seconds estimate) {
-    pass.recomputed += estimate;
-    recompute_launches += 1.0;
+  const auto add_estimate = [&](const estimate::StepPrice<Plain>& price) {
+    pass.recomputed += price.duration;
+    recompute_launches += price.launches;
   };
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!recomputed[i]) continue;
@@ -45,7 +45,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     }
     if (!step.is_kernel) continue;
     if (step.joined < 0 || !together.take(joined[at(step.joined)])) {
-      add_estimate(step.price.duration);
+      add_estimate(step.price);
       pass.slowed += step.price.slowed;
       if (step.price.full_power) pass.busy += step.price.duration;
       if (step.is_product) pass.products += step.price.duration;
@@ -59,7 +59,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   }
   for (const estimate::JoinedProducts::Part& fused : together.joints()) {
     const estimate::StepPrice<Plain> price = estimate::price(Plain{}, fused, training_kernels(setup));
-    add_estimate(price.duration);
+    add_estimate(price);
     pass.slowed += price.slowed;
     pass.busy += price.duration;
     pass.products += price.duration;

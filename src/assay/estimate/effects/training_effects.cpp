@@ -15,11 +15,7 @@ namespace {
 template <class C, class V>
 void visit_steps(C& c, V& v) {
   const std::vector<std::string_view> ids = c.family_ids();
-  v.table("products", [&](auto& t) {
-    t.numbers_of("slowdown", "family", ids, c.measured, c.product);
-    t.numbers("experts", fusion_names, c.expert_product);
-    t.number("fused_experts", c.fused_expert_product);
-  });
+  v.table("products", [&](auto& t) { t.numbers_of("slowdown", "family", ids, c.measured, c.product); });
   v.table("attention", [&](auto& t) {
     t.numbers_of("slowdown", "family", ids, c.measured, c.attention);
     t.number("plain", c.plain_attention);
@@ -32,13 +28,14 @@ void visit_steps(C& c, V& v) {
     t.number("composed", c.composed);
     t.numbers("casts", fusion_names, c.cast);
     t.numbers("loss", fusion_names, c.loss);
-    t.numbers("experts", fusion_names, c.expert_traffic);
+    t.number("compiled_experts", c.compiled_expert_traffic);
     t.number("scans", c.scan);
   });
   v.table("step", [&](auto& t) {
     t.number("straggler", c.straggler);
     t.number("fixed", c.fixed);
     t.numbers("launch", fusion_names, c.launch);
+    t.number("routing_launches", c.routing_launches);
   });
   v.table("memory", [&](auto& t) {
     t.numbers("activations", fusion_names, c.activations);
@@ -111,10 +108,12 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
               software.captured ? "0: kernels are replayed from a graph" : source_of_fusion(way, "step.launch"));
   sources.add("routed_launch", source_of_fusion(way, "step.launch"));
   sources.add("scan", one("pointwise.scans"));
-  sources.add("expert_traffic", source_of_fusion(way, "pointwise.experts"));
-  sources.add("expert_product",
-              fused_experts ? one("products.fused_experts") : source_of_fusion(way, "products.experts"));
+  const bool whole = way == static_cast<std::size_t>(Fusion::xla);
+  sources.add("expert_traffic", one(whole           ? "pointwise.compiled_experts"
+                                    : fused_experts ? "experts.fused_sorting"
+                                                    : "experts.sorting"));
   sources.add("expert_pointwise", fused_experts ? "0: part of the products" : "1: as other element-wise steps");
+  sources.add("expert_bias", whole ? "1: as other element-wise steps" : one("experts.biases"));
   sources.add("straggler", one("step.straggler"));
   sources.add("fixed", one("step.fixed"));
   const Family* known = family(chip);
@@ -153,9 +152,12 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   const bool captures_routing = software.fixed_capacity || fused_experts;
   out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
   out.scan = scan;
-  out.expert_traffic = expert_traffic[way];
-  out.expert_product = fused_experts ? fused_expert_product : expert_product[way];
+  out.expert_traffic = fusion == Fusion::xla ? compiled_expert_traffic
+                       : fused_experts       ? fused_expert_traffic
+                                             : expert_traffic;
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
+  out.expert_bias = fusion == Fusion::xla ? 1.0 : expert_bias;
+  out.routing_launches = routing_launches;
   const FamilyOverlap overlap = family ? families[*family].overlap : FamilyOverlap{};
   out.overlap.chip_share = overlap.chip_share;
   out.overlap.piece = piece;
@@ -170,7 +172,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.logits = logits[holds(loss_way)];
   out.reserved = reserved[holds(way)];
   out.context = context[holds(way)];
-  out.joins_products = fusion == Fusion::fused;
+  out.joins_products = out.adds_gradients = fusion == Fusion::fused;
   // Hand-written layers are recomputed whole; checkpoints of operators stop early, compilers drop what nothing reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
@@ -269,6 +271,21 @@ Result<void> read_overlap(std::string_view text, std::string_view path, StepCali
   return {};
 }
 
+/// Reads catalogue/steps/experts.toml.
+Result<void> read_experts(std::string_view text, std::string_view path, StepCalibration& steps) {
+  RecordFile file = effects_file(path);
+  ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
+    reader.sources();
+    reader.table("experts", [&](RecordReader& inner) {
+      inner.number("sorting", steps.expert_traffic);
+      inner.number("fused_sorting", steps.fused_expert_traffic);
+      inner.number("biases", steps.expert_bias);
+    });
+  }));
+  for (const auto& [key, source] : file.origins.all()) steps.origins.add(key, source);
+  return {};
+}
+
 }  // namespace
 
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
@@ -281,6 +298,10 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   }
   for (const auto& [path, text] : catalogue.files("steps/overlap.toml")) {
     ASSAY_CHECK(read_overlap(text, path, steps));
+    break;
+  }
+  for (const auto& [path, text] : catalogue.files("steps/experts.toml")) {
+    ASSAY_CHECK(read_experts(text, path, steps));
     break;
   }
   return steps;

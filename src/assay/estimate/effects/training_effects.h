@@ -78,9 +78,10 @@ struct StepEffects {
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
   double loss = 1;                            ///< bytes of logits and loss over the minimum
   double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak
-  double expert_product = 1;    ///< time of expert products over dense ones: ragged, uneven
   double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
   double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
+  double expert_bias = 1;       ///< bytes of adding biases expert by expert, over other element-wise steps
+  double routing_launches = 0;  ///< kernels that routing launches in a pass beyond the steps of the program
   CollectiveOverlap overlap;
   double straggler = 0;          ///< share of the step for each doubling of the chips beyond eight
   Seconds fixed;                 ///< per step: data, logging, clipping
@@ -91,6 +92,7 @@ struct StepEffects {
   double reserved = 1;           ///< bytes that the allocator holds over those in use at the peak
   Bytes context;                 ///< driver and communication library, outside of the allocator
   bool joins_products = false;   ///< products that read the same activation are one kernel
+  bool adds_gradients = false;   ///< products add weight gradients to a buffer of all microbatches, which they read
   bool reruns_layers = false;    ///< full recomputation repeats whole layers, even what no gradient reads
   bool frees_gradients = false;  ///< gradients are allocated in the backward pass and freed after the update
 
@@ -134,8 +136,10 @@ struct StepCalibration : MeasuredFamilies {
   std::array<Bytes, ways> context{};
   std::array<Seconds, ways> launch{};
   double plain_attention = 1, first_flash = 1, unaligned = 1;
-  std::array<double, ways> expert_product{1, 1, 1, 1}, expert_traffic{1, 1, 1, 1};
-  double fused_expert_product = 1;  ///< expert_product of a kernel that also gates and quantises
+  /// See StepEffects; of programs that are compiled whole, of other software, and of software with fused experts, which
+  /// sorts in the kernels of the exchange. catalogue/steps/experts.toml has the latter two and the biases, not fitted.
+  double compiled_expert_traffic = 1, expert_traffic = 1, fused_expert_traffic = 1, expert_bias = 1;
+  double routing_launches = 0;
   double composed = 1, scan = 1, straggler = 0;
   Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
   double tail = 0;

@@ -140,11 +140,6 @@ void read_measured_file(RecordReader& reader, MeasuredRanges& out) {
 }
 
 void read_training_file(RecordReader& reader, TrainingRanges& out) {
-  reader.table("products", [&](RecordReader& inner) {
-    inner.range("experts", out.expert_product);
-    inner.range("experts_xla", out.expert_product_xla);
-    inner.range("fused_experts", out.fused_expert_product);
-  });
   reader.table("attention", [&](RecordReader& inner) {
     inner.range("plain", out.plain_attention);
     inner.range("first_flash", out.first_flash);
@@ -158,7 +153,6 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
     inner.range("casts_xla", out.cast_xla);
     inner.range("loss", out.loss);
     inner.range("loss_xla", out.loss_xla);
-    inner.range("experts", out.expert_traffic);
     inner.range("experts_xla", out.expert_traffic_xla);
     inner.range("scans", out.scan);
   });
@@ -167,6 +161,7 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
     inner.range("fixed", out.fixed);
     inner.range("launch", out.launch);
     inner.range("launch_xla", out.launch_xla);
+    inner.range("routing_launches", out.routing_launches);
   });
   reader.table("memory", [&](RecordReader& inner) {
     inner.range("activations", out.activations);

@@ -104,11 +104,10 @@ Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 
 /// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
 struct TrainingRanges {
-  FitRange<double> expert_product, expert_product_xla, fused_expert_product;
   FitRange<double> plain_attention, first_flash, unaligned;
   FitRange<double> pointwise, pointwise_xla, composed, cast, cast_xla, loss, loss_xla;
-  FitRange<double> expert_traffic, expert_traffic_xla, scan;
-  FitRange<double> straggler;
+  FitRange<double> expert_traffic_xla, scan;
+  FitRange<double> straggler, routing_launches;
   FitRange<Seconds> fixed, launch, launch_xla;
   FitRange<double> activations, logits, reserved;
   FitRange<Bytes> context;

@@ -33,7 +33,6 @@ std::vector<TrainingRow> chosen(const std::vector<TrainingRow>& all, Take take) 
   return thinned(groups);
 }
 
-constexpr double most_misfit = 0.5;
 double misfit_of(double predicted, double measured) {
   return std::min(most_misfit, std::abs(std::log(predicted / measured)));
 }
@@ -159,7 +158,7 @@ Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> 
         "[source.fit]\n"
         "title = \"fit to {}\"\n"
         "command = \"assay validate training --fit catalogue --data DIR\"\n"
-        "date = 2026-11-16\n"
+        "date = 2026-11-17\n"
         "rows = \"{} times, {} peaks of memory\"\n"
         "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
         input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),

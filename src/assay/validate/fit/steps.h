@@ -14,6 +14,8 @@
 
 namespace assay::validate {
 
+/// Rows that are further off are wrong for some other reason.
+inline constexpr double most_misfit = 0.5;
 /// |log(predicted / measured)| of a row's time. It is capped: rows that are far off are wrong for some other reason.
 double misfit(const training::TrainingCost& cost, const TrainingRow& row);
 

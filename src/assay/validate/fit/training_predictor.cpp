@@ -39,10 +39,21 @@ const estimate::Family* TrainingPredictor::family(const TrainingRow& row) {
 
 Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& row) {
   if (row.states_recompute) return priced(row, row.strategy.recompute);
-  // As the search decides: the fastest policy that fits in memory, or if none does, the one that needs least.
+  ASSAY_TRY(best, chosen(row));
+  return best.second;
+}
+
+Result<lower::Recompute> TrainingPredictor::recompute(const TrainingRow& row) {
+  if (row.states_recompute) return row.strategy.recompute;
+  ASSAY_TRY(best, chosen(row));
+  return best.first;
+}
+
+/// As the search decides: the fastest policy that fits in memory, or if none does, the one that needs least.
+Result<TrainingPredictor::Chosen> TrainingPredictor::chosen(const TrainingRow& row) {
   ASSAY_TRY(known, place(row));
   const Bytes room = known->cluster.chip.hbm().capacity.value;
-  std::optional<training::TrainingCost> best;
+  std::optional<Chosen> best;
   const auto better = [&](const training::TrainingCost& a, const training::TrainingCost& b) {
     const bool fits = a.memory.total() <= room;
     if (fits != (b.memory.total() <= room)) return fits;
@@ -50,7 +61,7 @@ Result<training::TrainingCost> TrainingPredictor::operator()(const TrainingRow& 
   };
   for (const lower::RecomputePolicy& policy : lower::recompute_policies) {
     ASSAY_TRY(cost, priced(row, policy.parts));
-    if (!best || better(cost, *best)) best = cost;
+    if (!best || better(cost, best->second)) best = Chosen{policy.parts, cost};
   }
   return *best;
 }

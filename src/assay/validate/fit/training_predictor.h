@@ -1,6 +1,8 @@
 // What `assay train` answers to the requests of measured steps, for fits: they price the same rows thousands of times
 // with other numbers, so that chips, calibrations and models are read once. A test compares it with the answers.
 #pragma once
+#include <utility>
+
 #include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/rows/training_rows.h"
 
@@ -17,6 +19,8 @@ class TrainingPredictor {
   static Result<TrainingPredictor> make(const hardware::Catalogue& catalogue);
   /// With the row's policy, or the fastest that fits if it states none.
   Result<training::TrainingCost> operator()(const TrainingRow& row);
+  /// The row's policy, or the fastest that fits.
+  Result<lower::Recompute> recompute(const TrainingRow& row);
   /// The family of the row's chips; nullptr if they have none.
   const estimate::Family* family(const TrainingRow& row);
   /// Its cluster; nullptr if the row's does not exist.
@@ -27,6 +31,8 @@ class TrainingPredictor {
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
   Result<const Place*> place(const TrainingRow& row);
+  using Chosen = std::pair<lower::Recompute, training::TrainingCost>;
+  Result<Chosen> chosen(const TrainingRow& row);
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 
   Places places_;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_software.h"
@@ -34,6 +35,7 @@ Why unread_training(const TableLine& in) {
       {"derived_step_time_s", amount},
       {"tokens_per_s_per_chip", amount},
       {"derived_tokens_per_s_per_chip", amount},
+      {"tflops_per_s_per_chip", amount},
       {"peak_mem_gb", amount},
       {"precision", words,
        "bf16|bf16(*|fp16|fp16(*|fp8|fp8(*|mxfp8|nvfp4|nvfp4(*|bf16/fp16 mixed|fp16/bf16 mixed|int8|int8 "
@@ -250,6 +252,19 @@ void read_measured(const TableLine& in, TrainingRow& row) {
     row.reserved = std::atof(std::string(notes.substr(at + 11)).c_str()) * 1_GiB;
 }
 
+/// Whether the row's arithmetic per second and its seconds agree with its batch. Authors count recomputation and
+/// attention or not, but never less than the products of both passes: two FLOP for each weight and token, three times.
+Why contradiction(const TableLine& in, const TrainingRow& row) {
+  const FlopsPerSecond printed = in.number("tflops_per_s_per_chip") * 1_TFLOP_per_s;
+  if (!row.measured || !(printed > FlopsPerSecond(0)) || row.model.adapters) return std::nullopt;
+  const Flops stated = in.number("n_chips") * printed * *row.measured;
+  const auto weights = static_cast<double>(model::parameter_counts(row.model).active_matrix);
+  const Flops least(6.0 * weights * row.sequences * static_cast<double>(row.sequence));
+  constexpr double rounding = 0.4;  // of figures, and of what authors leave out: the head, frozen weights
+  if (stated >= rounding * least) return std::nullopt;
+  return "the row contradicts itself: its FLOP/s x seconds are too few for its batch";
+}
+
 std::string describe(const TrainingRow& row) {
   const lower::Parallelism& p = row.strategy.parallelism;
   std::string text = row.cluster;
@@ -292,6 +307,7 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     if (!why) why = read_strategy(in, *by.chosen.software, row);
     if (!why) why = read_software(in, by.chosen, row);
     if (!why) read_measured(in, row);
+    if (!why) why = contradiction(in, row);
     if (!why && !row.measured && !row.peak) why = "neither time nor memory is stated, only a utilisation";
     if (why) {
       const bool memory = in.number("peak_mem_gb") > 0.0;
