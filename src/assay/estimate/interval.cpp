@@ -21,15 +21,23 @@ std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at, s
 }
 
 double residual_spread(std::vector<Residual> residuals, double coverage) {
-  std::map<std::string, double> sizes;
-  for (const Residual& one : residuals) sizes[one.group] += 1.0;
+  const auto unit_of = [](const Residual& one) -> const std::string& {
+    return one.unit.empty() ? one.group : one.unit;
+  };
+  std::map<std::string, std::map<std::string, double>> units;
+  for (const Residual& one : residuals) units[unit_of(one)][one.group] += 1.0;
   std::sort(residuals.begin(), residuals.end(),
             [](const Residual& a, const Residual& b) { return std::abs(a.log_ratio) < std::abs(b.log_ratio); });
-  // Weights of all groups and of one future group.
-  const double wanted = coverage * (static_cast<double>(sizes.size()) + 1.0);
+  // One more group or unit may lie outside of all. Of few units no more than halfway from `coverage` to all is asked
+  // for.
+  const auto n = static_cast<double>(units.size());
+  const bool by_unit =
+      std::any_of(residuals.begin(), residuals.end(), [](const Residual& r) { return !r.unit.empty(); });
+  const double wanted = by_unit ? std::min(coverage * (n + 1.0), 0.5 * (1.0 + coverage) * n) : coverage * (n + 1.0);
   double sum = 0.0, widest = 0.0;
   for (const Residual& one : residuals) {
-    sum += 1.0 / sizes[one.group];
+    const std::map<std::string, double>& groups = units[unit_of(one)];
+    sum += 1.0 / groups.at(one.group) / static_cast<double>(groups.size());
     widest = std::expm1(std::abs(one.log_ratio));
     if (sum >= wanted) break;
   }

@@ -28,6 +28,8 @@ struct Residual {
   std::vector<std::string> classes;  ///< of the row, narrowest first
   std::vector<Coordinate> at;
   std::string architecture = {};  ///< of the chips
+  /// What a new group may be new in: a source on a chip. Its groups weigh as one; empty: every group is one.
+  std::string unit = {};
 };
 
 /// Measurements of a class are within a factor of 1 + spread of the estimate.
@@ -46,8 +48,10 @@ struct IntervalClass {
   std::vector<std::string> beyond(std::span<const Coordinate> at, std::string_view architecture) const;
 };
 
-/// The spread that covers a share `coverage` of new rows: groups have equal weight, and one more group is assumed to be
-/// outside of all (the quantile of split conformal prediction). 0 without residuals.
+/// The spread that covers a share `coverage` of new rows. Groups have equal weight, and one more group is assumed to be
+/// outside of all (the quantile of split conformal prediction). Where residuals have units, these have equal weight, in
+/// them groups, and in those rows: the quantile of their pooled distribution (Dunn, Wasserman and Ramdas 2022,
+/// Distribution-free prediction sets for two-layer hierarchical models). 0 without residuals.
 double residual_spread(std::vector<Residual> residuals, double coverage);
 
 /// One class for each name with at least `fewest` groups, in order of first appearance.

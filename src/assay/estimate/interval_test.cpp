@@ -48,6 +48,20 @@ TEST(Interval, ClassesWithFewGroupsAreLeftToWiderOnes) {
   EXPECT_EQ(found->beyond({}, "Ada Lovelace"), std::vector<std::string>{"hardware"});
 }
 
+TEST(Interval, ASourceOnAChipWeighsAsOneHoweverManyGroupsItHas) {
+  // Twenty good groups of one source, and one of each of five others that are twice as far off.
+  std::vector<Residual> residuals;
+  const auto add = [&](const std::string& group, double off, const std::string& unit) {
+    residuals.push_back({group, std::log1p(off), {"all"}, {}, "Hopper", unit});
+  };
+  for (int i = 0; i < 20; ++i) add("good " + std::to_string(i), 0.1, "known on h100");
+  for (int i = 0; i < 5; ++i) add("far " + std::to_string(i), 0.2 + 0.01 * i, "source " + std::to_string(i));
+  // 5.4 of six units, the most that is asked for: the last of the far ones.
+  EXPECT_NEAR(residual_spread(residuals, 0.8), 0.24, 1e-12);
+  for (Residual& one : residuals) one.unit.clear();
+  EXPECT_NEAR(residual_spread(residuals, 0.8), 0.2, 1e-12);  // 20.8 of 25 groups
+}
+
 TEST(Interval, TheTextReadsBack) {
   const std::vector<IntervalClass> classes = {
       {"dense", 0.125, 12, 5, {{"chips", 1, 64}, {"sequence", 512, 8192}}, {"Ampere"}}, {"experts", 0.3, 7, 6, {}}};

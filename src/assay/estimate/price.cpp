@@ -252,11 +252,48 @@ NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const S
   const auto row = num.given("keys per query", details.met, "on average") *
                    factor("token of an unsplit cache", &ServingEffects::token, "token");
   if (!(effects.vector > 0.0)) return start + row + read;
-  const auto whole_rate = factor("share of the vector units", &ServingEffects::vector, "vector");
-  const auto vector = details.narrow_cache ? whole_rate / 2.0 : whole_rate;
+  const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
   const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
                       (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
   return start + row + max(read, scores);
+}
+
+/// A kernel of a chip whose kernels nobody measured by themselves: shares of the ideal rates, and what whole steps and
+/// the software add to them.
+template <class N>
+NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, const ServedDetails& details,
+                                      const ServingKernels& kernels) {
+  using enum ServedDetails::Kind;
+  const auto& [rates, effects, sources] = kernels;
+  const ServingFactors<N> factor(num, kernels);
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  if (details.kind == element_wise) {
+    if (details.is_view && effects.joined) return nothing(num, "another view of a tensor");
+    const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
+    const auto moved = streamed(
+        num, rates, work, factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise") * bytes);
+    const auto time = started * factor.launch() + moved;
+    return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
+  }
+  const auto arithmetic = num.given("compute", details.arithmetic, "arithmetic at the peak") /
+                          num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix");
+  if (details.kind == other)
+    return max(factor.stream(work, num.given("kernels", 1.0, "of the step"), bytes), arithmetic);
+  if (details.kind == cache) {
+    // Kernels of vector units read shared keys for every query head.
+    const double reads = effects.vector > 0.0 ? details.shared_by : 1.0;
+    const auto read =
+        streamed(num, rates, work, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
+    const auto items = num.given("query heads", details.heads, "of all sequences") /
+                       num.given("cores", rates.cores.cores, &rates.sources, "cores") *
+                       factor("core time of a head", &ServingEffects::item, "item");
+    return factor.launch() + items +
+           factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
+  }
+  const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
+  if (details.kind == prompts)
+    return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
+  return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
 }
 
 }  // namespace
@@ -294,10 +331,7 @@ NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDet
     case Model::shares:
       break;
   }
-  const auto moved = factor.stream(work, one(), bytes());
-  if (!(details.arithmetic > Seconds(0))) return moved;
-  return max(moved,
-             arithmetic() / num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix"));
+  return served_by_shares(num, work, details, kernels);
 }
 
 #define ASSAY_INSTANTIATE(N)                                                                                    \

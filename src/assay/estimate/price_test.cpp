@@ -176,8 +176,9 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
           kernel.load = std::max(1.0, kernel.load);
           ServedDetails details;
           details.quantises = random() % 2;
-          details.narrow_cache = random() % 2;
           details.of_experts = kernel.product.grouped;
+          details.kind = static_cast<ServedDetails::Kind>(random() % 5);
+          details.heads = 256;
           details.shared_by = 4;
           details.met = 1000;
           details.arithmetic = kernel_time(rates, program, step).compute;

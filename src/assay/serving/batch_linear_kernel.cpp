@@ -8,6 +8,16 @@ namespace assay::serving {
 namespace {
 
 using Model = ServedKernel::Model;
+using Kind = estimate::ServedDetails::Kind;
+
+Kind kind_of(const program::Program& program, const program::Step& step) {
+  if (step.flops.value() == 0.0) return Kind::element_wise;
+  if (step.op == program::Op::product) return Kind::product;
+  if (step.op != program::Op::attention || step.detail < 0) return Kind::other;
+  const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
+  const bool over_cache = shape.queries <= estimate::most_decode_queries || estimate::is_split(shape);
+  return over_cache ? Kind::cache : Kind::prompts;
+}
 
 double expert_weight_bytes(const program::Program& program, const program::Step& step) {
   if (step.op != program::Op::product) return 0.0;
@@ -22,15 +32,15 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
          quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
-         shared_by == o.shared_by && narrow_cache == o.narrow_cache && latent == o.latent && batch == o.batch &&
-         m == o.m && n == o.n && k == o.k && share == o.share && peak == o.peak && items == o.items && met == o.met &&
+         shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && n == o.n && k == o.k &&
+         share == o.share && peak == o.peak && items == o.items && heads == o.heads && met == o.met &&
          attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
 
 bool ServedKernel::joins(const ServedKernel& o) const {
-  return model == Model::product && o.model == Model::product && batch == o.batch && m == o.m && k == o.k &&
+  return kind == Kind::product && kind == o.kind && model == o.model && batch == o.batch && m == o.m && k == o.k &&
          seconds_per_flop == o.seconds_per_flop && share == o.share && (expert_bytes > 0.0) == (o.expert_bytes > 0.0);
 }
 
@@ -52,7 +62,7 @@ std::string ServedKernel::text() const {
 }
 
 double ServedKernel::started(const estimate::ServingEffects& effects) const {
-  if (model != Model::stream && model != Model::shares) return 1.0;
+  if (kind != Kind::element_wise && kind != Kind::other) return 1.0;
   return is_view() ? 0.0 : effects.kernels;
 }
 
@@ -74,6 +84,7 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
   const estimate::KernelWork first = estimate::kernel_work(rates, one, at_one);
   kernel.model = first.model;
+  kernel.kind = kind_of(one, at_one);
   kernel.stream_share = first.stream_share;
   kernel.stream_key = first.stream_key;
   kernel.format = first.format;
@@ -82,14 +93,15 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     kernel.seconds_per_flop = (at_one.flops / first.peak).value() / at_one.flops.value();
     kernel.peak = first.peak.value();
   }
-  if (kernel.model == Model::product) {
+  if (kernel.kind == Kind::product) {
     // Before experts without tokens are taken out, which depends on the batch.
     const estimate::MatmulShape a = estimate::product_shape(one, at_one), b = estimate::product_shape(two, at_two);
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
     kernel.n = a.n;
     kernel.k = a.k;
-    kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share});
+    if (kernel.model == Model::product)
+      kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share});
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
@@ -99,12 +111,15 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     kernel.attention = first.attention;
     kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
   }
-  if (split) {
+  if (kernel.kind == Kind::cache) {
     const program::ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
     if (keys.rank == 4 || kernel.model == Model::split)
       kernel.shared_by =
           program::local_extent(one, q, 2) / (keys.rank == 4 ? program::local_extent(one, keys, 2) : 1.0);
     kernel.latent = keys.rank != 4;
+    const program::ProgramTensor& twice_q = two.tensor(at_two.in[0]);
+    kernel.heads = line_through(sequences, program::local_extent(one, q, 0) * program::local_extent(one, q, 2),
+                                program::local_extent(two, twice_q, 0) * program::local_extent(two, twice_q, 2));
   }
   if (at_one.op == program::Op::cast) {
     const program::ProgramTensor &in = one.tensor(at_one.in[0]), &out = one.tensor(at_one.out[0]);
@@ -152,8 +167,9 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     // A latent cache has kernels of its own, for which no head is wide.
     work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
   }
-  served.details = {kernel.is_view(), kernel.quantises,      kernel.expert_bytes > 0.0, kernel.narrow_cache,
-                    kernel.shared_by, kernel.met(sequences), Seconds(load.arithmetic)};
+  served.details = {kernel.is_view(), kernel.quantises,       kernel.expert_bytes > 0.0,
+                    kernel.shared_by, kernel.met(sequences),  Seconds(load.arithmetic),
+                    kernel.kind,      kernel.heads(sequences)};
   return served;
 }
 

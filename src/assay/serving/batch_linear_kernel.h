@@ -39,9 +39,9 @@ struct ServedKernel {
   /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
   /// that casts on the fly reads them, too.
   double narrowed = 0, narrowed_experts = 0;
-  double shared_by = 1;       ///< of decoding: query heads per KV head
-  bool narrow_cache = false;  ///< of decoding: a cache in 8 bits or fewer
-  bool latent = false;        ///< of decoding: all heads share one compressed cache
+  double shared_by = 1;  ///< of decoding: query heads per KV head
+  bool latent = false;   ///< of decoding: all heads share one compressed cache
+  estimate::ServedDetails::Kind kind = estimate::ServedDetails::Kind::other;
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
@@ -50,7 +50,8 @@ struct ServedKernel {
   estimate::TileRows rows;  ///< of a product that is priced at many batches
   // Of attention: heads of all sequences, or caches that decoding reads.
   StraightLine items;
-  StraightLine met;  ///< keys per query on average
+  StraightLine heads;  ///< of decoding: query heads of all sequences
+  StraightLine met;    ///< keys per query on average
   estimate::AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;

@@ -132,6 +132,34 @@ TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
     EXPECT_NEAR(step(whole, batch).estimate - step({}, batch).estimate, 32 * 2048 * 0.01e-6, 1e-9);
 }
 
+TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto cluster = *hardware::parse_cluster("mi300x:1", catalogue, "test");
+  const auto model = *model::catalogue_model("llama-3-8b", catalogue, "test");
+  const auto time = [&](const estimate::ServingEffects& effects) {
+    ServingSetup setup;
+    setup.model = &model.imported.model;
+    setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", nullptr);
+    setup.effects = effects;
+    const ServingStrategy strategy;
+    const training::StageLinks links = *serving_links(setup, strategy, cluster);
+    return serving_time(setup, strategy, make_serving_profile(setup, strategy, 1, 2048), links, 16).estimate;
+  };
+  const double plain = time({});
+  estimate::ServingEffects effects;
+  effects.item = 30_us;  // 16 sequences of 32 heads on 304 cores, in 32 layers
+  EXPECT_NEAR(time(effects) - plain, 32 * 16 * 32 / 304.0 * 30e-6, 1e-9);
+  effects = {};
+  effects.vector = 0.1;  // four query heads read the keys that they share: 3 x 16 x 2048 x 4 KiB more in each layer
+  EXPECT_NEAR(time(effects) - plain, 32.0 * 3 * 16 * 2048 * 4096 / (0.81 * 5.3e12), 0.02 * plain);
+  effects = {};
+  effects.product = 2.0;
+  EXPECT_GT(time(effects), 1.5 * plain);  // weights are most of a step
+  effects = {};
+  effects.start = 1_us;
+  EXPECT_GT(time(effects) - plain, 32 * 8 * 1e-6);
+}
+
 TEST(ServingEffects, TheBoundsDoNotMove) {
   estimate::ServingEffects effects;
   effects.joined = true, effects.product = 2.0, effects.start = 5_us, effects.step = 1000_us, effects.copies = 4.0;

@@ -174,6 +174,9 @@ struct PromptsHeld {
   double of(double held) const { return std::max(fewest, std::min(chunked, per_place * held)); }
 };
 
+/// Bytes kept free for every byte of caches.
+double kept_free(const ServingQuestion& question) { return 1.0 / question.cache_share - 1.0; }
+
 template <class N>
 ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, const ServingProfiles& profiles,
                                 double batch) {
@@ -209,6 +212,8 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
       num.named("allocator overhead",
                 (num.given("held by the allocator over what is in use", runtime.reserved, sources, "reserved") - 1.0) *
                     memory.workspace);
+  if (question.cache_share < 1.0)
+    memory.reserve = memory.reserve + num.named("kept free beside caches", kept_free(question) * memory.cache);
   return memory;
 }
 
@@ -232,12 +237,13 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
   memory.reserve = parts.reserve.value();
   memory.mean_cache = parts.mean_cache.value();
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
-  const double per_sequence = decode.cache_bytes + decode.state_bytes;
+  const double with_free = 1.0 + kept_free(question);
+  const double per_sequence = with_free * (decode.cache_bytes + decode.state_bytes);
   const double prompt_space = runtime.activations * prompt.widest, step_space = runtime.activations * decode.widest;
   const double gathered = std::max(prompt.gathered, decode.gathered);
   const PromptsHeld held(question, prompt);
   // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
-  const double half = 0.5 * profiles.margin * cache_deviation(profiles.decode, 1.0);
+  const double half = 0.5 * with_free * profiles.margin * cache_deviation(profiles.decode, 1.0);
   const auto most = [&](double left, double line) {
     left = std::max(0.0, left);
     if (half == 0.0) return left / line;
@@ -257,7 +263,8 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
 
 double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const ServingMemory memory = serving_memory(question, profiles, batch);
-  const double left = question.capacity - (memory.total() - memory.cache);
+  const double caches = (1.0 + kept_free(question)) * memory.cache;
+  const double left = question.cache_share * (question.capacity - (memory.total() - caches));
   const double deviation = cache_deviation(profiles.decode, profiles.decode.held(batch));
   if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
   return 1.0 - normal_share((left - memory.mean_cache) / deviation);

@@ -18,6 +18,7 @@ struct ServingQuestion {
   double step_tokens = HUGE_VAL;          ///< most prompt tokens that join one step of a replica
   double cached_prompt = 0;               ///< share of the prompt that is cached
   double capacity = 0;                    ///< bytes of one chip that the server may use
+  double cache_share = 1;                 ///< of what everything else leaves of it: caches may take so much
   double chip_memory = 0;                 ///< bytes of one chip, for plans that keep no margin; 0: the capacity
   double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
 };
@@ -35,7 +36,7 @@ struct ServingMemory {
   double weights = 0, cache = 0, workspace = 0;  ///< bytes on one chip; the cache as rarely exceeded
   double driver = 0, communication = 0;          ///< of the driver, and of the communication library
   double graphs = 0;                             ///< captured decode steps
-  double reserve = 0;                            ///< fragmentation: held by the allocator, but unusable
+  double reserve = 0;                            ///< held by the allocator but unusable, or kept free beside caches
   double mean_cache = 0;                         ///< bytes on one chip
   double max_batch = 0;                          ///< sequences over all replicas
   /// What does not depend on the batch, without weights.

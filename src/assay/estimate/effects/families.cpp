@@ -42,6 +42,7 @@ void read_serving(RecordReader& reader, FamilyServing& serving) {
   reader.range("attention", serving.attention);
   reader.range("decode", serving.decode);
   if (reader.has("meet")) reader.range("meet", serving.meet);
+  if (reader.has("item")) reader.range("item", serving.item);
   reader.number("one_shot", serving.one_shot);
   reader.flag("vector_decode", serving.vector_decode);
 }

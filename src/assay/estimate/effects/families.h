@@ -46,6 +46,7 @@ struct FamilyTraining {
 struct FamilyServing {
   FitRange<double> product, attention, decode;
   FitRange<Seconds> meet;      ///< 0 and not fitted where absent
+  FitRange<Seconds> item;      ///< where no decode kernels were measured; 0 and not fitted where absent
   Seconds one_shot;            ///< measured by itself
   bool vector_decode = false;  ///< its rows show how fast attention over a cache is on vector units
 };

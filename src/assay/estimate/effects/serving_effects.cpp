@@ -28,6 +28,7 @@ void visit_serving_steps(C& c, V& v) {
   v.table("attention", [&](auto& t) {
     t.numbers_of("slowdown", "family", ids, c.measured, c.attention);
     t.numbers_of("decode", "family", ids, c.measured, c.decode);
+    t.numbers_of("item", "family", ids, c.without_kernels, c.item);
     t.number("vector", c.vector);
     t.number("token", c.token);
     t.number("copies", c.copies);
@@ -53,7 +54,8 @@ void visit_serving_steps(C& c, V& v) {
 
 ServingCalibration::ServingCalibration(Families all) : MeasuredFamilies(std::move(all)) {
   product = attention = decode = std::vector<double>(families.size(), 1.0);
-  one_shot = meet = std::vector<Seconds>(families.size());
+  one_shot = meet = item = std::vector<Seconds>(families.size());
+  without_kernels = std::vector<char>(families.size());
 }
 
 ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const ServingSoftware& software,
@@ -70,6 +72,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   out.product = number(product);
   out.attention = number(attention);
   out.decode = number(decode);
+  out.item = time(item);
   out.experts = experts;
   out.quantise = quantise;
   if (software.one_shot) out.one_shot = time(one_shot);
@@ -91,6 +94,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   sources->add("product", source_of_family(chip, "products.slowdown"));
   sources->add("attention", source_of_family(chip, "attention.slowdown"));
   sources->add("decode", source_of_family(chip, "attention.decode"));
+  sources->add("item", source_of_family(chip, "attention.item"));
   sources->add("kernels", source_of_fusion(way, "pointwise.kernels"));
   sources->add("pointwise", source_of_fusion(way, "pointwise.traffic"));
   sources->add("start", source_of_fusion(way, "step.start"));
@@ -139,6 +143,7 @@ std::vector<Coordinate> serving_coordinates(double chips, const model::Transform
 Result<ServingCalibration> read_serving_steps(std::string_view document, std::string_view file, Families families) {
   ServingCalibration steps(std::move(families));
   steps.measured.clear();  // the first table by family says which were
+  steps.without_kernels.clear();
   RecordFile shared = effects_file(file);
   ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
     reader.sources();

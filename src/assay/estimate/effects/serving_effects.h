@@ -58,9 +58,9 @@ struct ServingEffects {
   double attention = 1;  ///< the same for attention over a prompt
   double decode = 1;     ///< the same for attention over a cache
   double experts = 1;    ///< time of expert products over dense ones: ragged, sorted, uneven
-  double vector = 0;     ///< share of the vector units' rate that bounds attention over a cache; 0: unbounded.
-                         ///< An 8-bit cache takes twice as long: its values are widened first
+  double vector = 0;     ///< share of the vector units' rate that bounds attention over a cache; 0: unbounded
 
+  Seconds item;           ///< core time of each query head of a sequence over a cache, where no kernel was measured
   Seconds token;          ///< core time for each token of an unsplit cache; 0: caches are split
   double copies = 0;      ///< passes over copies of keys and values, one per query head; 0: no copies
   Seconds start;          ///< of every kernel, beyond the launch of kernels measured individually
@@ -82,7 +82,8 @@ struct ServingCalibration : MeasuredFamilies {
   explicit ServingCalibration(Families all);
 
   std::vector<double> product, attention, decode;
-  std::vector<Seconds> one_shot, meet;
+  std::vector<Seconds> one_shot, meet, item;
+  std::vector<char> without_kernels;  ///< families whose `item` is stated: no decode kernel of theirs was measured
   std::array<double, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<Seconds, ways> start{};
   std::array<Seconds, 2> launch{};            ///< by compiled and interpreted hosts

@@ -139,10 +139,12 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
   if (option == "all-reduce") software.step.one_shot = word == 0;
   if (option == "kv") software.kv = word == 0 ? Dtype::bf16 : Dtype::fp8;
   if (option == "memory-share") {
-    const auto share = parse_number(value);
+    constexpr std::string_view free = " of free";
+    software.of_free = value.ends_with(free);
+    const auto share = parse_number(software.of_free ? value.substr(0, value.size() - free.size()) : value);
     if (!share || !(*share > 0.0 && *share <= 1.0))
       return fail(std::string(where), fmt::format("{} is not a share above 0 and up to 1", in_quotes(value)),
-                  "e.g. 0.9", Error::Kind::usage);
+                  "e.g. 0.9, or 0.9 of free", Error::Kind::usage);
     software.memory_share = *share;
   }
   return {};

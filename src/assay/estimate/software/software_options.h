@@ -31,6 +31,7 @@ struct EngineSoftware {
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
   double memory_share = 1;  ///< of a chip's memory that it uses
+  bool of_free = false;     ///< the share is of what all but caches leave free, and caches take it
 };
 
 /// An option: a flag that is "yes" or "no", one of some words, or a number (neither).

@@ -159,6 +159,10 @@ TEST(Software, EngineOptionsSetWhatAnEngineDoes) {
   EXPECT_TRUE(software.step.whole_rows && !software.step.vector_decode);
   ASSERT_TRUE(set_software(software, "memory-share", "0.9", ""));
   EXPECT_DOUBLE_EQ(software.memory_share, 0.9);
+  EXPECT_FALSE(software.of_free);
+  ASSERT_TRUE(set_software(software, "memory-share", "0.85 of free", ""));
+  EXPECT_DOUBLE_EQ(software.memory_share, 0.85);
+  EXPECT_TRUE(software.of_free);
   EXPECT_FALSE(set_software(software, "memory-share", "2", ""));
   const auto wrong = set_software(software, "scheduler", "nativ", "--scheduler");
   ASSERT_FALSE(wrong);

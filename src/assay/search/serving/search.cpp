@@ -423,9 +423,10 @@ class Searcher {
 Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                      const ServingChoices& choices) {
   ASSAY_TRY(found, Searcher(question, cluster, choices).run());
-  if (found.fits || question.chip_memory <= question.capacity) return found;
+  if (found.fits || (question.chip_memory <= question.capacity && question.cache_share == 1.0)) return found;
   serving::ServingQuestion whole = question;
-  whole.capacity = question.chip_memory;
+  whole.capacity = std::max(question.capacity, question.chip_memory);
+  whole.cache_share = 1.0;
   ASSAY_TRY(tight, Searcher(whole, cluster, choices).run());
   return tight.fits ? std::move(tight) : std::move(found);
 }

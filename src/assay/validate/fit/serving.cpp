@@ -7,9 +7,12 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <set>
 
+#include "assay/base/parallel.h"
 #include "assay/validate/fit/minimise.h"
 #include "assay/validate/fit/ranges.h"
+#include "assay/validate/rows/measured_clusters.h"
 #include "assay/validate/rows/tables.h"
 
 namespace assay::validate {
@@ -36,7 +39,12 @@ std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput&
   return out;
 }
 
-Result<std::vector<InferenceRow>> all_rows(const FitInput& input) {
+/// What is left out as a whole, if not groups.
+using FoldKey = std::string (*)(const InferenceRow&);
+std::string source_of(const InferenceRow& row) { return row.source; }
+std::string chip_of(const InferenceRow& row) { return row.cluster.substr(0, row.cluster.find(':')); }
+
+Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldKey key) {
   std::vector<InferenceRow> rows;
   const auto take = [&](InferenceRows& more) {
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows));
@@ -55,6 +63,8 @@ Result<std::vector<InferenceRow>> all_rows(const FitInput& input) {
     ASSAY_TRY(others, read_inference(table, input.catalogue));
     take(others);
   }
+  for (InferenceRow& row : rows)
+    if (key && row.fold != held_out) row.fold = fold_of(key(row));
   return rows;
 }
 
@@ -89,6 +99,8 @@ estimate::ServingCalibration start_values(const ServingRanges& ranges, const est
     s.decode[f] = serving->decode.start;
     s.meet[f] = serving->meet.start;
     s.one_shot[f] = serving->one_shot;
+    s.item[f] = serving->item.start;
+    s.without_kernels[f] = serving->item.is_fitted();
   }
   return s;
 }
@@ -119,6 +131,7 @@ double strangeness(const estimate::ServingCalibration& now, const estimate::Serv
   pull.add_all(now.attention, start.attention);
   pull.add_all(now.decode, start.decode);
   pull.add_all(now.meet, start.meet);
+  pull.add_all(now.item, start.item);
   pull.add_all(now.start, start.start);
   pull.add_all(now.pointwise, start.pointwise);
   pull.add_all(now.step, start.step);
@@ -156,20 +169,35 @@ std::vector<FitParameters> software_blocks(const ServingRanges& r, estimate::Ser
 FitParameters vector_block(const ServingRanges& ranges, estimate::ServingCalibration& s) {
   FitParameters block{fit(s.vector, ranges.vector)};
   for (std::size_t f = 0; f < s.families.size(); ++f)
-    if (const auto& serving = s.families[f].serving; serving && serving->vector_decode)
+    if (const auto& serving = s.families[f].serving; serving && serving->vector_decode && serving->decode.is_fitted())
       block.push_back(fit(s.decode[f], serving->decode));
   return block;
 }
 
-std::vector<FitParameters> serving_blocks(const ServingRanges& ranges, estimate::ServingCalibration& s) {
-  std::vector<FitParameters> blocks = software_blocks(ranges, s);
-  bool vector_fitted = false;
+/// The numbers of one family of chips.
+FitParameters family_block(const estimate::FamilyServing& serving, std::size_t f, estimate::ServingCalibration& s) {
+  FitParameters block;
+  const auto add = [&](auto& number, const auto& range) {
+    if (range.is_fitted()) block.push_back(fit(number, range));
+  };
+  add(s.product[f], serving.product);
+  add(s.attention[f], serving.attention);
+  add(s.decode[f], serving.decode);
+  add(s.meet[f], serving.meet);
+  add(s.item[f], serving.item);
+  return block;
+}
+
+/// `only`: the families whose numbers are fitted, and nothing else is; empty: everything is.
+std::vector<FitParameters> serving_blocks(const ServingRanges& ranges, const std::set<std::size_t>& only,
+                                          estimate::ServingCalibration& s) {
+  std::vector<FitParameters> blocks;
+  if (only.empty()) blocks = software_blocks(ranges, s);
+  bool vector_fitted = !only.empty();
   for (std::size_t f = 0; f < s.families.size(); ++f) {
     const auto& serving = s.families[f].serving;
-    if (!serving) continue;
-    blocks.push_back({fit(s.product[f], serving->product), fit(s.attention[f], serving->attention),
-                      fit(s.decode[f], serving->decode)});
-    if (serving->meet.is_fitted()) blocks.back().push_back(fit(s.meet[f], serving->meet));
+    if (!serving || (!only.empty() && !only.contains(f))) continue;
+    if (FitParameters block = family_block(*serving, f, s); !block.empty()) blocks.push_back(std::move(block));
     if (!serving->vector_decode || vector_fitted) continue;
     blocks.push_back(vector_block(ranges, s));
     vector_fitted = true;
@@ -177,43 +205,133 @@ std::vector<FitParameters> serving_blocks(const ServingRanges& ranges, estimate:
   return blocks;
 }
 
-void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, InferencePredictor& predict) {
+/// Errors of rows. A block of numbers moves some of them; the others keep theirs while it is fitted.
+class RowErrors {
+ public:
+  RowErrors(const std::vector<InferenceRow>& rows, InferencePredictor& predict) : rows_(rows), predict_(predict) {
+    std::map<std::string, std::size_t> groups;
+    for (const InferenceRow& row : rows) {
+      const std::size_t group = groups.try_emplace(row.group, groups.size()).first->second;
+      if (group == sizes_.size()) sizes_.push_back(0.0);
+      sizes_[group] += 1.0;
+      groups_.push_back(group);
+      errors_.push_back(error(row));
+    }
+  }
+
+  /// Rows whose error differs at one of the bounds of the numbers.
+  std::vector<std::size_t> moved_by(const FitParameters& block) {
+    std::vector<char> moved(rows_.size());
+    for (const FitParameter& number : block) {
+      for (const double bound : {number.low, number.high}) {
+        number.set(bound);
+        for (std::size_t i = 0; i < rows_.size(); ++i)
+          if (!moved[i] && error(rows_[i]) != errors_[i]) moved[i] = 1;
+      }
+      number.set(number.start);
+    }
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (moved[i]) out.push_back(i);
+    return out;
+  }
+  void update(const std::vector<std::size_t>& moved) {
+    for (const std::size_t i : moved) errors_[i] = error(rows_[i]);
+  }
+  /// Groups have equal weight.
+  double mean() const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < errors_.size(); ++i) sum += errors_[i] / sizes_[groups_[i]];
+    return sizes_.empty() ? 0.0 : sum / static_cast<double>(sizes_.size());
+  }
+
+ private:
+  double error(const InferenceRow& row) {
+    const Result<Seconds> seconds = predict_(row);
+    if (!seconds) throw InternalError("a row that was prepared has no prediction");
+    return std::min(most_serving_misfit, std::abs(std::log(seconds->value() / row.measured.value)));
+  }
+
+  const std::vector<InferenceRow>& rows_;
+  InferencePredictor& predict_;
+  std::vector<std::size_t> groups_;
+  std::vector<double> sizes_, errors_;
+};
+
+void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, const std::set<std::size_t>& only,
+                 InferencePredictor& predict) {
   estimate::ServingCalibration& s = predict.steps;
-  const estimate::ServingCalibration start = s;
+  const estimate::ServingCalibration start = start_values(ranges, s.families);
+  RowErrors errors(rows, predict);
   for (int round = 0; round < 3; ++round)
-    for (const FitParameters& block : serving_blocks(ranges, s))
+    for (const FitParameters& block : serving_blocks(ranges, only, s)) {
+      const std::vector<std::size_t> moved = errors.moved_by(block);
       minimise(
-          block, [&] { return serving_misfit(rows, predict) + strangeness(s, start); },
+          block,
+          [&] {
+            errors.update(moved);
+            return errors.mean() + strangeness(s, start);
+          },
           40 + 30 * static_cast<int>(block.size()));
+      errors.update(moved);
+    }
 }
 
-/// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently.
-Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, const ServingRanges& ranges,
-                                              InferencePredictor& predict) {
-  ASSAY_TRY(all, all_rows(input));
+/// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently, and that
+/// are not faster than possible.
+Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePredictor& predict,
+                                              FoldKey key = nullptr) {
+  ASSAY_TRY(all, all_rows(input, key));
   std::vector<InferenceRow> rows = sample(std::move(all), input);
-  predict.steps = start_values(ranges, predict.steps.families);
-  std::erase_if(rows, [&](const InferenceRow& row) { return !predict.fits(row); });
+  std::erase_if(
+      rows, [&](const InferenceRow& row) { return !predict.fits(row) || !predict.is_possible(row) || !predict(row); });
   return rows;
 }
 
-Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input) {
+/// The families of chips that rows ran on.
+std::set<std::size_t> families_of_rows(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
+  std::set<std::size_t> out;
+  for (const InferenceRow& row : rows)
+    if (const auto cluster = predict.cluster(row))
+      if (const auto family = estimate::family_index(predict.steps.families, (*cluster)->chip)) out.insert(*family);
+  return out;
+}
+
+/// With a `group`, only families of chips of such groups are fitted, to these groups, and all other numbers stay.
+Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input, const std::string& group,
+                                                          FoldKey key = nullptr) {
   ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-  ASSAY_TRY(rows, fitted_rows(input, ranges, predict));
-  fit_effects(rows, ranges, predict);
+  const estimate::ServingCalibration start = start_values(ranges, predict.steps.families);
+  if (group.empty()) predict.steps = start;
+  ASSAY_TRY(rows, fitted_rows(input, predict, key));
+  std::erase_if(rows, [&](const InferenceRow& row) { return row.group.find(group) == std::string::npos; });
+  std::set<std::size_t> only;
+  if (!group.empty()) only = families_of_rows(rows, predict);
+  for (const std::size_t f : only) {
+    estimate::ServingCalibration& s = predict.steps;
+    s.measured[f] = start.measured[f];
+    s.product[f] = start.product[f], s.attention[f] = start.attention[f], s.decode[f] = start.decode[f];
+    s.meet[f] = start.meet[f], s.item[f] = start.item[f], s.one_shot[f] = start.one_shot[f];
+  }
+  predict.steps.without_kernels = start.without_kernels;
+  fit_effects(rows, ranges, only, predict);
   return predict.steps;
 }
 
-/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold and `left_out`.
-Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
-                           const FoldFits<estimate::ServingCalibration>& fits, std::size_t left_out,
-                           const std::vector<InferenceRow>& rows, estimate::ServingCalibration& steps) {
+/// Numbers fitted without each fold, the last to all of them.
+using ServingFits = std::array<estimate::ServingCalibration, folds + 1>;
+
+/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
+/// prediction). None of `left_out` counts.
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const ServingFits& fits,
+                           std::size_t left_out, const std::vector<InferenceRow>& rows,
+                           estimate::ServingCalibration& steps) {
   std::vector<estimate::Residual> prefill, decode;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
-    ASSAY_TRY(predict, InferencePredictor::make(catalogues[fits.kernels(left_out, fold)]));
-    predict.steps = fits.without(left_out, fold);
+    ASSAY_TRY(predict, InferencePredictor::make(catalogues[fold]));
+    predict.steps = fits[fold];
     for (const InferenceRow& row : rows) {
       if (row.fold != fold) continue;
       const Result<Seconds> seconds = predict(row);
@@ -224,7 +342,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
                       estimate::serving_classes(predict.steps.family(cluster.chip), row.model),
                       estimate::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
                                                     static_cast<double>(row.prompt + row.output)),
-                      cluster.chip.architecture});
+                      cluster.chip.architecture, fmt::format("{} on {}", row.source, cluster.chip.id)});
     }
   }
   steps.prefill_intervals = estimate::interval_classes(prefill, hardware::spread_coverage);
@@ -234,30 +352,23 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
 
 }  // namespace
 
-double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
-  std::map<std::string, std::pair<double, double>> groups;
-  for (const InferenceRow& row : rows) {
-    const Result<Seconds> seconds = predict(row);
-    if (!seconds || !predict.is_possible(row)) continue;
-    auto& [sum, count] = groups[row.group];
-    sum += std::min(most_serving_misfit, std::abs(std::log(seconds->value() / row.measured.value)));
-    count += 1.0;
-  }
-  double mean = 0.0;
-  for (const auto& [group, sums] : groups) mean += sums.first / sums.second / static_cast<double>(groups.size());
-  return mean;
-}
-
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
-                                             const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<estimate::ServingCalibration>::make(catalogues, data, fitted_serving_steps));
+                                             const std::optional<std::string>& data, const std::string& group) {
+  std::array<std::optional<Result<estimate::ServingCalibration>>, folds + 1> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
+    fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out}, group);
+  });
+  ServingFits fits;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    ASSAY_TRY(numbers, std::move(*fitted[i]));
+    fits[i] = std::move(numbers);
+  }
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
-    ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
     ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-    ASSAY_TRY(rows, fitted_rows(input, ranges, predict));
-    predict.steps = fits.without(left_out);
+    predict.steps = fits[left_out];
+    ASSAY_TRY(rows, fitted_rows(input, predict));
     ASSAY_CHECK(add_intervals(catalogues, fits, left_out, rows, predict.steps));
     texts.push_back(fmt::format(
         "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
@@ -269,10 +380,45 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
         "date = 2026-11-16\n"
         "rows = \"{} figures\"\n"
         "error = \"mean absolute, groups alike: {:.1f} %\"\n",
-        input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
+        input.what(), rows.size(), 100.0 * RowErrors(rows, predict).mean()));
     texts.back() += estimate::serving_steps_text(predict.steps, "fit");
   }
   return texts;
+}
+
+Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const hardware::Catalogue& catalogue,
+                                       const std::optional<std::string>& data) {
+  const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
+  std::array<std::optional<Result<estimate::ServingCalibration>>, folds> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t fold) {
+    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, "", key);
+  });
+  ASSAY_TRY(rows, all_rows({catalogue, data}, key));
+  ASSAY_TRY(shipped, estimate::serving_steps_of(catalogue));
+  ValidationResult result;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    ASSAY_TRY(numbers, std::move(*fitted[fold]));
+    ASSAY_TRY(predict, InferencePredictor::make(catalogue));
+    predict.steps = std::move(numbers);
+    for (const InferenceRow& row : rows) {
+      const bool first = row.figure == InferenceFigure::first_token;
+      if (row.fold != fold || row.source == "own" || row.figure == InferenceFigure::throughput || first != first_tokens)
+        continue;
+      const Result<Seconds> seconds = predict(row);
+      if (!seconds) {
+        result.unanswered.push_back({row.id, row.group, seconds.error().what});
+        continue;
+      }
+      ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
+      const hardware::Cluster& cluster = **predict.cluster(row);
+      one.traits = step_traits(row.group, row.model, cluster);
+      if (const auto* found = estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals,
+                                                    estimate::serving_classes(shipped.family(cluster.chip), row.model)))
+        one.spread = found->spread;
+      result.cases.push_back(std::move(one));
+    }
+  }
+  return result;
 }
 
 }  // namespace assay::validate

@@ -10,11 +10,15 @@
 
 namespace assay::validate {
 
-/// Mean of |log(predicted / measured)|; groups have equal weight.
-double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict);
-
-/// The text of steps/serving.toml by the fold left out of the fit, see FoldFits.
+/// The text of steps/serving.toml by the fold left out of the fit, the last with all of them. With a `group`, only the
+/// numbers of families of chips that groups with this in their name ran on are fitted, and all others stay.
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
-                                             const std::optional<std::string>& data);
+                                             const std::optional<std::string>& data, const std::string& group = "");
+
+/// Published figures as numbers predict them that were fitted without the row's whole source, or without its chip;
+/// kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
+enum class LeftOut : std::uint8_t { source, hardware };
+Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const hardware::Catalogue& catalogue,
+                                       const std::optional<std::string>& data);
 
 }  // namespace assay::validate

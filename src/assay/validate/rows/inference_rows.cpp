@@ -83,8 +83,10 @@ void read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow&
 }
 
 /// What the engine does, for these formats; a stated format of the cache comes first.
-Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, InferenceRow& row) {
+Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, const estimate::Family* family,
+                  InferenceRow& row) {
   estimate::SoftwareCase at = estimate::software_case(row.model);
+  if (family) at.family = family->id;
   at.weights = name(row.formats.weights);
   at.compute = name(row.formats.compute);
   if (auto set = estimate::apply_software(chosen, at, row.software); !set) return set.error().what;
@@ -192,7 +194,8 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     const TableLine in{table, i};
     InferenceRow row;
     row.id = in.text("id");
-    row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
+    row.source = in.text("source_key");
+    row.group = fmt::format("{}, {}, {}", row.source, in.text("model"), in.text("accelerator"));
     row.fold = fold_of(row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
@@ -209,7 +212,8 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     if (!why) {
       const hardware::Chip* known = chips.chip(*chip);
       if (known) read_formats(in, *known, row);
-      why = known ? read_software(in, by.chosen, row) : Why(fmt::format("the file of {} has a fault", *chip));
+      why = known ? read_software(in, by.chosen, chips.family(*chip), row)
+                  : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }
     // Pipeline stages that take turns on the whole batch are as fast as one chip.

@@ -24,6 +24,7 @@ enum class InferenceFigure : std::uint8_t {
 
 struct InferenceRow : RowModel {
   std::string id, group, what;  ///< group: source, model, hardware
+  std::string source = "own";
   InferenceFigure figure = InferenceFigure::step;
   std::string cluster;  ///< in the CLUSTER grammar
   serving::ServingStrategy strategy;

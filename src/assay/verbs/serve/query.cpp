@@ -56,9 +56,11 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
                         chip.id));
   ASSAY_TRY(software, read_serving_software(request, context, query));
   ASSAY_CHECK(read_rates(software.attention));
-  // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to measured
-  // kernels.
-  if (!calibration) setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
+  // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to the kernels
+  // that they were fitted on.
+  const estimate::Family* family = query.steps->family(chip);
+  if (!calibration && !(family && family->serving && family->serving->item.is_fitted()))
+    setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
   return {};
 }
 
@@ -341,10 +343,11 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
 
 }  // namespace
 
-void ServeQuery::set_memory(double share) {
+void ServeQuery::set_memory(double share, bool of_free) {
   memory_share = share;
   question.chip_memory = cluster.chip.hbm().capacity.value.value();
-  question.capacity = share * question.chip_memory;
+  question.capacity = of_free ? question.chip_memory : share * question.chip_memory;
+  question.cache_share = of_free ? share : 1.0;
 }
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }

@@ -43,7 +43,7 @@ struct ServeQuery {
 
   double chips() const { return static_cast<double>(cluster.chips()); }
   /// Sets what of a chip's memory may be used.
-  void set_memory(double share);
+  void set_memory(double share, bool of_free = false);
   const model::Transformer& model() const { return imported.model; }
 };
 

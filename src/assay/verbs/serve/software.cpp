@@ -16,6 +16,7 @@ namespace {
 /// What an engine leaves of a chip's memory, and how many tokens of prompts it puts into a step.
 struct EngineLimits {
   double memory_share = 1, step_tokens = HUGE_VAL;
+  bool of_free = false;  ///< see EngineSoftware
 };
 
 /// The least of all engines of the catalogue.
@@ -41,12 +42,13 @@ Result<void> set_limits(const Request& request, const Context& context, const As
   EngineLimits limits;
   if (assumed.named()) {
     limits.memory_share = software.memory_share;
+    limits.of_free = software.of_free;
     if (assumed.step_tokens > 0.0) limits.step_tokens = assumed.step_tokens;
   } else {
     ASSAY_TRY(usual, usual_limits(context));
     limits = usual;
   }
-  if (query.memory_margin == "interval") query.set_memory(limits.memory_share);
+  if (query.memory_margin == "interval") query.set_memory(limits.memory_share, limits.of_free);
   const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
   if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
   return {};

@@ -175,7 +175,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 
 /// All fits, by path below the catalogue: to all rows and without each fold. A named set limits the fit to its subject;
 /// steps are fitted on the kernels of the same fit.
-Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
+Result<Files> fitted_files(const std::string& set, const std::string& group, const hardware::Catalogue& all,
                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
   std::vector<hardware::Catalogue> catalogues;
@@ -202,7 +202,7 @@ Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& al
       add(left_out, "steps/training.toml", std::move(steps[left_out]));
   }
   if (set.empty() || serves) {
-    ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data));
+    ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data, group));
     for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
       add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
@@ -211,7 +211,7 @@ Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& al
 
 Result<report::Response> answer_fit(const Request& request, const hardware::Catalogue& catalogue) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
+  ASSAY_TRY(files, fitted_files(set, request.value("group").value_or(""), catalogue, request.value("data")));
   report::Response response;
   report::Items rows;
   for (auto& [path, text] : files) {
@@ -281,6 +281,22 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const assay::valida
     for (std::size_t i = 1; i < all.unread.size(); ++i) none.also.push_back(std::move(all.unread[i].second));
     return tl::unexpected<Error>(std::move(none));
   }
+  return all;
+}
+
+/// Rows of a set as numbers predict them that were fitted without their whole source or chip.
+Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  const std::string what = *request.value("leave-out");
+  if (set != "inference-tpot" && set != "inference-ttft")
+    return fail("--leave-out", "whole sources and chips are left out of inference-tpot and inference-ttft", "name one",
+                Error::Kind::usage);
+  ASSAY_TRY(result, assay::validate::without_whole(
+                        what == "source" ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware,
+                        set == "inference-ttft", catalogue, request.value("data")));
+  Collected all;
+  all.names = fmt::format("{} without the row's {}", set, what == "source" ? "source" : "chip");
+  collect(result, choice, all);
   return all;
 }
 
@@ -370,7 +386,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted,
                                                asking(context));
   ASSAY_TRY(sets, wanted_sets(request));
-  ASSAY_TRY(all, collect_sets(sets, !request.arguments().empty(), input, choice));
+  ASSAY_TRY(all, request.has("leave-out") ? collect_left_out(request, context.catalogue, choice)
+                                          : collect_sets(sets, !request.arguments().empty(), input, choice));
   if (all.cases.empty()) return tl::unexpected<Error>(no_cases(all, choice));
   if (request.has("requests")) return answer_requests(all);
   const assay::validate::ValidationSummary total = assay::validate::summarise("all", all.cases);
@@ -433,6 +450,11 @@ VerbSpec verb() {
                   "summaries "
                   "instead of the rows"}
            .by_default("group"),
+       OptionSpec{
+           "leave-out", "WHAT",
+           "leave the row's whole source or all rows of its chip out of the fit that predicts it (inference-tpot "
+           "and inference-ttft; fits anew, which takes minutes)",
+           false, "source|hardware"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
