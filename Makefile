@@ -81,7 +81,7 @@ docs: install-test-packages configure-again build ## build the documentation as 
 	@scripts/build_docs.py
 
 # The page is bundled once and committed, so that building the binary needs no node.
-page: release install-test-packages ## check and bundle the page into page/dist
+page: build install-test-packages ## check and bundle the page into page/dist
 	@cd page && npm ci --silent && npm run --silent types && npm run --silent check && npm run --silent unit && npm run --silent bundle
 
 format: install-packages ## format all sources in place

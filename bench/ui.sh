@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # ui.sh [SECONDS]: how many small requests a second `assay ui` answers over HTTP, whether any fails, and what memory its
-# processes hold after the first second and at the end. Needs wrk (Debian: wrk).
+# processes hold two seconds after the start and two before the end. Needs wrk (Debian: wrk).
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 script=$(mktemp --suffix=.lua)
+: > "$script.address"
 build/release/assay ui --port 0 > "$script.address" &
 server=$!
 trap 'kill $server; rm -f "$script" "$script.address"' EXIT
@@ -15,7 +16,10 @@ LUA
 memory() {
   ps -o rss= --pid $server --ppid $server | awk '{ sum += $1 } END { printf "resident memory: %.1f MB\n", sum / 1000 }'
 }
-wrk -t1 -c16 -d1s -s "$script" "${address}api" > /dev/null
+seconds=${1:-60}
+wrk -t1 -c16 -d"${seconds}s" -s "$script" "${address}api" &  # it counts answers other than 200 as errors
+sleep 2
 memory
-wrk -t1 -c16 -d"${1:-60}s" -s "$script" "${address}api"  # it counts answers other than 200 as errors
+sleep $((seconds - 4))
 memory
+wait $!

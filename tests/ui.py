@@ -354,7 +354,7 @@ class Stopping(unittest.TestCase):
 
     def test_finishes_what_is_under_way(self):
         server = Server()
-        request = {"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1000, "output": 200, "rate": 12, "simulate": "200k"}}
+        request = {"verb": "serve", "arguments": {"model": "llama-3-8b", "on": "h100-sxm:1", "prompt": 1000, "output": 200, "rate": 12, "simulate": "50k"}}
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             answer = pool.submit(server.api, request)
             time.sleep(0.2)
