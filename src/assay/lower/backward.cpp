@@ -110,6 +110,7 @@ int BackwardPass::forward_value(int id, bool by_own_gradient) {
   }
   program::Step repeat = program_.steps[at(producer)];
   repeat.is_recomputed = true;
+  repeat.repeated = producer;
   for (std::int16_t& in : repeat.in)
     if (in >= 0) in = static_cast<std::int16_t>(forward_value(in));
   for (std::int16_t& out : repeat.out) {

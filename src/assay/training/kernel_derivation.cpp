@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "assay/base/index.h"
 
@@ -22,8 +23,7 @@ class KernelSums {
   /// Adds the steps of a block that are recomputed, or those that are not.
   void add(const program::Block& block, bool recomputed) {
     estimate::JoinedProducts joined;
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program_.steps[at(i)];
+    for (const program::Step& step : in_order(block, recomputed)) {
       if (step.is_recomputed != recomputed || step.op == program::Op::slice || program::is_collective(step.op) ||
           estimate::casts_weight(program_, step))
         continue;
@@ -71,6 +71,15 @@ class KernelSums {
   DerivedKernels& sums() { return sums_; }
 
  private:
+  /// The price adds what is recomputed in the order of the forward pass, and sums of another order differ in their last
+  /// bits.
+  std::vector<program::Step> in_order(const program::Block& block, bool recomputed) const {
+    std::vector<program::Step> steps(program_.steps.begin() + block.first, program_.steps.begin() + block.last);
+    const auto earlier = [](const program::Step& a, const program::Step& b) { return a.repeated < b.repeated; };
+    if (recomputed) std::stable_sort(steps.begin(), steps.end(), earlier);
+    return steps;
+  }
+
   TracedTime add(const std::string& name, const estimate::StepPrice<Traced>& price) {
     const TracedTime duration = num_.named(name, price.duration);
     sum_ = sum_ + duration;
