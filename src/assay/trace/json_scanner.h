@@ -62,7 +62,6 @@ class JsonScanner {
   void fail_here(std::string what, std::string hint = {});
   /// The fault with its place, "FILE:LINE:COLUMN".
   Error fault(std::string_view file) const;
-  std::size_t position() const { return at_; }
 
  private:
   static constexpr int deepest = 256;

@@ -28,7 +28,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 struct KinetoArguments {
   std::int64_t correlation = -1, external = -1, device = -1;
   double bytes = -1.0, flops = -1.0;
-  std::string_view stream, dims, types, values, kernel, collective, category, operation;
+  std::string_view stream, dims, types, values, kernel, collective, category;
   bool graph = false;
 };
 
@@ -70,8 +70,6 @@ KinetoArguments read_arguments(std::string_view text) {
       words(out.collective);
     else if (key == "hlo_category")
       words(out.category);
-    else if (key == "hlo_op")
-      words(out.operation);
     else if (key == "graph node id" || key == "graph id")
       out.graph = scanner.number_text().value_or("0") != "0";
   });

@@ -1,7 +1,6 @@
 #include "assay/trace/trace.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace assay::trace {
 namespace {

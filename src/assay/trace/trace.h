@@ -24,7 +24,6 @@ class Names {
  public:
   std::uint32_t id(std::string_view text);
   const std::string& operator[](std::uint32_t id) const { return texts_[id]; }
-  std::size_t size() const { return texts_.size(); }
 
  private:
   std::deque<std::string> texts_;  // a deque, since the keys below point into it
@@ -90,9 +89,8 @@ struct Trace {
   std::vector<Lane> lanes;
   std::vector<Event> events;
   std::vector<DeviceStep> steps;
-  bool has_arrows = false;         ///< from launches to work of devices
-  std::int64_t unread = 0;         ///< events without a time, or that end before they start
-  std::vector<std::string> notes;  ///< what the file lacks
+  bool has_arrows = false;  ///< from launches to work of devices
+  std::int64_t unread = 0;  ///< events without a time, or that end before they start
 
   const std::string& name(const Event& event) const { return names[event.name]; }
 };

@@ -63,10 +63,7 @@ Result<std::vector<Device>> devices_of(const Query& query, std::size_t trace) {
 void note_gaps(Query& query, bool captured) {
   const assay::trace::DeviceSummary& summary = query.device().summary;
   std::int64_t unread = 0;
-  for (const assay::trace::Trace& trace : query.traces) {
-    unread += trace.unread;
-    query.notes.insert(query.notes.end(), trace.notes.begin(), trace.notes.end());
-  }
+  for (const assay::trace::Trace& trace : query.traces) unread += trace.unread;
   if (unread > 0) query.notes.push_back(fmt::format("{} events have no readable time and are left out", unread));
   if (summary.launched == 0)
     query.notes.emplace_back(
