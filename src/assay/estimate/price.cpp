@@ -202,11 +202,13 @@ class ServingFactors {
   auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
     return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
   }
-  /// Of every kernel: on the device, and what the software adds.
-  auto launch() const {
+  /// Of every kernel: on the device, where that was measured, and what the software adds.
+  NumberOf<N, Seconds> launch() const {
+    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start, "start");
+    const Seconds device = kernels_.rates.regime.launch;
+    if (!(device > Seconds(0))) return num_.named("start of a kernel", start);
     return num_.named("start of a kernel",
-                      num_.given("launch", kernels_.rates.regime.launch, &kernels_.rates.sources, "regime.launch") +
-                          (*this)("start", &ServingEffects::start, "start"));
+                      num_.given("launch", device, &kernels_.rates.sources, "regime.launch") + start);
   }
   /// `started` kernels that move `bytes` as element-wise kernels do.
   NumberOf<N, Seconds> stream(const KernelWork& work, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {

@@ -9,6 +9,8 @@
 namespace assay::estimate {
 namespace {
 
+constexpr std::string_view free_suffix = " of free";
+
 constexpr std::string_view flag_words = "yes|no";
 
 constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|xla"},
@@ -139,15 +141,23 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
   if (option == "all-reduce") software.step.one_shot = word == 0;
   if (option == "kv") software.kv = word == 0 ? Dtype::bf16 : Dtype::fp8;
   if (option == "memory-share") {
-    constexpr std::string_view free = " of free";
-    software.of_free = value.ends_with(free);
-    const auto share = parse_number(software.of_free ? value.substr(0, value.size() - free.size()) : value);
-    if (!share || !(*share > 0.0 && *share <= 1.0))
-      return fail(std::string(where), fmt::format("{} is not a share above 0 and up to 1", in_quotes(value)),
-                  "e.g. 0.9, or 0.9 of free", Error::Kind::usage);
-    software.memory_share = *share;
+    ASSAY_TRY(memory, parse_memory_share(value, where));
+    software.memory = memory;
   }
   return {};
+}
+
+Result<MemoryShare> parse_memory_share(std::string_view text, std::string_view where) {
+  const bool free = text.ends_with(free_suffix);
+  const auto share = parse_number(free ? text.substr(0, text.size() - free_suffix.size()) : text);
+  if (!share || !(*share > 0.0 && *share <= 1.0))
+    return fail(std::string(where), fmt::format("{} is not a share above 0 and up to 1", in_quotes(text)),
+                "e.g. 0.9, or 0.9 of free", Error::Kind::usage);
+  return MemoryShare{*share, free};
+}
+
+std::string text_of(MemoryShare memory) {
+  return exact_number(memory.share) + std::string(memory.of_free ? free_suffix : std::string_view());
 }
 
 }  // namespace assay::estimate

@@ -25,13 +25,21 @@ struct TrainingSoftware {
   bool shared_master = false;  ///< see Optimizer::cast_when_gathered
 };
 
+/// How much of a chip's memory a server uses.
+struct MemoryShare {
+  double share = 1;
+  bool of_free = false;  ///< the share is of what all but caches leave free, and caches take it
+};
+/// "0.9" or "0.9 of free".
+Result<MemoryShare> parse_memory_share(std::string_view text, std::string_view where);
+std::string text_of(MemoryShare memory);
+
 /// What an inference engine does.
 struct EngineSoftware {
   ServingSoftware step;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
-  double memory_share = 1;  ///< of a chip's memory that it uses
-  bool of_free = false;     ///< the share is of what all but caches leave free, and caches take it
+  MemoryShare memory{};
 };
 
 /// An option: a flag that is "yes" or "no", one of some words, or a number (neither).

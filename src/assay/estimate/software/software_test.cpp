@@ -158,11 +158,11 @@ TEST(Software, EngineOptionsSetWhatAnEngineDoes) {
   ASSERT_TRUE(set_software(software, "cache-kernel", "unsplit-matrix", ""));
   EXPECT_TRUE(software.step.whole_rows && !software.step.vector_decode);
   ASSERT_TRUE(set_software(software, "memory-share", "0.9", ""));
-  EXPECT_DOUBLE_EQ(software.memory_share, 0.9);
-  EXPECT_FALSE(software.of_free);
+  EXPECT_DOUBLE_EQ(software.memory.share, 0.9);
+  EXPECT_FALSE(software.memory.of_free);
   ASSERT_TRUE(set_software(software, "memory-share", "0.85 of free", ""));
-  EXPECT_DOUBLE_EQ(software.memory_share, 0.85);
-  EXPECT_TRUE(software.of_free);
+  EXPECT_DOUBLE_EQ(software.memory.share, 0.85);
+  EXPECT_TRUE(software.memory.of_free);
   EXPECT_FALSE(set_software(software, "memory-share", "2", ""));
   const auto wrong = set_software(software, "scheduler", "nativ", "--scheduler");
   ASSERT_FALSE(wrong);

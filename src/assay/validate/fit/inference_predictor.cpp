@@ -81,7 +81,7 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
     made.decode =
         serving::make_serving_profile(setup, row.strategy, 1, context, step ? context : row.prompt + row.output);
   made.fitting = made.decode
-                     ? fitting_batch(*made.decode, row.software.memory_share * where->cluster.chip.hbm().capacity.value)
+                     ? fitting_batch(*made.decode, row.software.memory.share * where->cluster.chip.hbm().capacity.value)
                      : row.batch;
   made.least =
       serving::serving_time(setup, row.strategy, made.decode ? *made.decode : *made.prefill, made.links, row.batch)

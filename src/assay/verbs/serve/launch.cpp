@@ -57,7 +57,7 @@ launch::Settings plan_of(const Request& request, const ServeQuery& query, const 
   plan["weights"] = request.value("weights").value_or("published");
   plan["compute"] = name(query.compute);
   plan["graphs"] = request.flag("graphs").value_or(true) ? "yes" : "no";
-  plan["memory-share"] = exact_number(query.memory_share);
+  plan["memory-share"] = estimate::text_of(query.memory);
   if (request.has("chunk")) plan["chunk"] = exact_number(query.question.step_tokens);
   if (const auto page = request.value("page")) plan["page"] = *page;
   return plan;

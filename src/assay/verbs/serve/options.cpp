@@ -115,7 +115,9 @@ std::vector<OptionSpec> answer_options() {
                  "shown"}
           .by_default("interval"),
       {"memory-share", "SHARE",
-       "share of a chip's memory that the server can use (default: what --memory-margin leaves)"},
+       "share of a chip's memory that the server can use, or of what everything but caches leaves ('0.9 of free'); "
+       "default: "
+       "what --memory-margin leaves"},
       {"fits", "", "also show what fits in which format, the longest context and the smallest slice"},
       {"list", "", "also list the kernels and collectives of a decode step and of a prefill, with their times"},
       {"products", "",

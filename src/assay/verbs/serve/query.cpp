@@ -327,27 +327,27 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
     if (request.has("memory-margin"))
       return fail("--memory-margin", "--memory-share already says what the server may use", "leave one of them out",
                   Error::Kind::usage);
-    ASSAY_CHECK(read_share(request, "memory-share", query.memory_share, true));
-    if (query.memory_share == 0.0) return fail("--memory-share", "it must be above 0", "e.g. 0.9");
+    ASSAY_TRY(memory, estimate::parse_memory_share(*request.value("memory-share"), "--memory-share"));
+    query.memory = memory;
     query.memory_margin = "none";
   }
   if (const auto text = request.value("memory-margin")) {
     query.memory_margin = *text;
     ASSAY_TRY(share, read_margin(request));
-    if (share) query.memory_share = 1.0 - *share;
+    if (share) query.memory = {1.0 - *share, false};
   }
-  query.set_memory(query.memory_share);
+  query.set_memory(query.memory);
   if (request.has("memory-share")) query.question.chip_memory = query.question.capacity;
   return {};
 }
 
 }  // namespace
 
-void ServeQuery::set_memory(double share, bool of_free) {
-  memory_share = share;
+void ServeQuery::set_memory(estimate::MemoryShare used) {
+  memory = used;
   question.chip_memory = cluster.chip.hbm().capacity.value.value();
-  question.capacity = of_free ? question.chip_memory : share * question.chip_memory;
-  question.cache_share = of_free ? share : 1.0;
+  question.capacity = used.of_free ? question.chip_memory : used.share * question.chip_memory;
+  question.cache_share = used.of_free ? used.share : 1.0;
 }
 
 void bind(ServeQuery& query) { query.question.setup.model = &query.imported.model; }

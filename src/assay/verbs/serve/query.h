@@ -20,7 +20,7 @@ struct ServeQuery {
   search::ServingChoices choices;
   Dtype compute = Dtype::bf16;
   std::string memory_margin = "interval";
-  double memory_share = 1;            ///< of each chip's memory that the server may use: all but the margin
+  estimate::MemoryShare memory{};     ///< of each chip that the server may use: all but the margin
   double parameters = 0, active = 0;  ///< total, and active per token; given or counted
   bool parameters_given = false;
   double encoder_active = 0;  ///< active per prompt token in an encoder
@@ -43,7 +43,7 @@ struct ServeQuery {
 
   double chips() const { return static_cast<double>(cluster.chips()); }
   /// Sets what of a chip's memory may be used.
-  void set_memory(double share, bool of_free = false);
+  void set_memory(estimate::MemoryShare used);
   const model::Transformer& model() const { return imported.model; }
 };
 

@@ -15,8 +15,8 @@ namespace {
 
 /// What an engine leaves of a chip's memory, and how many tokens of prompts it puts into a step.
 struct EngineLimits {
-  double memory_share = 1, step_tokens = HUGE_VAL;
-  bool of_free = false;  ///< see EngineSoftware
+  estimate::MemoryShare memory{};
+  double step_tokens = HUGE_VAL;
 };
 
 /// The least of all engines of the catalogue.
@@ -31,7 +31,7 @@ Result<EngineLimits> usual_limits(const Context& context) {
     for (const estimate::SoftwareProperty& property : engine.serve)
       if (property.option == "memory-share")
         ASSAY_CHECK(estimate::set_software(does, property.option, property.value, engine.id));
-    limits.memory_share = std::min(limits.memory_share, does.memory_share);
+    limits.memory.share = std::min(limits.memory.share, does.memory.share);
   }
   return limits;
 }
@@ -41,14 +41,13 @@ Result<void> set_limits(const Request& request, const Context& context, const As
                         const estimate::EngineSoftware& software, ServeQuery& query) {
   EngineLimits limits;
   if (assumed.named()) {
-    limits.memory_share = software.memory_share;
-    limits.of_free = software.of_free;
+    limits.memory = software.memory;
     if (assumed.step_tokens > 0.0) limits.step_tokens = assumed.step_tokens;
   } else {
     ASSAY_TRY(usual, usual_limits(context));
     limits = usual;
   }
-  if (query.memory_margin == "interval") query.set_memory(limits.memory_share, limits.of_free);
+  if (query.memory_margin == "interval") query.set_memory(limits.memory);
   const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
   if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
   return {};
