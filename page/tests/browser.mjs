@@ -225,11 +225,9 @@ const tests = {
     const page = await openPage(base);
     await show(page, "#/plan?model=llama-3-8b&on=h100-sxm:16&batch=64seq&seq=4096");
     const before = await heading(page);
+    const shown = await page.textContent(".ans h1");
     await page.click("button[aria-label='×2 Chips']");
-    await page.waitForFunction(
-      (old) => document.querySelector(".ans h1").textContent !== old,
-      await page.textContent(".ans h1"),
-    );
+    await page.waitForFunction((old) => document.querySelector(".ans h1").textContent !== old, shown);
     await settled(page);
     await page.locator(".pin").nth(0).click();
     await page.locator(".pin").nth(1).click();
