@@ -1952,7 +1952,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "formats": {"help":"also compare these formats, e.g. fp8,int4, for weights, cache and, where the chip supports it, products","kind":"text","placeholder":"LIST"},
     "vary": {"help":"sweep the batch of the chosen strategy: a range (doubling) or a list","kind":"text","placeholder":"batch=1..512"},
     "memory-margin": {"help":"memory of each chip that plans leave free: interval (default) as much as engines leave (those of the catalogue, or --software), a share of the chip's memory (10%), or none. Without a plan that keeps it, one without it is shown","kind":"text","standard":"interval","placeholder":"interval|N%|none"},
-    "memory-share": {"help":"share of a chip's memory that the server can use (default: what --memory-margin leaves)","kind":"share","placeholder":"SHARE"},
+    "memory-share": {"help":"share of a chip's memory that the server can use, or of what everything but caches leaves ('0.9 of free'); default: what --memory-margin leaves","kind":"share","placeholder":"SHARE"},
     "fits": {"help":"also show what fits in which format, the longest context and the smallest slice","kind":"flag"},
     "products": {"help":"also list the matrix products of a decode step, with the batch at which each becomes compute-bound","kind":"flag"},
     "stretch": {"help":"allow contexts longer than the model's","kind":"flag"},
