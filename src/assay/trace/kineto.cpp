@@ -215,12 +215,12 @@ class KinetoReader {
     trace_.events.push_back(out);
   }
 
-  /// XLA's lanes of a device: its streams hold work, other lines repeat it as modules, operations and scopes.
+  /// On lines of a device that hold its work; others repeat it.
   void add_device_operation(const ChromeEvent& event, std::int64_t device) {
     const auto thread = threads_.find({std::string(event.process), std::string(event.thread)});
     const std::string_view line = thread == threads_.end() ? std::string_view{} : std::string_view(thread->second);
-    const bool stream = line.starts_with("Stream #") || line == "XLA Ops" || line == "Async XLA Ops";
-    if (!stream) return;
+    const auto role = vocabulary_.line_role(line);
+    if (!role || *role == LineRole::steps) return;
     Event out{.kind = EventKind::kernel};
     if (!timed(event, out)) return;
     const KinetoArguments arguments = read_arguments(event.arguments);

@@ -14,7 +14,7 @@ Result<Trace> read_plain(std::string_view bytes, std::string_view file, const Vo
     return fail(std::string(file), "the file is empty", "let the profiler finish before the program ends");
   if (start.front() == '{' || start.front() == '[') return read_kineto(bytes, file, vocabulary);
   if (bytes.starts_with("SQLite format 3")) return read_nsys(bytes, file, vocabulary);
-  if (is_xplane(bytes)) return read_xplane(bytes, file);
+  if (is_xplane(bytes)) return read_xplane(bytes, file, vocabulary);
   return fail(
       std::string(file), "the format of this profile is not known",
       "readable are JSON of PyTorch and XLA, *.xplane.pb, and SQLite exports of Nsight Systems, compressed or not");

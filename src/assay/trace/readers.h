@@ -17,7 +17,7 @@ Result<Trace> read_kineto(std::string_view text, std::string_view file, const Vo
 
 /// XSpace protobufs of XLA's profiler.
 bool is_xplane(std::string_view bytes);
-Result<Trace> read_xplane(std::string_view bytes, std::string_view file);
+Result<Trace> read_xplane(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary);
 
 /// SQLite exports of Nsight Systems. Of folder sqlite/, or of its twin where there is no SQLite.
 Result<Trace> read_nsys(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary);

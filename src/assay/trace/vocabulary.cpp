@@ -95,6 +95,14 @@ void read_mark(Mark& out, RecordReader& reader) {
   reader.texts("all", out.all);
 }
 
+void read_line(DeviceLine& out, RecordReader& reader) {
+  constexpr std::pair<std::string_view, LineRole> roles[] = {
+      {"work", LineRole::work}, {"nested work", LineRole::nested_work}, {"steps", LineRole::steps}};
+  read_word(reader, "role", roles, out.role);
+  if (reader.has("names")) reader.texts("names", out.names);
+  if (reader.has("prefixes")) reader.texts("prefixes", out.prefixes);
+}
+
 void read_profiler(Vocabulary& out, RecordReader& reader) {
   std::string id, name;
   reader.text("id", id);
@@ -102,6 +110,7 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.check_id(id);
   reader.items("operation", out.operations, read_operation);
   reader.items("mark", out.marks, read_mark);
+  reader.items("line", out.lines, read_line);
   reader.each_key("devices", [&](const std::string& device, RecordReader& inner) {
     auto& [text, chip] = out.devices.emplace_back(device, "");
     inner.text(text, chip);
@@ -143,6 +152,15 @@ std::optional<MarkRole> Vocabulary::role(std::string_view mark) const {
   for (const Mark& known : marks)
     if (std::all_of(known.all.begin(), known.all.end(), [&](const std::string& part) { return contains(mark, part); }))
       return known.role;
+  return std::nullopt;
+}
+
+std::optional<LineRole> Vocabulary::line_role(std::string_view line) const {
+  for (const DeviceLine& known : lines) {
+    const bool starts = std::any_of(known.prefixes.begin(), known.prefixes.end(),
+                                    [&](const std::string& prefix) { return line.starts_with(prefix); });
+    if (starts || std::find(known.names.begin(), known.names.end(), line) != known.names.end()) return known.role;
+  }
   return std::nullopt;
 }
 

@@ -59,10 +59,18 @@ struct Mark {
   std::vector<std::string> all;  ///< the name contains each of them
 };
 
+/// What a named line of a device holds.
+enum class LineRole { work, nested_work, steps };
+struct DeviceLine {
+  LineRole role = LineRole::work;
+  std::vector<std::string> names, prefixes;
+};
+
 struct Vocabulary {
   std::vector<Category> categories;  ///< in their order; the last one holds for every name
   std::vector<OperationForm> operations;
   std::vector<Mark> marks;
+  std::vector<DeviceLine> lines;
   std::vector<std::pair<std::string, std::string>> devices;  ///< name in a profile, id of the chip
   std::vector<std::pair<std::string, Dtype>> types;          ///< name in a profile, number format
 
@@ -74,6 +82,7 @@ struct Vocabulary {
   Found category(std::string_view name) const;
   const OperationForm* operation(std::string_view name) const;
   std::optional<MarkRole> role(std::string_view mark) const;
+  std::optional<LineRole> line_role(std::string_view line) const;
   std::optional<std::string_view> chip(std::string_view device) const;
   std::optional<Dtype> dtype(std::string_view type) const;
   std::size_t optimizer_category() const;

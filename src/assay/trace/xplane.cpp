@@ -35,7 +35,10 @@ struct XEvent {
 
 class XSpaceReader {
  public:
-  XSpaceReader(std::string_view bytes, std::string_view file) : bytes_(bytes), file_(file) { trace_.file = file; }
+  XSpaceReader(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary)
+      : bytes_(bytes), file_(file), vocabulary_(vocabulary) {
+    trace_.file = file;
+  }
 
   Result<Trace> read() {
     WireReader space(bytes_);
@@ -205,10 +208,10 @@ class XSpaceReader {
       trace_.unread += unreadable ? 1 : 0;
       return unreadable;
     });
-    if (name == "XLA Modules") return steps(events, start, device);
-    const bool operations = name == "XLA Ops";
-    if (!operations && name != "Async XLA Ops" && !name.starts_with("Stream #")) return;
-    if (operations) drop_containers(events);
+    const auto role = vocabulary_.line_role(name);
+    if (!role) return;
+    if (*role == LineRole::steps) return steps(events, start, device);
+    if (*role == LineRole::nested_work) drop_containers(events);
     trace_.lanes.push_back({std::string(plane), std::string(name), device});
     for (const XEvent& event : events) add(event, start);
   }
@@ -265,6 +268,7 @@ class XSpaceReader {
   }
 
   std::string_view bytes_, file_;
+  const Vocabulary& vocabulary_;
   Trace trace_;
   std::map<std::uint64_t, std::string_view> stat_names_;
   std::map<std::uint64_t, XEventMetadata> events_;
@@ -286,6 +290,8 @@ bool is_xplane(std::string_view bytes) {
   return bytes.size() > 16 && bytes.find("/") < 64;
 }
 
-Result<Trace> read_xplane(std::string_view bytes, std::string_view file) { return XSpaceReader(bytes, file).read(); }
+Result<Trace> read_xplane(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary) {
+  return XSpaceReader(bytes, file, vocabulary).read();
+}
 
 }  // namespace assay::trace
