@@ -1,5 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
+import type { Answer } from "../engine/ask";
+import { sentence } from "../text/format";
 import { csv, download, drawingText } from "./share";
 
 export type Table = (string | number | null)[][];
@@ -65,3 +67,15 @@ export function Card({
     </section>
   );
 }
+
+/** What an answer says beyond its numbers, if it does. */
+export const NotesCard = ({ answer }: { answer: Answer }): JSX.Element | null =>
+  answer.notes?.length ? (
+    <Card title="Notes">
+      <ul class="notes">
+        {answer.notes.map((note) => (
+          <li key={note}>{sentence(note)}</li>
+        ))}
+      </ul>
+    </Card>
+  ) : null;

@@ -3,8 +3,11 @@ import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Refusal, Request } from "../engine/ask";
 import { asCommand, asPython } from "../engine/command";
-import { copy } from "./share";
+import type { Option } from "../engine/schema";
+import type { Query } from "../url";
+import { OptionField } from "./fields";
 import type { Problem } from "./fields";
+import { copy } from "./share";
 
 export function Panel({
   summary,
@@ -84,3 +87,41 @@ export function nearest(hint: string): string[] {
         .filter((name) => !name.startsWith("--"))
     : [];
 }
+
+/** Options of a verb under headings; one that the verb does not have is left out. */
+export const OptionGroups = ({
+  groups,
+  options,
+  values,
+  onChange,
+  refusal,
+}: {
+  groups: readonly [string, readonly string[]][];
+  options: Record<string, Option>;
+  values: Query;
+  onChange: (values: Query) => void;
+  refusal: Parameters<typeof problemAt>[0];
+}): JSX.Element => (
+  <>
+    {groups.map(([title, names]) => (
+      <fieldset key={title}>
+        <legend>{title}</legend>
+        <div class="two">
+          {names.map(
+            (name) =>
+              options[name] && (
+                <OptionField
+                  key={name}
+                  name={name}
+                  option={options[name]}
+                  value={values[name] ?? ""}
+                  onChange={(value) => onChange({ [name]: value })}
+                  problem={problemAt(refusal, name)}
+                />
+              ),
+          )}
+        </div>
+      </fieldset>
+    ))}
+  </>
+);

@@ -9,11 +9,11 @@ import { Axes, Chart, Drawing, Label, Line, mix } from "../../draw/svg";
 import { linear, ticks } from "../../draw/scale";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
 import { Swatch } from "../../parts/basics";
-import { Card } from "../../parts/card";
+import { Card, NotesCard } from "../../parts/card";
 import { Select, TextField } from "../../parts/fields";
 import { Panel, problemAt } from "../../parts/panel";
 import { Player } from "../../parts/player";
-import { int, percent, sentence, si, time } from "../../text/format";
+import { int, percent, si, time } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
 import { PartList, StackedBar } from "../bars";
@@ -217,15 +217,7 @@ function MatrixAnswer({ answer, place }: { answer: Answer<"systolic">; place: Pl
               </div>
             </dl>
           </Card>
-          {(answer.notes?.length ?? 0) > 0 && (
-            <Card title="Notes">
-              <ul class="notes">
-                {answer.notes!.map((note) => (
-                  <li key={note}>{sentence(note)}</li>
-                ))}
-              </ul>
-            </Card>
-          )}
+          <NotesCard answer={answer} />
         </div>
       </div>
     </>

@@ -9,13 +9,13 @@ import { Axes, Chart, Drawing, Label, Line, Mark, points } from "../../draw/svg"
 import { logTicks, logarithmic } from "../../draw/scale";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
 import { Between, Num } from "../../parts/basics";
-import { Card } from "../../parts/card";
+import { Card, NotesCard } from "../../parts/card";
 import { Derived, Tree } from "../../parts/derivation";
 import { Select, TextField } from "../../parts/fields";
 import { ClusterFields } from "../../parts/model";
 import { Panel, problemAt } from "../../parts/panel";
 import { Scroll } from "../../parts/scroll";
-import { bytes, int, percent, sentence, si, sig, time, timeRange } from "../../text/format";
+import { bytes, int, percent, si, sig, time, timeRange } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
 import { HopsCard } from "./hops";
@@ -252,15 +252,7 @@ function NetworkAnswer({
               ))}
             </dl>
           </Card>
-          {(answer.notes?.length ?? 0) > 0 && (
-            <Card title="Notes">
-              <ul class="notes">
-                {answer.notes!.map((note) => (
-                  <li key={note}>{sentence(note)}</li>
-                ))}
-              </ul>
-            </Card>
-          )}
+          <NotesCard answer={answer} />
         </div>
       </div>
     </Derived>

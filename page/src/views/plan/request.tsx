@@ -3,9 +3,9 @@ import { useState } from "preact/hooks";
 import type { Refusal, Request } from "../../engine/ask";
 import { chipOf, filled, resize } from "../../engine/request";
 import { options } from "../../engine/schema";
-import { OptionField, TextField } from "../../parts/fields";
+import { TextField } from "../../parts/fields";
 import { ClusterFields, ModelField, isConfig } from "../../parts/model";
-import { Panel, problemAt } from "../../parts/panel";
+import { OptionGroups, Panel, problemAt } from "../../parts/panel";
 import { toast } from "../../parts/share";
 import { bytes } from "../../text/format";
 import { change, go, here } from "../../url";
@@ -157,26 +157,7 @@ export function PlanRequest({
       <details class="more" open={advanced.length > 0 || Boolean(query.set)}>
         <summary class="btn">Strategy, formats, own figures{advanced.length > 0 && ` (${advanced.length})`}</summary>
         <div class="stackgap">
-          {groups.map(([title, names]) => (
-            <fieldset key={title}>
-              <legend>{title}</legend>
-              <div class="two">
-                {names.map(
-                  (name) =>
-                    options.train[name] && (
-                      <OptionField
-                        key={name}
-                        name={name}
-                        option={options.train[name]}
-                        value={query[name] ?? ""}
-                        onChange={(value) => set({ [name]: value })}
-                        problem={problemAt(refusal, name)}
-                      />
-                    ),
-                )}
-              </div>
-            </fieldset>
-          ))}
+          <OptionGroups groups={groups} options={options.train} values={query} onChange={set} refusal={refusal} />
           <TextField
             label="Own figures of the chip"
             value={query.set ?? ""}

@@ -2,9 +2,9 @@ import type { JSX } from "preact";
 import type { Refusal, Request } from "../../engine/ask";
 import { resize } from "../../engine/request";
 import { options } from "../../engine/schema";
-import { OptionField, Slider, TextField } from "../../parts/fields";
+import { Slider, TextField } from "../../parts/fields";
 import { ClusterFields, ModelField } from "../../parts/model";
-import { Panel, problemAt } from "../../parts/panel";
+import { OptionGroups, Panel, problemAt } from "../../parts/panel";
 import { int, sig, time } from "../../text/format";
 import { change } from "../../url";
 import type { Query } from "../../url";
@@ -139,26 +139,7 @@ export function ServeRequest({
       <details class="more" open={advanced.length > 0}>
         <summary class="btn">Sharding, engine, speculation{advanced.length > 0 && ` (${advanced.length})`}</summary>
         <div class="stackgap">
-          {groups.map(([title, names]) => (
-            <fieldset key={title}>
-              <legend>{title}</legend>
-              <div class="two">
-                {names.map(
-                  (name) =>
-                    options.serve[name] && (
-                      <OptionField
-                        key={name}
-                        name={name}
-                        option={options.serve[name]}
-                        value={query[name] ?? ""}
-                        onChange={(value) => set({ [name]: value })}
-                        problem={problemAt(refusal, name)}
-                      />
-                    ),
-                )}
-              </div>
-            </fieldset>
-          ))}
+          <OptionGroups groups={groups} options={options.serve} values={query} onChange={set} refusal={refusal} />
         </div>
       </details>
       <hr class="rule" />
