@@ -31,7 +31,8 @@ Result<EngineLimits> usual_limits(const Context& context) {
     for (const estimate::SoftwareProperty& property : engine.serve)
       if (property.option == "memory-share")
         ASSAY_CHECK(estimate::set_software(does, property.option, property.value, engine.id));
-    limits.memory.share = std::min(limits.memory.share, does.memory.share);
+    // Shares of what is free are of another whole.
+    if (!does.memory.of_free) limits.memory.share = std::min(limits.memory.share, does.memory.share);
   }
   return limits;
 }
