@@ -1,98 +1,25 @@
 // SQLite exports of Nsight Systems (`nsys export --type sqlite`), schemas 3.x: kernels, copies, calls of the driver and
 // ranges of NVTX, each a table. Columns that a version lacks are left out.
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "assay/base/sqlite/database.h"
 #include "assay/base/text.h"
 #include "assay/trace/readers.h"
 
 namespace assay::trace {
 namespace {
 
-struct CloseDatabase {
-  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-};
-struct FinishStatement {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
-
-/// A table as far as it is read: its rows hold what was asked for, in that order.
-class NsysDatabase {
- public:
-  static Result<NsysDatabase> open(std::string_view bytes, std::string_view file) {
-    NsysDatabase out{std::string(file)};
-    sqlite3* database = nullptr;
-    const int opened = sqlite3_open_v2(":memory:", &database, SQLITE_OPEN_READWRITE, nullptr);
-    out.database_.reset(database);
-    if (opened != SQLITE_OK) throw InternalError("SQLite does not start");
-    // A file may be made to run for ever, or to write; neither is what a profile does.
-    sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    constexpr int steps_at_once = 100'000;
-    out.patience_ = std::make_unique<std::int64_t>(100 + static_cast<std::int64_t>(bytes.size() / 1000));
-    sqlite3_progress_handler(database, steps_at_once, &NsysDatabase::out_of_patience, out.patience_.get());
-    auto* content = reinterpret_cast<unsigned char*>(const_cast<char*>(bytes.data()));  // it is only read
-    const auto size = static_cast<sqlite3_int64>(bytes.size());
-    if (sqlite3_deserialize(database, "main", content, size, size, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
-      return tl::unexpected<Error>(out.damaged("the file is no database"));
-    return out;
-  }
-
-  /// The columns that a table has; none where there is no such table.
-  Result<std::set<std::string>> columns(const std::string& table) {
-    std::set<std::string> out;
-    const std::string query = fmt::format("SELECT t.name FROM pragma_table_info('{}') AS t", table);
-    ASSAY_CHECK(rows(query, [&](sqlite3_stmt* row) { out.insert(text(row, 0)); }));
-    return out;
-  }
-
-  template <class F>
-  Result<void> rows(const std::string& query, F visit) {
-    sqlite3_stmt* made = nullptr;
-    const int prepared = sqlite3_prepare_v2(database_.get(), query.c_str(), -1, &made, nullptr);
-    const std::unique_ptr<sqlite3_stmt, FinishStatement> statement(made);
-    if (prepared != SQLITE_OK) return tl::unexpected<Error>(damaged(sqlite3_errmsg(database_.get())));
-    while (true) {
-      const int state = sqlite3_step(statement.get());
-      if (state == SQLITE_DONE) return {};
-      if (state != SQLITE_ROW) return tl::unexpected<Error>(damaged(sqlite3_errmsg(database_.get())));
-      visit(statement.get());
-    }
-  }
-
-  static std::string text(sqlite3_stmt* row, int column) {
-    const auto* value = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
-    return value ? std::string(value, static_cast<std::size_t>(sqlite3_column_bytes(row, column))) : std::string{};
-  }
-
- private:
-  explicit NsysDatabase(std::string file) : file_(std::move(file)) {}
-
-  /// Called again and again while SQLite works. What reads a table takes some steps for each of its bytes; one that
-  /// takes a hundred is no table of a profile.
-  static int out_of_patience(void* left) { return --*static_cast<std::int64_t*>(left) < 0 ? 1 : 0; }
-
-  Error damaged(std::string_view what) const {
-    return {Error::Kind::input,
-            file_,
-            fmt::format("the database cannot be read: {}", what),
-            "the file was cut off or changed; export it again: nsys export --type sqlite",
-            {}};
-  }
-
-  std::string file_;
-  std::unique_ptr<std::int64_t> patience_;  // outlives the database, which points to it
-  std::unique_ptr<sqlite3, CloseDatabase> database_;
-};
+constexpr std::string_view damaged_export =
+    "the file was cut off or changed; export it again: nsys export --type sqlite";
 
 class NsysReader {
  public:
-  NsysReader(NsysDatabase database, std::string_view file, const Vocabulary& vocabulary)
+  NsysReader(Database database, std::string_view file, const Vocabulary& vocabulary)
       : database_(std::move(database)), vocabulary_(vocabulary) {
     trace_.file = file;
   }
@@ -123,16 +50,15 @@ class NsysReader {
   Result<void> strings() {
     ASSAY_TRY(known, database_.columns("StringIds"));
     if (!known.contains("id") || !known.contains("value")) return {};
-    return database_.rows("SELECT id, value FROM StringIds", [&](sqlite3_stmt* row) {
-      strings_[sqlite3_column_int64(row, 0)] = NsysDatabase::text(row, 1);
-    });
+    return database_.rows("SELECT id, value FROM StringIds",
+                          [&](const DatabaseRow& row) { strings_[row.integer(0)] = row.text(1); });
   }
 
   Result<void> devices() {
     ASSAY_TRY(known, database_.columns("TARGET_INFO_GPU"));
     if (!known.contains("id") || !known.contains("name")) return {};
-    return database_.rows("SELECT id, name FROM TARGET_INFO_GPU", [&](sqlite3_stmt* row) {
-      trace_.devices.push_back({sqlite3_column_int64(row, 0), NsysDatabase::text(row, 1)});
+    return database_.rows("SELECT id, name FROM TARGET_INFO_GPU", [&](const DatabaseRow& row) {
+      trace_.devices.push_back({row.integer(0), row.text(1)});
     });
   }
 
@@ -149,33 +75,33 @@ class NsysReader {
     const std::string query = fmt::format("SELECT start, \"end\", {}, {}, {}, {}, {}, {}, {} FROM {} ORDER BY start",
                                           name, column("deviceId"), column("streamId"), column("correlationId"),
                                           process, column("bytes"), column("graphNodeId"), table);
-    ASSAY_CHECK(database_.rows(query, [&](sqlite3_stmt* row) { activity(row, kind); }));
+    ASSAY_CHECK(database_.rows(query, [&](const DatabaseRow& row) { activity(row, kind); }));
     return true;
   }
 
-  void activity(sqlite3_stmt* row, EventKind kind) {
+  void activity(const DatabaseRow& row, EventKind kind) {
     Event event{.kind = kind};
     if (!timed(row, event)) return;
-    const std::int64_t process = sqlite3_column_int64(row, 6);
+    const std::int64_t process = row.integer(6);
     // Numbers of launches count from 0 in each process; threads of a process differ in the lower bits alone.
     constexpr std::int64_t thread_bits = 24;
-    if (sqlite3_column_type(row, 5) != SQLITE_NULL)
-      event.correlation = (process_number(several_processes_ ? process >> thread_bits : 0) << 40) |
-                          (sqlite3_column_int64(row, 5) & 0xFFFFFFFF);
+    if (!row.is_null(5))
+      event.correlation =
+          (process_number(several_processes_ ? process >> thread_bits : 0) << 40) | (row.integer(5) & 0xFFFFFFFF);
     if (on_device(kind)) {
-      const std::int64_t device = std::max<std::int64_t>(sqlite3_column_int64(row, 3), 0);
-      event.lane = lane(fmt::format("GPU {}", device), std::to_string(sqlite3_column_int64(row, 4)), device);
-      if (sqlite3_column_type(row, 7) != SQLITE_NULL) event.bytes = static_cast<double>(sqlite3_column_int64(row, 7));
-      event.graph = sqlite3_column_int64(row, 8) != 0;
+      const std::int64_t device = std::max<std::int64_t>(row.integer(3), 0);
+      event.lane = lane(fmt::format("GPU {}", device), std::to_string(row.integer(4)), device);
+      if (!row.is_null(7)) event.bytes = static_cast<double>(row.integer(7));
+      event.graph = row.integer(8) != 0;
     } else {
       event.lane = lane("host", std::to_string(process), -1);
     }
     if (kind == EventKind::copy)
-      event.name = trace_.names.id(copy_name(sqlite3_column_int64(row, 2)));
+      event.name = trace_.names.id(copy_name(row.integer(2)));
     else if (kind == EventKind::fill)
       event.name = trace_.names.id("Memset");
     else
-      event.name = trace_.names.id(string(sqlite3_column_int64(row, 2)));
+      event.name = trace_.names.id(string(row.integer(2)));
     trace_.events.push_back(event);
   }
 
@@ -189,21 +115,21 @@ class NsysReader {
         fmt::format(
             "SELECT start, \"end\", text, {}, globalTid FROM NVTX_EVENTS WHERE \"end\" IS NOT NULL ORDER BY start",
             text_id),
-        [&](sqlite3_stmt* row) {
+        [&](const DatabaseRow& row) {
           Event event{.kind = EventKind::operation};
           if (!timed(row, event)) return;
-          std::string name = NsysDatabase::text(row, 2);
-          if (name.empty()) name = string(sqlite3_column_int64(row, 3));
+          std::string name = row.text(2);
+          if (name.empty()) name = string(row.integer(3));
           if (vocabulary_.role(name)) event.kind = EventKind::mark;
           name = name.substr(0, name.find(", "));  // frameworks add numbers and sizes behind a comma
           event.name = trace_.names.id(name);
-          event.lane = lane("host", std::to_string(sqlite3_column_int64(row, 4)), -1);
+          event.lane = lane("host", std::to_string(row.integer(4)), -1);
           trace_.events.push_back(event);
         });
   }
 
-  bool timed(sqlite3_stmt* row, Event& event) {
-    const std::int64_t start = sqlite3_column_int64(row, 0), end = sqlite3_column_int64(row, 1);
+  bool timed(const DatabaseRow& row, Event& event) {
+    const std::int64_t start = row.integer(0), end = row.integer(1);
     if (!origin_) origin_ = start;
     constexpr std::int64_t most = 1'000'000'000'000'000;  // nanoseconds: what ticks can count
     const auto far = [&](std::int64_t time) {
@@ -238,7 +164,7 @@ class NsysReader {
     return known->second;
   }
 
-  NsysDatabase database_;
+  Database database_;
   const Vocabulary& vocabulary_;
   Trace trace_;
   std::map<std::int64_t, std::string> strings_;
@@ -251,7 +177,7 @@ class NsysReader {
 }  // namespace
 
 Result<Trace> read_nsys(std::string_view bytes, std::string_view file, const Vocabulary& vocabulary) {
-  ASSAY_TRY(database, NsysDatabase::open(bytes, file));
+  ASSAY_TRY(database, Database::of_bytes(bytes, file, damaged_export));
   return NsysReader(std::move(database), file, vocabulary).read();
 }
 
