@@ -280,7 +280,7 @@ double bus_factor(const Query& query) {
 /// The bytes, or how unevenly they are spread, take several values.
 Result<void> add_sweep(const Request& request, const Query& query, const std::optional<Calibrated>& calibrated,
                        report::Response& response) {
-  static constexpr SweepAxis axes[] = {
+  static constexpr VariedNumber axes[] = {
       {"bytes",
        [](std::string_view text, std::string_view where) -> Result<double> {
          ASSAY_TRY(bytes, assay::roofline::parse_bytes(text, where));
@@ -296,7 +296,7 @@ Result<void> add_sweep(const Request& request, const Query& query, const std::op
          return *number;
        },
        "1..4"}};
-  ASSAY_TRY(sweep, read_sweep(request, axes));
+  ASSAY_TRY(sweep, read_variation(request, axes));
   if (!sweep) return {};
   const bool over_size = sweep->name == "bytes";
   if (!over_size && query.kind != program::Collective::ragged_all_to_all)

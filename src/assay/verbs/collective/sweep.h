@@ -2,7 +2,7 @@
 #pragma once
 #include "assay/draw/scene.h"
 #include "assay/report/document.h"
-#include "assay/verbs/sweep.h"
+#include "assay/verbs/vary.h"
 
 namespace assay::verbs::collective {
 

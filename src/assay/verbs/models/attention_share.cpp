@@ -4,7 +4,8 @@
 
 namespace assay::verbs::models {
 
-report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache, const Sweep& lengths) {
+report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache,
+                          const Variation& lengths) {
   report::Items rows;
   for (const double length : lengths.values) {
     const auto tokens = static_cast<std::int64_t>(length);

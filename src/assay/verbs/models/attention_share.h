@@ -3,12 +3,13 @@
 #include "assay/draw/scene.h"
 #include "assay/model/accounting.h"
 #include "assay/report/document.h"
-#include "assay/verbs/sweep.h"
+#include "assay/verbs/vary.h"
 
 namespace assay::verbs::models {
 
 /// FLOP and cache of one token at each length of the sweep.
-report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache, const Sweep& lengths);
+report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache,
+                          const Variation& lengths);
 draw::Scene length_picture(const model::Transformer& model, const report::Items& rows);
 
 }  // namespace assay::verbs::models

@@ -23,7 +23,7 @@ struct Query {
   Dtype kv = Dtype::bf16, weights = Dtype::bf16;
   std::optional<model::Quantisation> quantised;  ///< weights stored in another format than the others
   model::MaskCount mask = model::MaskCount::exact;
-  std::optional<Sweep> lengths;
+  std::optional<Variation> lengths;
   bool picture = false;
 };
 
@@ -65,13 +65,13 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
   query.mask = mask == "full"   ? model::MaskCount::full
                : mask == "half" ? model::MaskCount::half
                                 : model::MaskCount::exact;
-  static constexpr SweepAxis axes[] = {{"seq",
-                                        [](std::string_view text, std::string_view where) -> Result<double> {
-                                          ASSAY_TRY(count, parse_count(text, where));
-                                          return static_cast<double>(std::min(count, most));
-                                        },
-                                        "1k..128k"}};
-  ASSAY_TRY(lengths, read_sweep(request, axes));
+  static constexpr VariedNumber axes[] = {{"seq",
+                                           [](std::string_view text, std::string_view where) -> Result<double> {
+                                             ASSAY_TRY(count, parse_count(text, where));
+                                             return static_cast<double>(std::min(count, most));
+                                           },
+                                           "1k..128k"}};
+  ASSAY_TRY(lengths, read_variation(request, axes));
   query.lengths = std::move(lengths);
   query.picture = request.picture();
   return query;

@@ -1,4 +1,4 @@
-#include "assay/verbs/sweep.h"
+#include "assay/verbs/vary.h"
 
 #include <fmt/format.h>
 
@@ -6,22 +6,22 @@
 
 namespace assay::verbs {
 
-Result<std::optional<Sweep>> read_sweep(const Request& request, std::span<const SweepAxis> axes) {
+Result<std::optional<Variation>> read_variation(const Request& request, std::span<const VariedNumber> axes) {
   constexpr std::size_t most = 256;
   const auto text = request.value("vary");
-  if (!text) return std::optional<Sweep>();
+  if (!text) return std::optional<Variation>();
   const std::size_t equals = text->find('=');
   const std::string name(trim(std::string_view(*text).substr(0, equals)));
-  const SweepAxis* axis = nullptr;
+  const VariedNumber* axis = nullptr;
   std::vector<std::string> examples;
-  for (const SweepAxis& one : axes) {
+  for (const VariedNumber& one : axes) {
     if (one.name == name) axis = &one;
     examples.push_back(fmt::format("{}={}", one.name, one.example));
   }
   if (!axis || equals == std::string::npos)
     return fail("--vary", fmt::format("{} is not a sweep", in_quotes(*text)), "e.g. " + join(examples, " or "),
                 Error::Kind::usage);
-  Sweep sweep{name, {}};
+  Variation variation{name, {}};
   const std::string_view values = std::string_view(*text).substr(equals + 1);
   if (const std::size_t dots = values.find(".."); dots != std::string_view::npos) {
     ASSAY_TRY(from, axis->parse(trim(values.substr(0, dots)), "--vary"));
@@ -29,18 +29,18 @@ Result<std::optional<Sweep>> read_sweep(const Request& request, std::span<const 
     if (!(from > 0.0) || from > to)
       return fail("--vary", fmt::format("{} does not go up from a number above 0", in_quotes(values)),
                   "put the smaller end first", Error::Kind::usage);
-    for (double at = from; at < to; at *= 2.0) sweep.values.push_back(at);
-    sweep.values.push_back(to);
+    for (double at = from; at < to; at *= 2.0) variation.values.push_back(at);
+    variation.values.push_back(to);
   } else {
     for (const std::string& part : split(values, ',')) {
       ASSAY_TRY(value, axis->parse(trim(part), "--vary"));
-      sweep.values.push_back(value);
+      variation.values.push_back(value);
     }
   }
-  if (sweep.values.size() > most)
-    return fail("--vary", fmt::format("{} points, and at most {} are asked for", sweep.values.size(), most),
+  if (variation.values.size() > most)
+    return fail("--vary", fmt::format("{} points, and at most {} are asked for", variation.values.size(), most),
                 "give a shorter range, or a list", Error::Kind::usage);
-  return std::optional(std::move(sweep));
+  return std::optional(std::move(variation));
 }
 
 }  // namespace assay::verbs

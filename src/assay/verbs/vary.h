@@ -10,19 +10,19 @@
 
 namespace assay::verbs {
 
-struct Sweep {
+struct Variation {
   std::string name;
   std::vector<double> values;  ///< in base units, in the order given
 };
 
 /// A number that may vary, and how it is written.
-struct SweepAxis {
+struct VariedNumber {
   std::string_view name;
   Result<double> (*parse)(std::string_view text, std::string_view where);
   std::string_view example;
 };
 
 /// FROM..TO doubles and ends with TO. Nothing without --vary.
-Result<std::optional<Sweep>> read_sweep(const Request& request, std::span<const SweepAxis> axes);
+Result<std::optional<Variation>> read_variation(const Request& request, std::span<const VariedNumber> axes);
 
 }  // namespace assay::verbs
