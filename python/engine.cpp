@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "assay/assay.h"
+#include "assay/base/one_of_many.h"
 #include "assay/base/progress.h"
 
 namespace py = pybind11;
@@ -70,6 +72,8 @@ py::list answer_all(const assay::Engine& engine, const std::vector<std::string>&
     const py::gil_scoped_release released;
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
+      std::optional<assay::OneOfMany> here;
+      if (threads > 1) here.emplace();
       for (std::size_t i = next++; i < requests.size() && !assay::progress.is_stopped(); i = next++)
         answers[i] = engine.answer(requests[i]);
     };

@@ -8,7 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include "assay/base/one_of_many.h"
+
 namespace assay {
+
+/// How many threads run at once where all cores work.
+inline std::size_t core_count() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 /// Calls `make(i)` for every i below `count`, in any order and on all cores; calls must not depend on each other.
 /// Starts a thread for every `grain` of them, so that a few cheap ones run in place.
@@ -18,7 +23,7 @@ void parallel_for(std::size_t count, std::size_t grain, F&& make) {
   const auto work = [&] {
     for (std::size_t i = next++; i < count; i = next++) make(i);
   };
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t cores = OneOfMany::here() ? 1 : core_count();
   std::vector<std::future<void>> others;  // their destructors wait for the threads
   try {
     for (std::size_t t = 1; t < std::min(cores, count / grain); ++t)

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <stdexcept>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -22,6 +24,13 @@ TEST(ParallelFor, HandsOnWhatIsThrown) {
                                 if (i == bad) throw std::runtime_error("bad");
                               }),
                  std::runtime_error);
+}
+
+TEST(ParallelFor, RunsInPlaceWhereAThreadIsOneOfMany) {
+  std::set<std::thread::id> threads;
+  const OneOfMany guard;
+  parallel_for(1000, 1, [&](std::size_t) { threads.insert(std::this_thread::get_id()); });
+  EXPECT_EQ(threads, std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "assay/base/one_of_many.h"
+
 namespace assay {
 
 /// Shared by the whole process, because a signal handler can reach nothing else. The core only writes counts and reads
@@ -15,13 +17,14 @@ struct Progress {
 
   bool is_stopped() const { return stop.load(std::memory_order_relaxed); }
   void start(const char* what, std::size_t count) {
+    if (OneOfMany::here()) return;
     done.store(0, std::memory_order_relaxed);
     total.store(static_cast<std::int64_t>(count), std::memory_order_relaxed);
     counted.store(what, std::memory_order_relaxed);
   }
   /// Counts one; false once it is asked to stop.
   bool advance() {
-    done.fetch_add(1, std::memory_order_relaxed);
+    if (!OneOfMany::here()) done.fetch_add(1, std::memory_order_relaxed);
     return !is_stopped();
   }
 };
