@@ -5,7 +5,7 @@
 #   * a third-party header stands in a .cpp, never in a header of ours (fmt and tl::expected are part of our vocabulary);
 #   * the core stays portable to WebAssembly: no ranges, no source_location, and threads in base/parallel only.
 set -eu
-layers="base hardware model launch program plan lower network roofline estimate pipeline training serving search execute trace measure validate draw report verbs assay.h assay.cpp assay_test.cpp testing"
+layers="base hardware model launch program plan lower network roofline estimate pipeline training serving search execute trace measure validate draw report sweep verbs assay.h assay.cpp assay_test.cpp testing"
 
 cd "$(dirname "$0")/../src"
 find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers="$layers" '
@@ -21,7 +21,7 @@ find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers
     split(FILENAME, part, "/")
     layer = part[2]
     is_header = FILENAME ~ /\.h$/
-    may_use_all = layer == "execute" || layer == "measure" || FILENAME ~ /^assay\/base\/parallel/
+    may_use_all = layer == "execute" || layer == "measure" || layer == "sweep" || FILENAME ~ /^assay\/base\/parallel/
     if (!(layer in rank)) breach("folder " layer " is not a layer; the layers are listed in scripts/check_layers.sh")
   }
   { sub(/\/\/.*/, "") }
@@ -40,7 +40,7 @@ find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers
     if (is_header && header ~ /^(CLI\/|nlohmann\/|toml\+\+\/|toml\.hpp|httplib|pybind11\/|tbb\/|oneapi\/)/)
       breach("third-party header " header " in a header of ours")
     if (!may_use_all && header ~ /^(ranges|source_location|thread|mutex|future|condition_variable)$/)
-      breach("<" header "> is not portable; it belongs into base/parallel, execute or measure")
+      breach("<" header "> is not portable; it belongs into base/parallel, execute, measure or sweep")
   }
   !may_use_all && match($0, /std::(ranges|views|source_location)/) {
     breach(substr($0, RSTART, RLENGTH) " is not portable to clang 14 and WebAssembly")

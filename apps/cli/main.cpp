@@ -121,13 +121,29 @@ std::vector<std::string> catalogue_directories() {
   return all;
 }
 
+/// Which process of a launch this is, as the launcher tells it: Open MPI's mpirun, or srun.
+sweep::Ranks ranks_of_launch() {
+  static constexpr struct {
+    const char *rank, *count, *launch, *step;
+  } launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", nullptr},
+                   {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"}};
+  const auto text = [](const char* name) { return name ? std::getenv(name) : nullptr; };
+  for (const auto& launcher : launchers) {
+    const char *rank = text(launcher.rank), *count = text(launcher.count), *launch = text(launcher.launch);
+    if (!rank || !count || !launch) continue;
+    const char* step = text(launcher.step);
+    return {std::atoi(rank), std::atoi(count), fmt::format("{}{}{}", launch, step ? "-" : "", step ? step : "")};
+  }
+  return {};
+}
+
 verbs::Surroundings surroundings() {
   std::error_code failed;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
   const std::time_t now = std::time(nullptr);
   char date[16] = "";
   if (std::tm parts{}; ::localtime_r(&now, &parts)) std::strftime(date, sizeof date, "%Y-%m-%d", &parts);
-  return {user_catalogue(), failed ? "" : self.parent_path().string(), date};
+  return {user_catalogue(), failed ? "" : self.parent_path().string(), date, ranks_of_launch()};
 }
 
 Result<void> save(const std::string& path, std::string_view text, std::string_view where) {
@@ -232,6 +248,8 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& directory : catalogue_directories()) ASSAY_CHECK(catalogue.overlay(directory, "catalogue"));
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
+  // What asks many requests at once has threads that stay: they may allocate without waiting for each other.
+  if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
   const std::string text = report::render(response, options);

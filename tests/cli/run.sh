@@ -205,7 +205,7 @@ for file in "${files[@]}"; do
   mapfile -t lines <"$file" || exit 2
   directory=$(mktemp -d "$scratch/run.XXXXXX")
   kept=() before=$updated
-  [[ ! -d ${file%.*} ]] || cp -r "${file%.*}/." "$directory"
+  [[ ! -d ${file%.*} ]] || cp -rL "${file%.*}/." "$directory"
   if [[ $file == *.md ]]; then
     for ((at = 0; at < ${#lines[@]}; ++at)); do
       kept+=("${lines[at]}")

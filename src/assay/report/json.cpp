@@ -100,6 +100,8 @@ std::string dump(const Json& json, Layout layout) {
   return json.dump(layout == Layout::indented ? 2 : -1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+}  // namespace
+
 std::string_view name(Outcome outcome) {
   switch (outcome) {
     case Outcome::ok:
@@ -111,8 +113,6 @@ std::string_view name(Outcome outcome) {
   }
   return "check failed";
 }
-
-}  // namespace
 
 std::string_view name(Error::Kind kind) {
   switch (kind) {

@@ -37,5 +37,6 @@ std::string render_csv(const Response& response);
 std::string render_derivation(const Response& response, bool colour);
 
 std::string_view name(Error::Kind kind);
+std::string_view name(Outcome outcome);
 
 }  // namespace assay::report

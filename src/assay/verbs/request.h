@@ -11,6 +11,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/report/render.h"
 #include "assay/report/response.h"
+#include "assay/sweep/ranks.h"
 
 namespace assay::verbs {
 
@@ -58,9 +59,10 @@ class Request;
 
 /// Where a program runs: needed by verbs that measure, known to the front end only.
 struct Surroundings {
-  std::string user_catalogue;  ///< a directory that overlays the catalogue; empty: none
-  std::string programs;        ///< the directory of this program and of those that measure
-  std::string date;            ///< 2026-11-15
+  std::string user_catalogue;      ///< a directory that overlays the catalogue; empty: none
+  std::string programs;            ///< the directory of this program and of those that measure
+  std::string date;                ///< 2026-11-15
+  assay::sweep::Ranks ranks = {};  ///< which process of a launch this is
 };
 
 /// What handlers may use in addition to the request.

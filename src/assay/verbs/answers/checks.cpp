@@ -47,4 +47,14 @@ cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}
 unread?: [{place: text, because: text}]
 )keys";
 
+extern const std::string_view sweep = R"keys(
+$pick: {
+    goal: text, among?: text, values: [<*>|number|count|flag|text|null], verb: text, arguments: arguments, headline: text},
+requests?: count, answered?: count, infeasible?: count, failed?: count, asked_now: count, rank?: count,
+best?: [$pick], front?: [$pick],
+heat_map?: {
+    goal: text, unit: text, across: text, down: text, columns: [text], rows: [{name: text, values: [number|null]}]},
+faults?: [{request: text, error: text}], files?: [text]
+)keys";
+
 }  // namespace assay::verbs::answers
