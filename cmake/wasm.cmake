@@ -25,8 +25,8 @@ function(engine_for_browsers)
     -sMODULARIZE=1
     -sEXPORT_NAME=createEngine
     -sENVIRONMENT=worker
-    -sEXPORTED_FUNCTIONS=_assay_answer,_malloc,_free
-    -sEXPORTED_RUNTIME_METHODS=UTF8ToString,stringToUTF8,lengthBytesUTF8
+    -sEXPORTED_FUNCTIONS=_assay_answer,_assay_attach,_malloc,_free
+    -sEXPORTED_RUNTIME_METHODS=UTF8ToString,stringToUTF8,lengthBytesUTF8,HEAPU8
     -sALLOW_MEMORY_GROWTH=1
     -sMAXIMUM_MEMORY=4GB
     -sINITIAL_MEMORY=64MB

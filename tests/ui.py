@@ -237,6 +237,59 @@ class Token(WithServer):
         self.refused(403, *self.server.api(quick, headers=bearer | {"Origin": "http://evil.example"}), "Origin")
 
 
+def form(request, *files):
+    """A body of several parts, and the headers that announce it."""
+    body = b'--limit\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + json.dumps(request).encode()
+    for name, content in files:
+        body += b'\r\n--limit\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n' % name.encode()
+        body += b"Content-Type: application/octet-stream\r\n\r\n" + content
+    return body + b"\r\n--limit--\r\n", {"Content-Type": "multipart/form-data; boundary=limit"}
+
+
+class Files(WithServer):
+    """Files that come with a request."""
+    profiles = top / "tests/data/profiles"
+
+    def send(self, request, *files):
+        body, headers = form(request, *files)
+        return self.server.ask("POST", "/api", body, headers)
+
+    def test_profiles_are_read(self):
+        for names in (["llama8b-4l-train.kineto.json.gz"], ["two-steps.json", "two-steps-rank1.json"], ["two-kernels.sqlite"],
+                      ["two-steps.xplane.pb"]):
+            request = {"verb": "profile", "arguments": {"file": names}}
+            response, content = self.send(request, *[(name, (self.profiles / name).read_bytes()) for name in names])
+            self.assertEqual(response.status, 200, content)
+            printed = subprocess.run([assay, "json"], input=json.dumps(request) + "\n", capture_output=True, text=True,
+                                     env=environment, cwd=self.profiles).stdout
+            self.assertEqual(content.decode(), printed)
+
+    def test_only_what_was_sent(self):
+        path = str(self.profiles / "two-steps.json")
+        request = {"verb": "profile", "arguments": {"file": path}}
+        self.refused(400, *self.server.api(request), where="file")
+        self.refused(400, *self.send(request, ("other.json", b"{}")), where="file")
+        # What is sent is no file for options that read or write others.
+        for more in ({"on": "@x.toml"}, {"perfetto": "x.toml"}, {"catalogue": "x.toml"}):
+            one = {"verb": "profile", "arguments": {"file": "a.json", **more}}
+            self.refused(400, *self.send(one, ("a.json", b"{}"), ("x.toml", b""), ("@x.toml", b"")))
+        self.refused(400, *self.send({"verb": "models", "arguments": {"id": "@/etc/passwd"}}, ("@/etc/passwd", b"{}")))
+
+    def test_what_is_no_form(self):
+        _, headers = form(quick)
+        for body in (b"", b"--limit", b"--limit\r\n\r\n", b"--limit--", b"--other\r\n\r\nx\r\n--other--"):
+            self.refused(400, *self.server.ask("POST", "/api", body, headers))
+        damaged = (self.profiles / "llama8b-4l-train.kineto.json.gz").read_bytes()[:2000]
+        self.refused(400, *self.send({"verb": "profile", "arguments": {"file": "a"}}, ("a", damaged)))
+
+    def test_sizes(self):
+        large = b"x" * (20 << 20)
+        self.refused(400, *self.send({"verb": "profile", "arguments": {"file": "a"}}, ("a", large)))
+        self.assertIn(b" 413 ", self.server.raw(b"POST /api HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; "
+                                                b"boundary=x\r\nContent-Length: 67108865\r\n\r\n"))
+        self.assertEqual(self.server.api(quick)[0].status, 200)
+
+
 class Bounds(WithServer):
     options = ("--workers", "2", "--time-limit", "1s")
 

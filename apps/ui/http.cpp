@@ -26,13 +26,6 @@ bool is_value(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == 127; });
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 std::string_view without_blanks(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t");
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t") - first + 1);
@@ -83,6 +76,13 @@ std::string_view reason(int status) {
 
 }  // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 std::optional<std::string_view> HttpRequest::header(std::string_view name) const {
   for (const auto& [key, value] : headers)
     if (key == name) return value;
@@ -101,8 +101,12 @@ std::optional<HttpRequest> HttpReader::next() {
     bytes_.erase(0, end + 4);
   }
   if (bytes_.size() < body_) return std::nullopt;
-  request_->body = bytes_.substr(0, body_);
-  bytes_.erase(0, body_);
+  if (bytes_.size() == body_) {
+    request_->body = std::exchange(bytes_, {});
+  } else {
+    request_->body = bytes_.substr(0, body_);
+    bytes_.erase(0, body_);
+  }
   wants_continue_ = false;
   return std::exchange(request_, std::nullopt);
 }
@@ -136,22 +140,24 @@ void HttpReader::read_head(std::string_view head) {
     line = head.substr(0, head.find(line_end));
     head.remove_prefix(std::min(head.size(), line.size() + line_end.size()));
     const std::size_t colon = std::min(line.find(':'), line.size());
-    const std::string name = lower(line.substr(0, colon));
+    const std::string name = lower_case(line.substr(0, colon));
     const std::string_view value = without_blanks(line.substr(std::min(colon + 1, line.size())));
     if (colon == line.size() || !is_token(name) || !is_value(value)) return refuse(400, "a header is not NAME: VALUE");
     if (name == "transfer-encoding") return refuse(411, "a body needs a Content-Length");
     if (name == "content-length") {
       const auto length = plain_digits(value);
       if (!length || ++lengths > 1) return refuse(400, "Content-Length is not one number");
-      if (*length > body_limit) return refuse(413, "the request is larger than 1 MiB");
       body = *length;
     }
     if (name == "host" && ++hosts > 1) return refuse(400, "there is more than one Host");
     if (name == "connection")
-      request.keep_alive = lower(value) != "close" && (request.keep_alive || lower(value) == "keep-alive");
-    if (name == "expect") wants_continue_ = lower(value) == "100-continue";
+      request.keep_alive = lower_case(value) != "close" && (request.keep_alive || lower_case(value) == "keep-alive");
+    if (name == "expect") wants_continue_ = lower_case(value) == "100-continue";
     request.headers.emplace_back(name, value);
   }
+  const bool has_files = lower_case(request.header("content-type").value_or("")).starts_with("multipart/form-data");
+  if (body > (has_files ? form_limit : body_limit))
+    return refuse(413, has_files ? "the files are larger than 64 MiB" : "the request is larger than 1 MiB");
   body_ = body;
   request_ = std::move(request);
 }

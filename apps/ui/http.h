@@ -28,13 +28,17 @@ struct HttpFault {
 /// Takes requests out of the bytes of a connection. A body has a Content-Length; other codings are refused.
 class HttpReader {
  public:
-  static constexpr std::size_t head_limit = 16 << 10, body_limit = 1 << 20;
+  /// Bodies of several parts, which have files in them, may be larger.
+  static constexpr std::size_t head_limit = 16 << 10, body_limit = 1 << 20, form_limit = 64 << 20;
 
   void append(std::string_view bytes) { bytes_ += bytes; }
   /// The next whole request, if there is one. After a fault there is none: the bytes cannot be trusted any more.
   std::optional<HttpRequest> next();
 
   const std::optional<HttpFault>& fault() const { return fault_; }
+  /// Bytes of the body of the request that is coming, and those that are held.
+  std::size_t body() const { return request_ ? body_ : 0; }
+  std::size_t held() const { return bytes_.size(); }
   /// Whether part of a request has come.
   bool is_within() const { return request_ || !bytes_.empty(); }
   /// Whether the client waits to be told to send its body; true once for each request.
@@ -56,6 +60,8 @@ struct HttpResponse {
   std::string type, body;
   std::vector<std::pair<std::string_view, std::string>> headers = {};  ///< besides those of every response
 };
+
+std::string lower_case(std::string_view text);
 
 /// A response as bytes: with the headers that keep a page to its own origin, and without the body where only the head
 /// was asked for.

@@ -22,6 +22,7 @@
 #include "assay/report/render.h"
 #include "ui/access.h"
 #include "ui/channel.h"
+#include "ui/form.h"
 #include "ui/http.h"
 #include "ui/routes.h"
 #include "ui/worker.h"
@@ -35,6 +36,8 @@ using namespace std::chrono_literals;
 
 constexpr int default_port = 8017;
 constexpr std::size_t most_connections = 256, most_waiting = 128;
+// Bodies with files: how much of them is held at once, and how fast they have to come.
+constexpr std::size_t most_held = 256 << 20, least_rate = 1 << 20;
 // How long a client may take to send a request, to send nothing, to take a response, and to notice that it is refused.
 constexpr auto sending_time = 10s, idle_time = 75s, taking_time = 30s, parting_time = 2s;
 constexpr auto forever = std::chrono::seconds(24h * 365);
@@ -48,12 +51,13 @@ struct Connection {
   State state = State::receiving;
   Clock::time_point deadline = {};
   bool keeps_alive = true, head_only = false;
+  bool is_large = false;  ///< the request that is coming has files, and more time to come
 };
 
 /// A request that the engine answers.
 struct Job {
   Id connection;
-  std::string request;
+  std::string request, boundary;  ///< `boundary`: of its parts, where it has several
 };
 
 /// A place for a worker: its process is replaced when it fails.
@@ -89,6 +93,7 @@ class Server {
   void accept_all();
   void serve_connection(Id id, std::uint32_t events);
   bool has_news(Connection& connection, std::uint32_t events);
+  std::size_t held() const;
   void answer_requests(Id id);
   void answer_request(Id id, Connection& connection, HttpRequest request);
   void respond(Id id, const HttpResponse& response);
@@ -171,7 +176,15 @@ bool Server::has_news(Connection& connection, std::uint32_t events) {
   if (!open || connection.state == State::parting) return open;
   if (!connection.reader.is_within()) set_deadline(connection.deadline, Clock::now() + sending_time);
   connection.reader.append(bytes);
-  return true;
+  return connection.reader.held() <= HttpReader::body_limit || held() <= most_held;
+}
+
+/// Bytes of requests that wait to be answered or are still coming.
+std::size_t Server::held() const {
+  std::size_t sum = 0;
+  for (const auto& [id, connection] : connections_) sum += connection.reader.held();
+  for (const Job& job : queue_) sum += job.request.size();
+  return sum;
 }
 
 /// Goes through the requests that have come, until one has to wait: for its rest, for the engine, or for its client.
@@ -188,6 +201,11 @@ void Server::answer_requests(Id id) {
     } else if (request) {
       answer_request(id, connection, std::move(*request));
     } else {
+      if (connection.reader.body() > HttpReader::body_limit && !connection.is_large) {
+        connection.is_large = true;
+        set_deadline(connection.deadline,
+                     connection.deadline + std::chrono::seconds(connection.reader.body() / least_rate));
+      }
       if (connection.reader.takes_wish_to_continue()) {
         connection.channel.send("HTTP/1.1 100 Continue\r\n\r\n");
         connection.channel.flush();
@@ -200,10 +218,12 @@ void Server::answer_requests(Id id) {
 void Server::answer_request(Id id, Connection& connection, HttpRequest request) {
   connection.keeps_alive = request.keep_alive && !stop_at_;
   connection.head_only = request.method == "HEAD";
+  connection.is_large = false;
   if (const auto refused = access_.refusal(request)) return respond(id, *refused);
   if (const auto response = routes_.respond(request)) return respond(id, *response);
   if (queue_.size() >= most_waiting) return respond(id, busy("too many requests are waiting"));
-  queue_.push_back({id, std::move(request.body)});
+  queue_.push_back(
+      {id, std::move(request.body), form_boundary(request.header("content-type").value_or("")).value_or("")});
   enter(id, connection, Connection::State::waiting);
 }
 
@@ -283,7 +303,8 @@ void Server::hand_out() {
     desk.job = std::move(queue_.front());
     queue_.pop_front();
     set_deadline(desk.deadline, Clock::now() + options_.time_limit);
-    desk.worker->ask(desk.job->request);
+    desk.worker->ask(desk.job->request, desk.job->boundary);
+    if (!desk.job->boundary.empty()) desk.job->request.clear();  // files are not kept twice
     serve_desk(desk);
   }
 }

@@ -7,13 +7,12 @@
 #include <thread>
 
 #include "assay/base/text.h"
+#include "assay/verbs/table/pages.h"
 #include "ui/access.h"
 #include "ui/server.h"
 
 namespace assay::ui {
 namespace {
-
-constexpr std::string_view option_names[] = {"--port", "--listen", "--time-limit", "--memory-limit", "--workers"};
 
 Result<void> set_option(ServerOptions& options, std::string_view name, const std::string& value) {
   if (name == "--port") {
@@ -56,10 +55,11 @@ Result<ServerOptions> read_options(std::span<const std::string> words) {
     const std::string& word = words[i];
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    if (std::find(std::begin(option_names), std::end(option_names), name) == std::end(option_names)) {
-      const std::vector<std::string> names(std::begin(option_names), std::end(option_names));
+    std::vector<std::string> names;
+    for (const verbs::OptionSpec& option : verbs::ui_command().options)
+      names.push_back(fmt::format("--{}", option.name));
+    if (std::find(names.begin(), names.end(), name) == names.end())
       return fail("ui", fmt::format("unknown option {}", in_quotes(name)), suggestion(name, names), Error::Kind::usage);
-    }
     if (equals == std::string::npos && i + 1 == words.size())
       return fail(name, "its value is missing", "`assay ui --help` shows it", Error::Kind::usage);
     ASSAY_CHECK(set_option(options, name, equals == std::string::npos ? words[++i] : word.substr(equals + 1)));
@@ -68,20 +68,6 @@ Result<ServerOptions> read_options(std::span<const std::string> words) {
 }
 
 }  // namespace
-
-std::string help() {
-  return "assay ui: the page in a browser, and the engine over HTTP\n\n"
-         "usage: assay ui [OPTIONS]\n\n"
-         "Prints the address of the page and serves until Ctrl-C. Only this machine can reach it unless --listen says\n"
-         "otherwise. Programs POST requests to /api and get the answers that `assay json` prints.\n\n"
-         "options:\n"
-         "  --port N                where to listen (default 8017 or, if that is taken, any; 0 takes any)\n"
-         "  --listen ADDRESS        let other machines in, with the token of the printed address; 0.0.0.0 is every\n"
-         "                          address of this machine\n"
-         "  --time-limit TIME       for one answer (default 20s)\n"
-         "  --memory-limit SIZE     for one answer (default 4GiB)\n"
-         "  --workers N             processes that answer (default one for each core, 4 to 16)\n";
-}
 
 Result<void> run(std::span<const std::string> words, std::vector<std::string> catalogues) {
   ASSAY_TRY(options, read_options(words));

@@ -8,9 +8,6 @@
 
 namespace assay::ui {
 
-/// What `assay ui --help` prints.
-std::string help();
-
 /// Serves as the words after `ui` say, until it is told to stop. `catalogues` overlay the one that is compiled in;
 /// requests may name no files.
 Result<void> run(std::span<const std::string> words, std::vector<std::string> catalogues);

@@ -14,13 +14,17 @@
 #include <cstring>
 #include <utility>
 
+#include "assay/report/render.h"
+#include "ui/form.h"
+#include "ui/http.h"
+
 namespace assay::ui {
 namespace {
 
 /// What stands before a request and before an answer. Both sides are one program on one machine.
 struct Header {
-  std::uint64_t size = 0;
-  std::int64_t status = 0;  ///< of an answer
+  std::uint64_t size = 0, boundary = 0;  ///< bytes; of a form, the boundary stands before the body
+  std::int64_t status = 0;               ///< of an answer
 };
 
 bool read_all(int socket, char* to, std::size_t size) {
@@ -50,6 +54,18 @@ void limit(__rlimit_resource resource, std::uint64_t most) {
   ::setrlimit(resource, &bound);
 }
 
+Answer answer_to(const Engine& engine, std::string_view body, std::string_view boundary) {
+  if (boundary.empty()) return engine.answer(body, AnswerLayout::one_line);
+  const auto form = read_form(body, boundary);
+  if (form) return engine.answer(form->request, AnswerLayout::one_line, form->files);
+  const Error error{Error::Kind::usage,
+                    "request",
+                    "the body is not of the parts that its type announces",
+                    "send a part \"request\" with the JSON, and files",
+                    {}};
+  return {report::render_json(error, report::Layout::one_line), 2, {}};
+}
+
 /// What the process does until the server closes its end.
 [[noreturn]] void answer_all(const Engine& engine, int socket, std::uint64_t memory) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive a server that is killed
@@ -62,13 +78,15 @@ void limit(__rlimit_resource resource, std::uint64_t most) {
   std::string request;
   Header header;
   while (read_all(socket, reinterpret_cast<char*>(&header), sizeof header)) {
-    request.resize(header.size);
+    request.resize(header.boundary + header.size);
     if (!read_all(socket, request.data(), request.size())) break;
-    const Answer answer = engine.answer(request, AnswerLayout::one_line);
-    header = {answer.json.size(), answer.status};
+    const std::string_view given = request;
+    const Answer answer = answer_to(engine, given.substr(header.boundary), given.substr(0, header.boundary));
+    header = {answer.json.size(), 0, answer.status};
     if (!write_all(socket, reinterpret_cast<const char*>(&header), sizeof header) ||
         !write_all(socket, answer.json.data(), answer.json.size()))
       break;
+    if (request.capacity() > HttpReader::body_limit) request = std::string();
     ::malloc_trim(1 << 20);  // what a search took is not held until the next one
   }
   std::_Exit(0);
@@ -103,10 +121,11 @@ Worker& Worker::operator=(Worker&& other) noexcept {
 
 Worker::~Worker() { end(); }
 
-bool Worker::ask(std::string_view request) {
-  const Header header{request.size(), 0};
+bool Worker::ask(std::string_view body, std::string_view boundary) {
+  const Header header{body.size(), boundary.size(), 0};
   channel_.send({reinterpret_cast<const char*>(&header), sizeof header});
-  channel_.send(request);
+  channel_.send(boundary);
+  channel_.send(body);
   return channel_.flush();
 }
 

@@ -26,8 +26,9 @@ class Worker {
 
   const Channel& channel() const { return channel_; }
 
-  /// Hands it a request; the answer comes through its channel. Like `serve`, false if the process is gone.
-  bool ask(std::string_view request);
+  /// Hands it a body, a request or a form with that boundary; the answer comes through its channel. Like `serve`, false
+  /// if the process is gone.
+  bool ask(std::string_view body, std::string_view boundary);
   /// Sends and receives what is possible now.
   bool serve();
   /// The answer, once it has all come.

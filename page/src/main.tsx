@@ -6,6 +6,7 @@ import { BookView } from "./views/book";
 import { MatrixView } from "./views/matrix";
 import { NetworkView } from "./views/network";
 import { PlanView } from "./views/plan";
+import { ProfileView } from "./views/profile";
 import { RooflineView } from "./views/roofline";
 import { ServeView } from "./views/serve";
 import { ShardingView } from "./views/sharding";
@@ -17,6 +18,7 @@ const views: readonly View[] = [
   { id: "sharding", name: "Sharding", Body: ShardingView },
   { id: "network", name: "Network", Body: NetworkView },
   { id: "matrix", name: "Matrix unit", Body: MatrixView },
+  { id: "profile", name: "Profile", Body: ProfileView },
   { id: "accuracy", name: "Accuracy", Body: AccuracyView },
   { id: "book", name: "Book", Body: BookView },
 ];

@@ -459,12 +459,42 @@ const tests = {
     }
     if (has("--update")) writeFileSync("tests/looks.json", JSON.stringify(looks, null, 1) + "\n");
   },
+  "a profile is read where it is dropped": async (base) => {
+    const page = await openPage(base);
+    const name = "llama8b-4l-train.kineto.json.gz";
+    const path = join("../tests/data/profiles", name);
+    await page.goto(`${base}#/profile`);
+    await page.setInputFiles("input[type=file]", path);
+    await page.waitForFunction(() => document.querySelector(".ans h1"));
+    const { results, headline } = JSON.parse(
+      execFileSync(assay, ["profile", path, "--format", "json"], { maxBuffer: 1 << 26 }),
+    );
+    assert.match(await heading(page), new RegExp(headline.split(" on ")[0].replace(".", "\\.")));
+    const facts = await text(page, ".facts");
+    assert.match(facts, new RegExp(written(results.total_time.value, 1e-3)));
+    assert.match(facts, new RegExp(written(results.host_bound_time.value, 1e-3)));
+    assert.match(await text(page, "main"), /aten::mm/);
+    const rows = await page.locator("section[aria-label='The slowest operations'] tbody tr").count();
+    assert.equal(rows, 12);
+    // before and after
+    await page.setInputFiles("input[type=file]", [path, "../tests/data/profiles/two-steps.json"]);
+    await page.waitForFunction(() => /Before and after/.test(document.querySelector("main").textContent));
+    // what cannot be read is said
+    await page.setInputFiles("input[type=file]", {
+      name: "x.json",
+      mimeType: "text/plain",
+      buffer: Buffer.from("no profile"),
+    });
+    await page.waitForFunction(() => /Nothing was priced/.test(document.querySelector("main").textContent));
+    await page.context().close();
+  },
 };
 // the WebAssembly engine is slower and the same: what needs many answers is asked of the server alone
 const brief = new Set([
   "the plan says what the command line says",
   "a link restores what was asked, pins and all",
   "what is wrong is said at its field, with near names",
+  "a profile is read where it is dropped",
 ]);
 
 let failed = 0;

@@ -16,6 +16,7 @@ const verbs = [
   "systolic",
   "validate",
   "book",
+  "profile",
   "models",
   "chips",
 ];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <new>
 #include <optional>
 
@@ -34,18 +35,21 @@ struct Engine::State {
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   std::optional<Error> unread;  ///< why an overlay cannot be used
 
-  Result<Answer> answer(std::string_view text, AnswerLayout layout) const {
+  Result<Answer> answer(std::string_view text, AnswerLayout layout, const std::vector<Attachment>& attached) const {
     if (unread) return tl::unexpected<Error>(*unread);
     ASSAY_TRY(request, verbs::parse_json_request(text));
-    if (!reach.files) ASSAY_CHECK(verbs::check_without_files(request));
+    std::map<std::string, std::string_view> files;
+    for (const Attachment& file : attached) files.emplace(file.name, file.bytes);
+    if (!reach.files) ASSAY_CHECK(verbs::check_without_files(request, files));
     ASSAY_CHECK(verbs::apply_config_file(request));
     std::optional<hardware::Catalogue> own;
-    if (const auto files = request.value("catalogue"))
-      ASSAY_CHECK(verbs::overlay_catalogue(own.emplace(catalogue), *files));
+    if (const auto own_files = request.value("catalogue"))
+      ASSAY_CHECK(verbs::overlay_catalogue(own.emplace(catalogue), *own_files));
     const bool picture = layout == AnswerLayout::svg;
     if (picture) request.want_picture();
     ASSAY_TRY(response,
-              verbs::ask(request, {own ? *own : catalogue, {reach.user_catalogue, reach.programs, reach.date}}));
+              verbs::ask(request, {own ? *own : catalogue,
+                                   {reach.user_catalogue, reach.programs, reach.date, {}, std::move(files)}}));
     std::string shown = picture ? report::render(response, {.format = report::Format::svg})
                                 : report::render_json(response, request.explain(), layout_of(layout));
     return Answer{std::move(shown), static_cast<int>(response.outcome), std::move(response.files)};
@@ -64,8 +68,8 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
-Answer Engine::answer(std::string_view request, AnswerLayout layout) const {
-  auto answered = verbs::without_exceptions([&] { return state_->answer(request, layout); });
+Answer Engine::answer(std::string_view request, AnswerLayout layout, const std::vector<Attachment>& attached) const {
+  auto answered = verbs::without_exceptions([&] { return state_->answer(request, layout, attached); });
   return answered ? std::move(*answered) : error_answer(answered.error(), layout, request);
 }
 

@@ -28,6 +28,12 @@ struct ASSAY_PUBLIC Answer {
   std::vector<std::pair<std::string, std::string>> files;
 };
 
+/// A file that comes with a request, which names it: `profile` reads it as if it lay on a disk.
+struct ASSAY_PUBLIC Attachment {
+  std::string name;
+  std::string_view bytes;
+};
+
 /// What the requests of a front end may reach. By default nothing but the catalogue that is compiled in.
 struct ASSAY_PUBLIC Reach {
   bool files = false;                        ///< requests may name files, and measure this machine
@@ -46,7 +52,8 @@ class ASSAY_PUBLIC Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// {"verb": "train", "arguments": {"model": "llama-3-70b", "on": "h100-sxm:1024", "batch": "4Mi"}}
-  Answer answer(std::string_view request, AnswerLayout layout = AnswerLayout::indented) const;
+  Answer answer(std::string_view request, AnswerLayout layout = AnswerLayout::indented,
+                const std::vector<Attachment>& attached = {}) const;
 
  private:
   struct State;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ui/access.h"
+#include "ui/form.h"
 #include "ui/routes.h"
 
 namespace {
@@ -44,6 +45,17 @@ void check_response(const HttpResponse& response) {
   require(bytes.find("\r\nX-Content-Type-Options: nosniff\r\n") != std::string::npos);
 }
 
+/// Parts lie in the body, one after the other.
+void check_form(std::string_view body, const std::string& boundary) {
+  const auto form = read_form(body, boundary);
+  if (!form) return;
+  const char* last = body.data();
+  for (const assay::Attachment& file : form->files) {
+    require(file.bytes.data() >= last && file.bytes.data() + file.bytes.size() <= body.data() + body.size());
+    last = file.bytes.data() + file.bytes.size();
+  }
+}
+
 bool is_own_name(std::string_view host) {
   return host.starts_with("localhost") || host.starts_with("127.0.0.1") || host.starts_with("[::1");
 }
@@ -61,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(whole == pieces || (!pieces.empty() && pieces.back().starts_with("431")) ||
           (!whole.empty() && whole.back().starts_with("431")));
   for (const HttpRequest& request : requests) {
-    require(request.path.starts_with("/") && request.body.size() <= HttpReader::body_limit);
+    require(request.path.starts_with("/") && request.body.size() <= HttpReader::form_limit);
+    check_form(request.body, form_boundary(request.header("content-type").value_or("")).value_or("x"));
     const auto refusal = open.refusal(request), locked = closed.refusal(request);
     require(locked.has_value() || bytes.find("73afc2a0f9ae7d4e") != std::string_view::npos);
     if (refusal) check_response(*refusal);

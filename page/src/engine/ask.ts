@@ -22,7 +22,10 @@ export interface Refusal {
 export type Reply<V extends Verb = Verb> = Answer<V> | Refusal;
 export const refused = (reply: Reply): reply is Refusal => "error" in reply;
 
-type Send = (request: string, signal: AbortSignal) => Promise<unknown>;
+/** A file that comes with a request, which names it. */
+export type Attached = readonly File[];
+
+type Send = (request: string, signal: AbortSignal, files?: Attached) => Promise<unknown>;
 export interface Engine {
   kind: "server" | "browser";
   send: Send;
@@ -30,15 +33,22 @@ export interface Engine {
 /** The engine has no answer now, but may have one soon: it is busy or out of reach. */
 export class Unavailable extends Error {}
 
-const overHttp: Send = async (request, signal) => {
+function form(request: string, files: Attached): FormData {
+  const out = new FormData();
+  out.set("request", request);
+  for (const file of files) out.append("file", file, file.name);
+  return out;
+}
+
+const overHttp: Send = async (request, signal, files) => {
   let response: Response;
   try {
-    response = await fetch("api", {
-      method: "POST",
-      body: request,
-      signal,
-      headers: { "content-type": "application/json" },
-    });
+    response = await fetch(
+      "api",
+      files
+        ? { method: "POST", body: form(request, files), signal }
+        : { method: "POST", body: request, signal, headers: { "content-type": "application/json" } },
+    );
   } catch (error) {
     if (signal.aborted) throw error;
     throw new Unavailable("the engine does not answer");
@@ -49,8 +59,17 @@ const overHttp: Send = async (request, signal) => {
   });
 };
 
+/** A file as the engine in the browser takes it: it has no gzip of its own. */
+async function content(file: File): Promise<{ name: string; bytes: Uint8Array }> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return { name: file.name, bytes };
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return { name: file.name, bytes: new Uint8Array(await new Response(plain).arrayBuffer()) };
+}
+
 interface Job {
   request: string;
+  files: { name: string; bytes: Uint8Array }[] | undefined;
   signal: AbortSignal;
   done: (answer: unknown) => void;
   fail: (error: Error) => void;
@@ -88,13 +107,14 @@ function inWorker(): Send {
       if (job.signal.aborted) job.fail(superseded());
       else {
         current = job;
-        worker.postMessage({ id: id++, request: job.request });
+        worker.postMessage({ id: id++, request: job.request, files: job.files });
       }
     }
   }
-  return (request, signal) =>
-    new Promise((done, fail) => {
-      const job: Job = { request, signal, done, fail };
+  return async (request, signal, attached) => {
+    const files = attached && (await Promise.all(attached.map(content)));
+    return new Promise((done, fail) => {
+      const job: Job = { request, files, signal, done, fail };
       signal.addEventListener("abort", () => {
         if (job !== current) return;
         window.setTimeout(() => {
@@ -109,6 +129,7 @@ function inWorker(): Send {
       waiting.push(job);
       next();
     });
+  };
 }
 
 async function start(): Promise<Engine> {
@@ -153,6 +174,17 @@ export async function ask<V extends Verb>(request: Request<V>, signal: AbortSign
     if (cache.size > keep) cache.delete(cache.keys().next().value as string);
   }
   return reply;
+}
+
+/** Asks about files: their answers are not kept. */
+export async function askAbout<V extends Verb>(
+  request: Request<V>,
+  files: Attached,
+  signal: AbortSignal,
+): Promise<Reply<V>> {
+  const { send } = await theEngine();
+  if (signal.aborted) throw superseded();
+  return (await send(canonical(request), signal, files)) as Reply<V>;
 }
 
 export interface Asked<V extends Verb> {

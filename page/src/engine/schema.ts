@@ -1537,6 +1537,246 @@ export interface BookResults {
     }[];
   }[];
 }
+export interface ProfileResults {
+  file: string;
+  rank?: number;
+  device: number;
+  device_name?: string;
+  chip?: string;
+  events: number;
+  total_time: Quantity;
+  busy_time: Quantity;
+  idle_time: Quantity;
+  computation_time: Quantity;
+  communication_time: Quantity;
+  exposed_communication_time: Quantity;
+  copy_time: Quantity;
+  exposed_copy_time: Quantity;
+  computation_without_fills: Quantity;
+  busy_share?: number;
+  hidden_communication?: number;
+  overlap_without_fills?: number;
+  host_bound_time?: Quantity;
+  kernel_time: Quantity;
+  products?: {
+    flops: Quantity;
+    achieved: Quantity;
+    while_running: Quantity;
+    time: Quantity;
+    peak_share?: number;
+  };
+  recomputation?: {
+    alone: {
+      total_time: Quantity;
+      busy_time: Quantity;
+      idle_time: Quantity;
+      computation_time: Quantity;
+      communication_time: Quantity;
+      exposed_communication_time: Quantity;
+      copy_time: Quantity;
+      exposed_copy_time: Quantity;
+      computation_without_fills: Quantity;
+      busy_share?: number;
+      hidden_communication?: number;
+      overlap_without_fills?: number;
+    };
+    without: {
+      total_time: Quantity;
+      busy_time: Quantity;
+      idle_time: Quantity;
+      computation_time: Quantity;
+      communication_time: Quantity;
+      exposed_communication_time: Quantity;
+      copy_time: Quantity;
+      exposed_copy_time: Quantity;
+      computation_without_fills: Quantity;
+      busy_share?: number;
+      hidden_communication?: number;
+      overlap_without_fills?: number;
+    };
+  };
+  linked?: {
+    total_time: Quantity;
+    busy_time: Quantity;
+    idle_time: Quantity;
+    computation_time: Quantity;
+    communication_time: Quantity;
+    exposed_communication_time: Quantity;
+    copy_time: Quantity;
+    exposed_copy_time: Quantity;
+    computation_without_fills: Quantity;
+    busy_share?: number;
+    hidden_communication?: number;
+    overlap_without_fills?: number;
+    recomputation?: {
+      alone: {
+        total_time: Quantity;
+        busy_time: Quantity;
+        idle_time: Quantity;
+        computation_time: Quantity;
+        communication_time: Quantity;
+        exposed_communication_time: Quantity;
+        copy_time: Quantity;
+        exposed_copy_time: Quantity;
+        computation_without_fills: Quantity;
+        busy_share?: number;
+        hidden_communication?: number;
+        overlap_without_fills?: number;
+      };
+      without: {
+        total_time: Quantity;
+        busy_time: Quantity;
+        idle_time: Quantity;
+        computation_time: Quantity;
+        communication_time: Quantity;
+        exposed_communication_time: Quantity;
+        copy_time: Quantity;
+        exposed_copy_time: Quantity;
+        computation_without_fills: Quantity;
+        busy_share?: number;
+        hidden_communication?: number;
+        overlap_without_fills?: number;
+      };
+    };
+  };
+  step_time?: {
+    count: number;
+    median: Quantity;
+    shortest: Quantity;
+    longest: Quantity;
+    spread?: number;
+  };
+  steps?: {
+    name: string;
+    time: Quantity;
+    computation_time: Quantity;
+    exposed_communication_time: Quantity;
+    exposed_copy_time: Quantity;
+    idle_time: Quantity;
+  }[];
+  categories: {
+    category: string;
+    kind?: string;
+    count: number;
+    time: Quantity;
+    share?: number;
+  }[];
+  operations: {
+    label: string;
+    operation?: string;
+    kernel: string;
+    shapes?: string;
+    category: string;
+    kind?: string;
+    calls: number;
+    kernels: number;
+    time: Quantity;
+    share?: number;
+    time_per_call: Quantity;
+    shortest: Quantity;
+    longest: Quantity;
+    flops?: Quantity;
+    achieved?: Quantity;
+    bytes?: Quantity;
+    bandwidth?: Quantity;
+    dtype?: string;
+    peak_share?: number;
+    bandwidth_share?: number;
+    bound?: "compute" | "memory" | "latency";
+  }[];
+  gaps: {
+    start: Quantity;
+    time: Quantity;
+    after: string;
+    before: string;
+    operation?: string;
+    host_bound: boolean;
+  }[];
+  streams: {
+    stream: string;
+    events: number;
+    busy_time: Quantity;
+    host_wait: Quantity;
+    kernel_wait: Quantity;
+    other_wait: Quantity;
+  }[];
+  ranks: {
+    file: string;
+    rank?: number;
+    device: number;
+    total_time: Quantity;
+    busy_time: Quantity;
+    idle_time: Quantity;
+    computation_time: Quantity;
+    communication_time: Quantity;
+    exposed_communication_time: Quantity;
+    copy_time: Quantity;
+    exposed_copy_time: Quantity;
+    computation_without_fills: Quantity;
+    busy_share?: number;
+    hidden_communication?: number;
+    overlap_without_fills?: number;
+    host_bound_time?: Quantity;
+    categories: {
+      category: string;
+      kind?: string;
+      count: number;
+      time: Quantity;
+      share?: number;
+    }[];
+  }[];
+  straggler?: {
+    rank?: number;
+    device: number;
+    computation_over_median: number;
+    extra_time: Quantity;
+  };
+  comparison?: {
+    per: "step" | "profile";
+    before: {
+      file: string;
+      steps: number;
+      time: Quantity;
+      computation_time: Quantity;
+      exposed_communication_time: Quantity;
+      exposed_copy_time: Quantity;
+      idle_time: Quantity;
+    };
+    after: {
+      file: string;
+      steps: number;
+      time: Quantity;
+      computation_time: Quantity;
+      exposed_communication_time: Quantity;
+      exposed_copy_time: Quantity;
+      idle_time: Quantity;
+    };
+    change: Quantity;
+    relative_change?: number;
+    categories: {
+      label?: string;
+      shapes?: string;
+      category: string;
+      kind?: string;
+      calls_before: number;
+      calls_after: number;
+      before: Quantity;
+      after: Quantity;
+      change: Quantity;
+    }[];
+    operations: {
+      label?: string;
+      shapes?: string;
+      category: string;
+      kind?: string;
+      calls_before: number;
+      calls_after: number;
+      before: Quantity;
+      after: Quantity;
+      change: Quantity;
+    }[];
+  };
+}
 export interface ModelsResults {
   id?: string;
   name?: string;
@@ -1830,6 +2070,7 @@ export interface Results {
   systolic: SystolicResults;
   validate: ValidateResults;
   book: BookResults;
+  profile: ProfileResults;
   models: ModelsResults;
   chips: ChipsResults;
 }
@@ -2073,6 +2314,14 @@ export const options: Record<Verb, Record<string, Option>> = {
   book: {
     "chapter": {"help":"a chapter, or the id of one fact","kind":"text"},
     "left-out": {"help":"also list what is not checked, and why","kind":"flag"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  profile: {
+    "file": {"help":"a profile, one of each rank, or BEFORE and AFTER","kind":"file"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "capture": {"help":"a profile of the capture of graphs that FILE replays: their kernels get its operations","kind":"file","placeholder":"FILE"},
+    "perfetto": {"help":"write the device's timeline, by category, for ui.perfetto.dev","kind":"file","placeholder":"FILE"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   models: {

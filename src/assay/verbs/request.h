@@ -1,5 +1,6 @@
 // One request, one response: what every front end asks, and how a command line or JSON becomes a request.
 #pragma once
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@ struct OptionSpec {
   std::string_view fallback = {};  ///< what holds where it is not given, if that is always the same
   bool may_stand_alone = false;    ///< its value may be left out
   bool of_terminal = false;        ///< it shapes what a terminal shows, and no answer
+  bool attachable = false;         ///< its file may come with the request
 
   constexpr OptionSpec by_default(std::string_view standard) const {
     OptionSpec out = *this;
@@ -35,6 +37,11 @@ struct OptionSpec {
   constexpr OptionSpec or_alone() const {
     OptionSpec out = *this;
     out.may_stand_alone = true;
+    return out;
+  }
+  constexpr OptionSpec may_be_attached() const {
+    OptionSpec out = *this;
+    out.attachable = true;
     return out;
   }
   constexpr OptionSpec for_terminal() const {
@@ -48,6 +55,7 @@ struct ArgumentSpec {
   std::string_view name, help;
   bool required = true, repeatable = false;
   std::string_view offers = {};  ///< as of an option
+  bool attachable = false;       ///< the same
 };
 
 /// Options of which a request gives at most one, and why.
@@ -59,10 +67,11 @@ class Request;
 
 /// Where a program runs: needed by verbs that measure, known to the front end only.
 struct Surroundings {
-  std::string user_catalogue;      ///< a directory that overlays the catalogue; empty: none
-  std::string programs;            ///< the directory of this program and of those that measure
-  std::string date;                ///< 2026-11-15
-  assay::sweep::Ranks ranks = {};  ///< which process of a launch this is
+  std::string user_catalogue;                             ///< a directory that overlays the catalogue; empty: none
+  std::string programs;                                   ///< the directory of this program and of those that measure
+  std::string date;                                       ///< 2026-11-15
+  assay::sweep::Ranks ranks = {};                         ///< which process of a launch this is
+  std::map<std::string, std::string_view> attached = {};  ///< files that came with the request, by name
 };
 
 /// What handlers may use in addition to the request.

@@ -44,9 +44,14 @@ void add_recomputation(const std::optional<trace::RecomputationTimes>& times, re
   out.emplace_back("recomputation", report::Members{{"alone", std::move(alone)}, {"without", std::move(without)}});
 }
 
-Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, std::string_view where) {
+Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, std::string_view where,
+                                         const Context& context) {
   std::vector<Source> out;
   for (const std::string& path : paths) {
+    if (const auto file = context.surroundings.attached.find(path); file != context.surroundings.attached.end()) {
+      out.push_back({path, std::string(file->second)});
+      continue;
+    }
     ASSAY_TRY(bytes, trace::file_bytes(path, where));
     const std::size_t folder = path.rfind('/');
     out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(bytes)});
@@ -55,8 +60,8 @@ Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, 
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
-  ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE"));
-  ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture"));
+  ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE", context));
+  ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture", context));
   return answer_of(request, context, {std::move(profiles), std::move(captures)});
 }
 
@@ -110,10 +115,11 @@ VerbSpec verb() {
       "stand side by side; the answer is about the rank that computes longest. Two other files are BEFORE and AFTER. "
       "Exposed communication is "
       "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
-      {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true}},
+      {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true, {}, true}},
       {on_option,
-       {"capture", "FILE", "a profile of the capture of graphs that FILE replays: their kernels get its operations",
-        true},
+       OptionSpec{"capture", "FILE",
+                  "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
+           .may_be_attached(),
        {"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"},
        set_option},
       {{"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz",

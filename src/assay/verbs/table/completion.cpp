@@ -6,6 +6,7 @@
 
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
+#include "assay/verbs/table/pages.h"
 #include "assay/verbs/table/value_kinds.h"
 
 namespace assay::verbs {
@@ -63,12 +64,21 @@ Offer offer_of(const VerbSpec& verb) {
 
 std::vector<OptionSpec> all_options(const VerbSpec& verb) {
   std::vector<OptionSpec> all(verb.options);
+  if (&verb == &ui_command()) return all;
   for (const OptionSpec& option : common_options()) {
     const bool own =
         std::any_of(all.begin(), all.end(), [&](const OptionSpec& other) { return other.name == option.name; });
     if (!own) all.push_back(option);
   }
   return all;
+}
+
+/// Whatever has options.
+std::vector<const VerbSpec*> commands_with_options() {
+  std::vector<const VerbSpec*> out;
+  for (const VerbSpec& verb : verbs()) out.push_back(&verb);
+  out.push_back(&ui_command());
+  return out;
 }
 
 /// Commands that others take as their arguments: solve train ...
@@ -124,7 +134,8 @@ std::string bash_reply(const Offer& offer) {
 
 std::string bash_script() {
   std::string values, flags, arguments;
-  for (const VerbSpec& verb : verbs()) {
+  for (const VerbSpec* command : commands_with_options()) {
+    const VerbSpec& verb = *command;
     std::string names;
     for (const OptionSpec& option : all_options(verb)) {
       names += fmt::format("--{} ", option.name);
@@ -185,8 +196,9 @@ std::string zsh_script() {
   for (const char* list : {"chips", "models", "software"})
     lists += fmt::format("_assay_{}() {{ compadd -- $({}){} }}\n", list, listing(list),
                          std::string_view(list) == "models" ? "; _files" : "");
-  for (const VerbSpec& verb : verbs()) {
-    commands += fmt::format("    '{}:{}'\n", verb.name, shell_quoted(verb.summary));
+  for (const VerbSpec& verb : verbs()) commands += fmt::format("    '{}:{}'\n", verb.name, shell_quoted(verb.summary));
+  for (const VerbSpec* command : commands_with_options()) {
+    const VerbSpec& verb = *command;
     cases += fmt::format("    {})\n      _arguments '*{}' \\\n", verb.name, zsh_action(offer_of(verb)));
     for (const OptionSpec& option : all_options(verb)) {
       std::string help = option_help(option);
@@ -244,9 +256,11 @@ std::string fish_values(const Offer& offer) {
 std::string fish_script() {
   std::string out =
       "# fish completion for assay: put this file into ~/.config/fish/completions/\ncomplete -c assay -f\n";
-  for (const VerbSpec& verb : verbs()) {
+  for (const VerbSpec& verb : verbs())
     out += fmt::format("complete -c assay -n __fish_use_subcommand -a {} -d '{}'\n", verb.name,
                        shell_quoted(verb.summary));
+  for (const VerbSpec* command : commands_with_options()) {
+    const VerbSpec& verb = *command;
     const std::string seen = fmt::format("complete -c assay -n '__fish_seen_subcommand_from {}' ", verb.name);
     if (const Offer offer = offer_of(verb); offer.kind != Offer::Kind::nothing)
       out += fmt::format("{}{}\n", seen, trim(fish_values(offer)));

@@ -33,8 +33,9 @@ std::string option_list(std::span<const OptionSpec> options) {
   return out;
 }
 
+constexpr std::string_view ui_summary = "the page in a browser, and the engine over HTTP";
 constexpr std::pair<std::string_view, std::string_view> built_in[] = {
-    {"ui", "the page in a browser, and the engine over HTTP"},
+    {"ui", ui_summary},
     {"json", "answer requests in JSON, one a line, from standard input"},
     {"schema", "the JSON Schema of requests and answers, of one command or of all"},
     {"completion", "shell completion: bash, zsh or fish"},
@@ -78,6 +79,24 @@ std::string overview_help() {
   return out + fmt::format("\nexit codes: {}\n", exit_codes);
 }
 
+const VerbSpec& ui_command() {
+  static const VerbSpec command{
+      "ui",
+      ui_summary,
+      "Prints the address of the page and serves until Ctrl-C. Only this machine can reach it unless --listen says "
+      "otherwise. Programs POST requests to /api and get the answers that `assay json` prints.",
+      {},
+      {{"port", "N", "where to listen (default 8017 or, if that is taken, any; 0 takes any)"},
+       {"listen", "ADDRESS",
+        "let other machines in, with the token of the printed address; 0.0.0.0 is every address of this machine"},
+       OptionSpec{"time-limit", "TIME", "for one answer"}.by_default("20s"),
+       OptionSpec{"memory-limit", "SIZE", "for one answer"}.by_default("4GiB"),
+       {"workers", "N", "processes that answer (default one for each core, 4 to 16)"}},
+      {},
+      nullptr};
+  return command;
+}
+
 std::string verb_help(const VerbSpec& verb) {
   std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2} [OPTIONS]\n\n{3}\n", verb.name, verb.summary,
                                 arguments_text(verb), join(report::wrapped(verb.description, help_width), "\n"));
@@ -85,7 +104,8 @@ std::string verb_help(const VerbSpec& verb) {
     out += "\narguments:\n";
     for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
   }
-  out += "\noptions:\n" + option_list(verb.options) + option_list(common_options());
+  out += "\noptions:\n" + option_list(verb.options);
+  if (&verb != &ui_command()) out += option_list(common_options());
   if (!verb.examples.empty()) out += "\nexamples:\n";
   for (const auto& [command, shows] : verb.examples) out += fmt::format("  # {}\n  {}\n", shows, command);
   return out;

@@ -15,6 +15,9 @@ inline constexpr std::string_view exit_codes =
 
 /// An option with its value, as one writes it: --tp N, --explain[=PATH].
 std::string option_text(const OptionSpec& option);
+/// `assay ui`, described as verbs are: it answers no request, but its help and completion come from here, too.
+const VerbSpec& ui_command();
+
 /// What follows the name of a verb: MODEL [OP...].
 std::string arguments_text(const VerbSpec& verb);
 

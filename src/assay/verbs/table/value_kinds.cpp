@@ -157,7 +157,7 @@ bool may_be_object(ValueKind kind) { return kind == ValueKind::model || kind == 
 
 bool is_known_placeholder(std::string_view value) { return value.empty() || find_placeholder(value) != nullptr; }
 
-Result<void> check_without_files(const Request& request) {
+Result<void> check_without_files(const Request& request, const std::map<std::string, std::string_view>& attached) {
   const VerbSpec& verb = request.verb();
   if (verb.on_this_machine) return refused(verb.name, "this command works on the machine it runs on");
   const auto& arguments = request.arguments();
@@ -167,12 +167,15 @@ Result<void> check_without_files(const Request& request) {
   }
   for (std::size_t i = 0; i < arguments.size() && !verb.arguments.empty(); ++i) {
     const ArgumentSpec& spec = verb.arguments[std::min(i, verb.arguments.size() - 1)];
+    if (spec.attachable && attached.contains(arguments[i])) continue;
     if (names_file(type_of(verb, spec).kind, arguments[i])) return refused(spec.name, "files are not read here");
   }
   const auto check = [&](const OptionSpec& option) -> Result<void> {
-    for (const std::string& value : request.values(option.name))
+    for (const std::string& value : request.values(option.name)) {
+      if (option.attachable && attached.contains(value)) continue;
       if (names_file(type_of(option).kind, value) || (option.name == "output" && names_output_file(value)))
         return refused(fmt::format("--{}", option.name), "files are neither read nor written here");
+    }
     return {};
   };
   for (const OptionSpec& option : verb.options) ASSAY_CHECK(check(option));

@@ -1,6 +1,7 @@
 // What the values of arguments and options are: the meaning of the placeholders in the verb table. Schema, completion
 // and the check of what touches files come from here.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -40,8 +41,8 @@ bool may_be_object(ValueKind kind);
 /// Whether a placeholder of the verb table has a meaning here.
 bool is_known_placeholder(std::string_view value);
 
-/// Whether a request reads or writes files, runs programs, or may do so by what its arguments and options say. Front
-/// ends that serve others refuse such requests; the error names what it is.
-Result<void> check_without_files(const Request& request);
+/// Whether a request reads or writes files, runs programs, or may do so by what its arguments and options say, but for
+/// files that came with it. Front ends that serve others refuse such requests; the error names what it is.
+Result<void> check_without_files(const Request& request, const std::map<std::string, std::string_view>& attached = {});
 
 }  // namespace assay::verbs
