@@ -1,0 +1,24 @@
+// Types and attributes of MLIR's textual form, as StableHLO uses them.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assay/hlo/shape.h"
+
+namespace assay::hlo {
+
+/// "tensor<4x4096xbf16>", "!stablehlo.token", "tuple<...>"
+Result<Shape> parse_tensor_type(std::string_view text, const Cursor& in, std::size_t at);
+/// The types behind a statement's last colon: "(A, B) -> C" gives C, "A, B" gives B.
+Result<std::vector<Shape>> result_types(std::string_view text, const Cursor& in, std::size_t at);
+/// Text at the top level, cut at commas.
+std::vector<std::string_view> top_level_parts(std::string_view text);
+
+/// What HLO calls an operation: "dot" of stablehlo.dot_general, "all-gather" of stablehlo.all_gather.
+std::string hlo_opcode(std::string_view operation);
+/// The attributes of a statement as HLO writes them.
+std::vector<std::pair<std::string_view, std::string>> hlo_attributes(std::string_view opcode, std::string_view text);
+
+}  // namespace assay::hlo
