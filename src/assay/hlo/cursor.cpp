@@ -81,7 +81,10 @@ std::optional<std::int64_t> Cursor::integer() {
   return text_[start] == '-' ? -value : value;
 }
 
-Result<std::string_view> Cursor::balanced() {
+Result<std::string_view> Cursor::balanced() { return balanced(false); }
+Result<std::string_view> Cursor::value() { return balanced(true); }
+
+Result<std::string_view> Cursor::balanced(bool to_blank) {
   const std::size_t start = at_;
   int depth = 0;
   for (; !done(); ++at_) {
@@ -96,6 +99,8 @@ Result<std::string_view> Cursor::balanced() {
     } else if (c == ')' || c == ']' || c == '}') {
       if (depth-- == 0) break;
     } else if (depth == 0 && (c == ',' || c == '\n')) {
+      break;
+    } else if (depth == 0 && to_blank && is_blank(c) && at_ > start && !text_.substr(at_ + 1).starts_with("{")) {
       break;
     }
   }

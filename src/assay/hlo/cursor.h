@@ -33,8 +33,10 @@ class Cursor {
   /// Letters, digits, and . _ - $ behind blanks; empty where there are none.
   std::string_view name();
   std::optional<std::int64_t> integer();
-  /// What stands before the next comma or closing bracket that is not inside of brackets or quotes.
+  /// What stands before the next comma or closing bracket that is not inside of brackets or quotes, on this line.
   Result<std::string_view> balanced();
+  /// The same before the next blank, too, unless a brace follows it: mesh['X'=2] {'X'}.
+  Result<std::string_view> value();
   /// What stands between the bracket that is next and the one that closes it, without both.
   Result<std::string_view> bracketed();
 
@@ -44,6 +46,8 @@ class Cursor {
   tl::unexpected<Error> fault_at(std::size_t at, std::string what, std::string hint) const;
 
  private:
+  Result<std::string_view> balanced(bool to_blank);
+
   std::string_view text_, file_;
   std::size_t at_ = 0;
 };

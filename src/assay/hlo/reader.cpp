@@ -61,7 +61,7 @@ class HloReader {
       const std::string_view key = in_.name();
       if (key.empty() || !in_.take("=")) return in_.fault("expected key=value", "write the module as XLA prints it");
       const std::size_t start = in_.at();
-      ASSAY_TRY(value, in_.balanced());
+      ASSAY_TRY(value, in_.value());
       if (key == "is_scheduled") module_.scheduled = trim(value) == "true";
       if (key == "num_partitions" || key == "replica_count") {
         const auto count = number_list(value);
@@ -196,7 +196,7 @@ class HloReader {
       const std::string_view key = in_.name();
       if (key.empty() || !in_.take("="))
         return in_.fault("expected key=value behind an instruction", "such as dimensions={0,1}");
-      ASSAY_TRY(value, in_.balanced());
+      ASSAY_TRY(value, in_.value());
       out.attributes.emplace_back(key, trim(value));
     }
     return out;

@@ -24,17 +24,6 @@ struct Region {
   std::string_view returned;  ///< operands of its last statement
 };
 
-/// MLIR writes a quote inside of quotes as \\22.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool quote = text.substr(i).starts_with("\\22");
-    out += quote ? '"' : text[i];
-    if (quote) i += 2;
-  }
-  return out;
-}
-
 class StableReader {
  public:
   StableReader(Module& module, std::string_view file) : module_(module), in_(*module.text, file) {}
@@ -235,22 +224,6 @@ class StableReader {
     std::size_t at;
   };
 
-  /// Where the types of a statement begin: its last colon outside of brackets.
-  static std::optional<std::size_t> type_colon(std::string_view text) {
-    int depth = 0;
-    std::optional<std::size_t> out;
-    bool inside = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      const char c = text[i];
-      if (c == '"') inside = !inside;
-      if (inside) continue;
-      if (c == '(' || c == '[' || c == '{') ++depth;
-      if (c == ')' || c == ']' || c == '}') --depth;
-      if (c == ':' && depth == 0) out = i;
-    }
-    return out;
-  }
-
   /// Adds an instruction and, where it has several results, one for each of them.
   void add_results(Region& region, Instruction instruction, std::vector<Shape> shapes) {
     const std::string_view name = instruction.name;
@@ -299,7 +272,8 @@ class StableReader {
     }
     for (auto& [key, value] : hlo_attributes(out.opcode, text))
       out.attributes.emplace_back(key, made(std::move(value)));
-    if (const std::size_t target = text.find('@'); target != std::string_view::npos) {
+    if (const std::size_t target = text.find('@');
+        target != std::string_view::npos && !statement.operation.starts_with("sdy.")) {
       const std::string_view called = text.substr(target + 1, text.find_first_of("( ", target) - target - 1);
       if (out.opcode == "call")
         region.calls.push_back(

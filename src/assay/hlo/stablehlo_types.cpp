@@ -169,6 +169,31 @@ Result<std::vector<Shape>> result_types(std::string_view text, const Cursor& in,
   return out;
 }
 
+std::optional<std::size_t> type_colon(std::string_view text) {
+  int depth = 0;
+  std::optional<std::size_t> out;
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') inside = !inside;
+    if (inside) continue;
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c == ':' && depth == 0) out = i;
+  }
+  return out;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool quote = text.substr(i).starts_with("\\22");
+    out += quote ? '"' : text[i];
+    if (quote) i += 2;
+  }
+  return out;
+}
+
 std::string hlo_opcode(std::string_view operation) {
   const std::size_t dot = operation.rfind('.');
   std::string out(dot == std::string_view::npos ? operation : operation.substr(dot + 1));

@@ -1,5 +1,6 @@
 // Types and attributes of MLIR's textual form, as StableHLO uses them.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,11 @@ Result<Shape> parse_tensor_type(std::string_view text, const Cursor& in, std::si
 Result<std::vector<Shape>> result_types(std::string_view text, const Cursor& in, std::size_t at);
 /// Text at the top level, cut at commas.
 std::vector<std::string_view> top_level_parts(std::string_view text);
+
+/// Where the types of a statement begin: its last colon outside of brackets.
+std::optional<std::size_t> type_colon(std::string_view text);
+/// MLIR writes a quote inside of quotes as \22.
+std::string unescaped(std::string_view text);
 
 /// What HLO calls an operation: "dot" of stablehlo.dot_general, "all-gather" of stablehlo.all_gather.
 std::string hlo_opcode(std::string_view operation);

@@ -164,8 +164,11 @@ Result<std::optional<CollectiveCall>> collective_call(const Module& module, cons
   for (const std::uint32_t operand : of->operands) out.operand += in->instructions[operand].shape.bytes();
   out.size = module.devices();
   const double held = of->operands.empty() ? 0.0 : in->instructions[of->operands.front()].shape.elements();
-  if (out.size == 1 && program::gathers(*kind) && held > 0.0 && !of->shape.is_tuple)
-    out.size = static_cast<std::int64_t>(of->shape.elements() / held);
+  const double made = of->shape.is_tuple ? 0.0 : of->shape.elements();
+  if (out.size == 1 && held > 0.0 && made > 0.0) {  // neither groups nor the module say how many: the shapes do
+    if (program::gathers(*kind)) out.size = static_cast<std::int64_t>(made / held);
+    if (program::scatters(*kind)) out.size = static_cast<std::int64_t>(held / made);
+  }
   if (const std::string_view groups = of->attribute("replica_groups"); !groups.empty()) {
     auto read = parse_replica_groups(groups, "");
     if (!read) return fail(module.where(*of), read.error().what, read.error().hint);

@@ -61,7 +61,7 @@ program?: {
         arguments: <B>, outputs: <B>, aliased: <B>, host?: <B>, temporaries?: <B>, peak?: <B>, capacity?: <B>, fits?: flag,
         at_peak?: [{name: text, shape: text, bytes: <B>}]}},
 kernels?: [{
-    name: text, class: text, operation: text, shapes: text, calls: number, flops?: <FLOP>, exact_flops?: <FLOP>, bytes: <B>,
+    name: text, class: text, operation: text, shapes: text, result: text, calls: number, flops?: <FLOP>, exact_flops?: <FLOP>, bytes: <B>,
     devices?: count, bound?: "compute"|"memory"|"network", lower?: <s>, estimate?: <s>, time?: <s>, share?: number}],
 mesh?: [{axis: text, size: count, role?: text}],
 model?: {

@@ -94,6 +94,7 @@ report::Items kernel_rows(const ProgramQuery& query) {
                         {"class", name(kernel.of)},
                         {"operation", kernel_label(query, kernel)},
                         {"shapes", work_text(query.module, kernel)},
+                        {"result", shape_text(at.shape, false)},
                         {"calls", kernel.calls}};
     const Flops flops = kernel.work.matrix();
     if (flops > Flops(0)) {
