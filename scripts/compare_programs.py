@@ -118,14 +118,14 @@ answer, cost = ask(traces / "mlp4-grad.h200.hlo.txt.gz"), json.loads((traces / "
 once = answer["program"]["counted_once"]
 check("element-wise FLOP", once["element_wise_flops"]["value"], cost["flops"])  # XLA leaves out library calls
 check("transcendentals", once["transcendentals"], cost["transcendentals"])
-check("bytes", once["bytes"]["value"], cost["bytes accessed"], 1e-2, "XLA also counts workspaces and copies inside of starts")
+check("bytes", once["bytes"]["value"], cost["bytes accessed"], 1e-2, "XLA weighs the operands of fusions on GPUs otherwise")
 print("jax-llama8b-4l-train")
 stated = json.loads((traces / "jax-llama8b-4l-train.json").read_text())
 answer = ask(traces / "jax-llama8b-4l-train.hlo.txt.gz", "--on", "h200-sxm")
 once, memory = answer["program"]["counted_once"], answer["program"]["memory"]
 check("element-wise FLOP", once["element_wise_flops"]["value"], stated["cost"]["flops"])
 check("transcendentals", once["transcendentals"], stated["cost"]["transcendentals"])
-check("bytes", once["bytes"]["value"], stated["cost"]["bytes accessed"], 1e-2, "XLA counts asynchronous kernels otherwise")
+check("bytes", once["bytes"]["value"], stated["cost"]["bytes accessed"], 1e-2, "the same")
 check("arguments", memory["arguments"]["value"], stated["memory"]["argument_size_in_bytes"])
 check("temporaries", memory["temporaries"]["value"], stated["memory"]["temp_size_in_bytes"])
 check("peak memory", memory["peak"]["value"], stated["memory"]["peak_memory_in_bytes"])
@@ -145,11 +145,15 @@ mixtral = dict(hidden=4096, expert_feed_forward=14336, experts=8, experts_per_to
 maxtext8 = llama8 | dict(layers=4, parameters=2 * 128256 * 4096 + 4 * 218112000 + 4096)
 qwen = dict(hidden=2048, feed_forward=6144, heads=16, kv_heads=8, head_dim=128, layers=4, vocabulary=151936,
             parameters=151936 * 2048 + 4 * (3 * 2048 * 6144 + 2 * 2048 * 2048 + 2 * 2048 * 1024 + 2 * 2048 + 2 * 128) + 2048)
+small = dict(hidden=2560, feed_forward=8192, heads=8, kv_heads=8, head_dim=128, layers=8, vocabulary=32000,
+             parameters=32000 * 2560 + 8 * (3 * 2560 * 8192 + 4 * 2560 * 1024 + 2560) + 2560)
+deepseek = dict(hidden=7168, feed_forward=18432, experts=64, expert_feed_forward=2048, heads=128, layers=3, vocabulary=129280)
 programs = {"xla/hlo_llama31_8b_bf16_1x8.hlo.gz": (llama8, 8), "xla/hlo_llama31_8b_bf16_2x8.hlo.gz": (llama8, 16),
             "xla/hlo_llama31_70b_bf16_16x8.hlo.gz": (llama70, 128), "xla/hlo_llama31_70b_bf16_32x8.hlo.gz": (llama70, 256),
             "xla/hlo_llama31_70b_fp8_32x8.hlo.gz": (llama70, 256), "xla/hlo_llama3_8b_cp_bf16_1x4.hlo.gz": (llama8, 4),
             "xla/hlo_llama3_8b_bf16_activation_offloading_1x8.hlo.gz": (llama8, 8),
-            "xla/hlo_mixtral_8x7b_bf16_1x8.hlo.gz": (mixtral, 8), "maxtext/reference_hlo_llama3_8b.txt.gz": (maxtext8, 4),
+            "xla/hlo_mixtral_8x7b_bf16_1x8.hlo.gz": (mixtral, 8), "xla/nv_maxtext_1n1g_jit_train_step_before_optimization.hlo.gz": (small, 8),
+            "xla/nv_maxtext_deepseek_1n4g_jit_train_step_before_optimization.hlo.gz": (deepseek, 4), "maxtext/reference_hlo_llama3_8b.txt.gz": (maxtext8, 4),
             "maxtext/reference_hlo_qwen3_1.7b.txt.gz": (qwen, 4)}
 print("Programs of public repositories")
 for name, (model, devices) in programs.items():

@@ -70,6 +70,7 @@ model?: {
     parameters: number, copies: count, batch?: count, sequence?: count, recompute?: "none"|"selective"|"full"},
 weights?: [{role?: text, name?: text, shape: text, count: count, sharding?: text}],
 command?: text,
+changes?: {before: text, after: text, rows: [{what: text, before: <*>, after: <*>, relative_change?: number}]},
 layout?: {
     shape: text, dtype: text, element_bits: count, memory: text, elements: number, bytes: <B>, padded: text,
     padded_bytes: <B>, growth?: number, offset?: count, byte_offset?: <B>, order?: text}

@@ -88,9 +88,10 @@ void note_program(ProgramQuery& query) {
 
 std::string program_headline(const ProgramQuery& query) {
   const hlo::Totals& totals = query.kernels.totals;
+  const std::string& name = query.module.name;
   if (query.module.entry == hlo::no_computation)
-    return fmt::format("{}: signature of a program for {} devices", query.module.name, query.module.devices());
-  const std::string work = fmt::format("{}: {}, {} through memory", query.module.name,
+    return fmt::format("{}: signature of a program for {} devices", name, query.module.devices());
+  const std::string work = fmt::format("{}{}{}, {} through memory", name, name.empty() ? "" : ": ",
                                        report::short_quantity(totals.matrix), report::short_quantity(totals.bytes));
   if (!query.price) return work;
   return fmt::format("{}; {} on {}", work, report::short_quantity(query.price->estimate), query.cluster->text);
@@ -113,6 +114,17 @@ Result<ProgramQuery> read_program(const Request& request, const Context& context
   return query;
 }
 
+/// The text of a source that is a program; nothing where it is something else.
+Result<std::optional<std::string>> program_text(const Source& source) {
+  std::string text = source.bytes;
+  if (trace::is_gzip(source.bytes)) {
+    ASSAY_TRY(plain, trace::inflated(source.bytes, source.name));
+    text = std::move(plain);
+  }
+  const bool is_program = hlo::is_hlo_text(text) || hlo::is_stablehlo_text(text);
+  return is_program ? std::optional(std::move(text)) : std::nullopt;
+}
+
 }  // namespace
 
 bool ProgramQuery::is_model() const { return model.hidden > 0 && model.layers > 0 && model.explained >= nearly_all; }
@@ -125,23 +137,25 @@ bool is_program_text(std::string_view argument) {
 Result<std::optional<report::Response>> program_answer(const Request& request, const Context& context,
                                                        const Sources& sources) {
   std::optional<report::Response> none;
-  if (sources.profiles.size() != 1) return none;
-  const Source& source = sources.profiles.front();
-  if (source.name.empty() && hlo::parse_shape(source.bytes, "")) {
-    ASSAY_TRY(answer, layout_answer(request, source.bytes));
+  if (sources.profiles.empty() || sources.profiles.size() > 2) return none;
+  if (const Source& only = sources.profiles.front();
+      sources.profiles.size() == 1 && only.name.empty() && hlo::parse_shape(only.bytes, "")) {
+    ASSAY_TRY(answer, layout_answer(request, only.bytes));
     return std::optional(std::move(answer));
   }
-  std::string text = source.bytes;
-  if (trace::is_gzip(source.bytes)) {
-    ASSAY_TRY(plain, trace::inflated(source.bytes, source.name));
-    text = std::move(plain);
+  std::vector<ProgramQuery> queries;
+  for (const Source& source : sources.profiles) {
+    ASSAY_TRY(text, program_text(source));
+    if (!text) return none;
+    ASSAY_TRY(read, read_program(request, context, std::move(*text), source.name.empty() ? "text" : source.name));
+    queries.push_back(std::move(read));
   }
-  if (!hlo::is_hlo_text(text) && !hlo::is_stablehlo_text(text)) return none;
-  ASSAY_TRY(query, read_program(request, context, std::move(text), source.name.empty() ? "text" : source.name));
+  const ProgramQuery& query = queries.back();
   report::Response response;
   response.results.emplace_back("file", query.module.file);
   add_program(query, response.results);
   add_recognised(query, context, response.results);
+  if (queries.size() == 2) add_changes(queries.front(), query, response.results);
   response.table_key = "kernels";
   response.notes = query.notes;
   response.headline = program_headline(query);

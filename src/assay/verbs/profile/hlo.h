@@ -31,6 +31,8 @@ struct ProgramQuery {
 /// What an argument is without a file: text of a program or a shape in quotes.
 bool is_program_text(std::string_view argument);
 
+/// What differs between two programs: the first is BEFORE.
+void add_changes(const ProgramQuery& before, const ProgramQuery& after, report::Members& out);
 /// The answer where the sources are programs; nothing where they are profiles.
 Result<std::optional<report::Response>> program_answer(const Request& request, const Context& context,
                                                        const Sources& sources);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "assay/base/text.h"
@@ -32,17 +33,20 @@ draw::Scene memory_chart(const ProgramQuery& query) {
   chart.subtitle = fmt::format("{}, peak {}", query.module.name, report::short_quantity(query.memory.peak()));
   chart.x.label = "instruction of the entry computation";
   chart.y.label = "memory";
-  chart.y.unit = "GiB";
+  const bool large = query.memory.peak() >= 1_GiB;
+  const Bytes unit = large ? 1_GiB : 1_MiB;
+  chart.y.unit = large ? "GiB" : "MiB";
   draw::ChartSeries all{"parameters and temporaries", {}, draw::SeriesStyle::step_area},
       held{"parameters", {}, draw::SeriesStyle::step_area};
   for (std::size_t i = 0; i < query.memory.over_time.size(); ++i) {
     const double x = static_cast<double>(i);
-    all.points.push_back({x, (query.memory.arguments + query.memory.over_time[i]).in(1_GiB)});
-    held.points.push_back({x, query.memory.arguments.in(1_GiB)});
+    all.points.push_back({x, (query.memory.arguments + query.memory.over_time[i]).in(unit)});
+    held.points.push_back({x, query.memory.arguments.in(unit)});
   }
   chart.series = {std::move(all), std::move(held)};
-  if (query.cluster)
-    chart.lines.push_back({draw::Orientation::horizontal, query.cluster->chip.hbm().capacity.value.in(1_GiB),
+  constexpr double notable = 0.1;  // of the capacity: less would be a line at the bottom
+  if (query.cluster && query.memory.peak() > notable * query.cluster->chip.hbm().capacity.value)
+    chart.lines.push_back({draw::Orientation::horizontal, query.cluster->chip.hbm().capacity.value.in(unit),
                            fmt::format("{} has", query.cluster->chip.id)});
   return draw::draw(chart);
 }
@@ -85,10 +89,12 @@ std::optional<draw::Scene> roofline_scene(const ProgramQuery& query) {
     points.push_back({fmt::format("{} {}", kernel_label(query, kernel), work_text(query.module, kernel)),
                       kernel.work.matrix() / kernel.bytes, query.share * kernel.work.matrix() / price.estimate});
     const FlopsPerSecond peak = query.share * kernel.work.matrix() / price.compute;
-    for (const DtypeFacts& dtype : all_dtypes())
-      if (const auto& known = chip.peak[static_cast<std::size_t>(dtype.dtype)])
-        if (known->value.value() > 0.999 * peak.value() && known->value.value() < 1.001 * peak.value())
-          peaks.emplace(dtype.dtype, known->value);
+    for (const DtypeFacts& dtype : all_dtypes()) {
+      const auto& known = chip.peak[static_cast<std::size_t>(dtype.dtype)];
+      if (!known || std::abs(known->value / peak - 1.0) > 1e-3) continue;
+      peaks.emplace(dtype.dtype, known->value);
+      break;
+    }
   }
   if (points.empty() || peaks.empty()) return std::nullopt;
   std::vector<draw::RoofLine> roofs;
@@ -105,7 +111,7 @@ struct Graph {
 };
 
 Graph graph_of(const ProgramQuery& query, std::uint32_t number) {
-  constexpr std::size_t most_nodes = 40;
+  constexpr std::size_t most_nodes = 40;  // at most 64: sets of them are bits
   Graph graph;
   for (std::size_t i = 0; i < query.kernels.kernels.size(); ++i)
     if (query.kernels.kernels[i].computation == number) graph.kernels.push_back(i);
@@ -119,6 +125,7 @@ Graph graph_of(const ProgramQuery& query, std::uint32_t number) {
   for (std::size_t i = 0; i < graph.kernels.size(); ++i) shown.emplace(instruction(graph.kernels[i]), i);
   const hlo::Computation& computation = query.module.computations[number];
   std::vector<std::vector<std::size_t>> reach(computation.instructions.size());
+  std::vector<std::uint64_t> ancestors(graph.kernels.size(), 0);
   graph.sources.resize(graph.kernels.size());
   graph.level.resize(graph.kernels.size(), 0);
   for (std::uint32_t i = 0; i < computation.instructions.size(); ++i) {
@@ -127,13 +134,27 @@ Graph graph_of(const ProgramQuery& query, std::uint32_t number) {
       for (const std::size_t node : reach[operand])
         if (std::find(from.begin(), from.end(), node) == from.end() && from.size() < most_nodes) from.push_back(node);
     if (const auto node = shown.find(i); node != shown.end()) {
-      for (const std::size_t source : from)
+      for (const std::size_t source : from) {
+        ancestors[node->second] |= ancestors[source] | std::uint64_t{1} << source;
         graph.level[node->second] = std::max(graph.level[node->second], graph.level[source] + 1);
+      }
       // An edge that a longer path makes plain is left out.
       for (const std::size_t source : from)
-        if (graph.level[source] + 1 == graph.level[node->second]) graph.sources[node->second].push_back(source);
+        if (std::none_of(from.begin(), from.end(), [&](std::size_t other) { return ancestors[other] >> source & 1; }))
+          graph.sources[node->second].push_back(source);
       from = {node->second};
     }
+  }
+  // What nothing is waited for stands right above where it is needed.
+  for (std::size_t i = graph.kernels.size(); i-- > 0;) {
+    std::size_t needed = graph.level[i] + 1;
+    bool any = false;
+    for (std::size_t user = i + 1; user < graph.kernels.size(); ++user)
+      if (std::find(graph.sources[user].begin(), graph.sources[user].end(), i) != graph.sources[user].end()) {
+        needed = any ? std::min(needed, graph.level[user]) : graph.level[user];
+        any = true;
+      }
+    if (any) graph.level[i] = needed - 1;
   }
   return graph;
 }

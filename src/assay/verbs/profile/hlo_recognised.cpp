@@ -110,7 +110,7 @@ void add_recognised(const ProgramQuery& query, const Context& context, report::M
   for (std::size_t i = 0; i < query.mesh.axes.size(); ++i) {
     const std::string role = found.axes[i].role();
     report::Members row{{"axis", query.mesh.axes[i].name}, {"size", query.mesh.axes[i].size}};
-    if (!role.empty()) row.emplace_back("role", role);
+    if (query.is_model() && !role.empty()) row.emplace_back("role", role);
     axes.emplace_back(std::move(row));
   }
   out.emplace_back("mesh", std::move(axes));

@@ -92,6 +92,17 @@ report::ScreenTable collective_table(const Reader& results) {
   return table;
 }
 
+report::ScreenTable change_table(const Reader& results) {
+  report::ScreenTable table{
+      "Changes", {"since " + results.text("changes.before"), "before", "after", "change"}, {}, {}};
+  for (const report::Value& value : results.rows("changes.rows")) {
+    const Reader row(*value.members());
+    table.rows.push_back({row.text("what"), row.text("before"), row.text("after"),
+                          row.has("relative_change") ? report::signed_percent(row.number("relative_change")) : ""});
+  }
+  return table;
+}
+
 std::vector<report::Phrase> mesh_phrases(const Reader& results) {
   std::vector<report::Phrase> out;
   for (const report::Value& row : results.rows("mesh")) {
@@ -109,20 +120,23 @@ std::optional<report::Screen> program_screen(const report::Response& answer) {
   const Reader results(answer.results);
   report::Screen screen;
   screen.headline = {{answer.headline, report::Tone::strong}};
+  const bool waits = results.number("program.exposed_communication_time") > 0.0;
   add_line(screen, "Time",
-           report::phrases(
-               results,
-               {"{program.estimate}", "{program.bounds.lower} to {program.bounds.upper} on ideal hardware",
-                "{program.exposed_communication_time} waiting for the network", "{program.peak_share%} of the peak"}));
+           report::phrases(results,
+                           {"{program.estimate}", "{program.bounds.lower} to {program.bounds.upper} on ideal hardware",
+                            waits ? "{program.exposed_communication_time} waiting for the network" : "{no}",
+                            "{program.peak_share%} of the peak"}));
   add_classes(results, screen);
-  add_line(screen, "Work",
-           report::phrases(results, {"{program.flops} in products", "{program.element_wise_flops} element-wise",
-                                     "{program.bytes} through memory"}));
+  if (!results.rows("kernels").empty())
+    add_line(screen, "Work",
+             report::phrases(results, {"{program.flops} in products", "{program.element_wise_flops} element-wise",
+                                       "{program.bytes} through memory"}));
   add_table(screen, collective_table(results));
-  add_line(
-      screen, "Memory",
-      report::phrases(results, {"{program.memory.peak} at the peak", "{program.memory.arguments} parameters",
-                                "{program.memory.temporaries} temporaries", "{program.memory.outputs} other results"}));
+  const bool more = results.number("program.memory.outputs") > 0.0;
+  add_line(screen, "Memory",
+           report::phrases(results, {"{program.memory.peak} at the peak", "{program.memory.arguments} parameters",
+                                     "{program.memory.temporaries} temporaries",
+                                     more ? "{program.memory.outputs} other results" : "{no}"}));
   add_line(screen, "Model",
            report::phrases(
                results, {"{model.parameters} parameters", "{model.layers} layers", "width {model.hidden}",
@@ -134,6 +148,7 @@ std::optional<report::Screen> program_screen(const report::Response& answer) {
                                      "{model.copies} copies of the weights", "recompute {model.recompute}"}));
   add_line(screen, "Mesh", mesh_phrases(results));
   add_line(screen, "Predict", report::phrases(results, {"{command}"}));
+  if (results.has("changes")) add_table(screen, change_table(results));
   if (!results.rows("kernels").empty()) add_table(screen, costliest(results));
   screen.notes = answer.notes;
   return screen;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "assay/base/text.h"
@@ -158,6 +159,40 @@ std::string kernel_label(const ProgramQuery& query, const hlo::ProgramKernel& ke
   const std::string_view operation = at.op_name();
   if (operation.empty()) return std::string(base_opcode(at));
   return std::string(operation.substr(operation.rfind('/') + 1));
+}
+
+void add_changes(const ProgramQuery& before, const ProgramQuery& after, report::Members& out) {
+  const ProgramQuery* sides[2] = {&before, &after};
+  std::vector<std::pair<std::string, std::array<AnyQuantity, 2>>> rows;
+  const auto add_row = [&](std::string what, const auto& value) {
+    rows.push_back({std::move(what), {AnyQuantity(value(*sides[0])), AnyQuantity(value(*sides[1]))}});
+  };
+  std::map<hlo::KernelClass, std::array<KernelSum, 2>> sums;
+  std::array<Bytes, 2> received{};
+  for (std::size_t side = 0; side < 2; ++side)
+    for (std::size_t i = 0; i < sides[side]->kernels.kernels.size(); ++i)
+      add(*sides[side], i, sums[sides[side]->kernels.kernels[i].of][side]);
+  for (const auto& [of, sum] : sums)
+    for (std::size_t side = 0; side < 2; ++side) received[side] += sum[side].received;
+  add_row("FLOP of products", [](const ProgramQuery& of) { return of.kernels.totals.matrix; });
+  add_row("bytes through memory", [](const ProgramQuery& of) { return of.kernels.totals.bytes; });
+  rows.push_back({"bytes received", {AnyQuantity(received[0]), AnyQuantity(received[1])}});
+  add_row("peak memory", [](const ProgramQuery& of) { return of.memory.peak(); });
+  if (before.price && after.price) {
+    add_row("time", [](const ProgramQuery& of) { return of.price->estimate; });
+    add_row("waiting for the network", [](const ProgramQuery& of) { return of.price->exposed_communication; });
+    for (const auto& [of, sum] : sums)
+      rows.push_back({fmt::format("time of {}", name(of)), {AnyQuantity(sum[0].time), AnyQuantity(sum[1].time)}});
+  }
+  report::Items items;
+  for (const auto& [what, values] : rows) {
+    report::Members row{{"what", what}, {"before", values[0]}, {"after", values[1]}};
+    if (values[0].value > 0.0) row.emplace_back("relative_change", values[1].value / values[0].value - 1.0);
+    items.emplace_back(std::move(row));
+  }
+  out.emplace_back(
+      "changes",
+      report::Members{{"before", before.module.file}, {"after", after.module.file}, {"rows", std::move(items)}});
 }
 
 void add_program(const ProgramQuery& query, report::Members& out) {
