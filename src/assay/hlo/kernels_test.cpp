@@ -228,6 +228,8 @@ TEST(Recognition, FindsModelMeshAndRecomputation) {
   EXPECT_EQ(model.vocabulary, 1024);
   EXPECT_FALSE(model.tied);
   EXPECT_EQ(model.copies, 3);
+  EXPECT_EQ(model.weight_type->name, "f32");
+  EXPECT_EQ(model.state_type->name, "f32");
   EXPECT_EQ(model.batch, 8);
   EXPECT_EQ(model.sequence, 128);
   EXPECT_EQ(model.recompute, "full");

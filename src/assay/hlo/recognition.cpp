@@ -33,6 +33,7 @@ class Recogniser {
     find_width();
     complete_guesses();
     find_copies();
+    find_types();
     find_layers();
     find_sizes();
     find_attention();
@@ -117,6 +118,18 @@ class Recogniser {
       divisor = std::gcd(divisor, largest[i].second);
     constexpr std::int64_t most_copies = 4;  // a master copy, two moments and the weights
     out_.copies = divisor >= 1 && divisor <= most_copies ? divisor : 1;
+  }
+
+  /// Of each kind of element, how many large tensors there are: states outnumber weights.
+  void find_types() {
+    std::map<const ElementType*, std::int64_t> counts;
+    for (const WholeParameter& parameter : parameters_)
+      if (is_float(parameter) && parameter.dims.size() >= 2 && contains(parameter.dims, out_.hidden))
+        ++counts[parameter.element];
+    for (const auto& [type, count] : counts) {
+      if (!out_.weight_type || count < counts[out_.weight_type]) out_.weight_type = type;
+      if (out_.copies > 1 && (!out_.state_type || count > counts[out_.state_type])) out_.state_type = type;
+    }
   }
 
   /// Weights of the model, one of the copies: shape and sharding, with how many there are.

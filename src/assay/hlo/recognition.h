@@ -33,9 +33,11 @@ struct RecognisedModel {
   std::int64_t hidden = 0, feed_forward = 0, heads = 0, kv_heads = 0, head_dim = 0, layers = 0, vocabulary = 0;
   std::int64_t experts = 0, expert_feed_forward = 0, experts_per_token = 0;
   bool tied = false, stacked = false, qk_norm = false;
-  double parameters = 0;    ///< of the model, one copy
-  double explained = 0;     ///< share of them whose role was found; a transformer where nearly all was
-  std::int64_t copies = 1;  ///< the weights, and states of the optimizer of the same shapes
+  double parameters = 0;                     ///< of the model, one copy
+  double explained = 0;                      ///< share of them whose role was found; a transformer where nearly all was
+  std::int64_t copies = 1;                   ///< the weights, and states of the optimizer of the same shapes
+  const ElementType* weight_type = nullptr;  ///< of most weights
+  const ElementType* state_type = nullptr;   ///< of most states of the optimizer; nullptr without them
   std::optional<std::int64_t> batch, sequence;  ///< of all devices together
   std::optional<std::string> recompute;  ///< "none", "selective" or "full"; nothing where the program does not train
   double weight_products = 0;            ///< per feed-forward weight: 3 where nothing is computed again

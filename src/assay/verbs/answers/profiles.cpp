@@ -67,7 +67,7 @@ mesh?: [{axis: text, size: count, role?: text}],
 model?: {
     hidden: count, feed_forward?: count, heads?: count, kv_heads?: count, head_dim?: count, layers: count,
     vocabulary?: count, experts?: count, expert_feed_forward?: count, experts_per_token?: count, tied: flag,
-    parameters: number, copies: count, batch?: count, sequence?: count, recompute?: "none"|"selective"|"full"},
+    parameters: number, copies: count, weight_type?: text, state_type?: text, batch?: count, sequence?: count, recompute?: "none"|"selective"|"full"},
 weights?: [{role?: text, name?: text, shape: text, count: count, sharding?: text}],
 command?: text,
 changes?: {before: text, after: text, rows: [{what: text, before: <*>, after: <*>, relative_change?: number}]},

@@ -50,6 +50,18 @@ std::string model_configuration(const hlo::RecognisedModel& found) {
   return out + "}'";
 }
 
+/// Formats of weights and of Adam's moments, where they are not the usual ones.
+std::string format_options(const hlo::RecognisedModel& found) {
+  constexpr std::int64_t adam = 3;  // the weights and two moments
+  if (found.copies != adam || !found.weight_type || !found.weight_type->format || !found.state_type ||
+      !found.state_type->format)
+    return "";
+  std::string out;
+  if (*found.state_type->format != Dtype::fp32) out += fmt::format(" --moments {}", name(*found.state_type->format));
+  // Weights in fp32 are their own master copy, cast as they are gathered.
+  return out + (*found.weight_type->format == Dtype::fp32 ? " --optimizer shared" : " --optimizer none");
+}
+
 /// The request that predicts the same step; nothing where a part of it has no option.
 std::optional<std::string> train_command(const ProgramQuery& query, const Context& context) {
   const hlo::RecognisedModel& found = query.model;
@@ -75,7 +87,7 @@ std::optional<std::string> train_command(const ProgramQuery& query, const Contex
                                      std::pair("cp", context_parallel), std::pair("ep", expert)})
     if (size > 1) out += fmt::format(" --{} {}", option, size);
   if (found.recompute) out += fmt::format(" --recompute {}", *found.recompute);
-  return out;
+  return out + format_options(found);
 }
 
 report::Members model_members(const hlo::RecognisedModel& found) {
@@ -96,6 +108,8 @@ report::Members model_members(const hlo::RecognisedModel& found) {
   out.emplace_back("tied", found.tied);
   out.emplace_back("parameters", found.parameters);
   out.emplace_back("copies", found.copies);
+  if (found.weight_type) out.emplace_back("weight_type", found.weight_type->name);
+  if (found.state_type) out.emplace_back("state_type", found.state_type->name);
   add("batch", found.batch.value_or(0));
   add("sequence", found.sequence.value_or(0));
   if (found.recompute) out.emplace_back("recompute", *found.recompute);
