@@ -1510,6 +1510,11 @@ export interface BookResults {
   passed: number;
   failed: number;
   left_out: number;
+  facts: {
+    checked: number;
+    left_out: number;
+    covered: number;
+  };
   checks: {
     id: string;
     ok: boolean;

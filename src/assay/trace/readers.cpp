@@ -17,7 +17,8 @@ Result<Trace> read_plain(std::string_view bytes, std::string_view file, const Vo
   if (is_xplane(bytes)) return read_xplane(bytes, file, vocabulary);
   return fail(
       std::string(file), "the format of this profile is not known",
-      "readable are JSON of PyTorch and XLA, *.xplane.pb, and SQLite exports of Nsight Systems, compressed or not");
+      "readable are JSON of PyTorch and XLA, *.xplane.pb, SQLite exports of Nsight Systems, and HLO or StableHLO text, "
+      "compressed or not");
 }
 
 }  // namespace

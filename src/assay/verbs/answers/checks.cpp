@@ -20,7 +20,7 @@ files?: [{file: text, bytes: <B>}]
 )keys";
 
 extern const std::string_view book = R"keys(
-passed: count, failed: count, left_out: count,
+passed: count, failed: count, left_out: count, facts: {checked: count, left_out: count, covered: count},
 checks: [{
     id: text, ok: flag, expected: <*>|number|text, got: <*>|number|flag|text|null, tolerance: text,
     request: text, path: text, note?: text, reason?: text}],

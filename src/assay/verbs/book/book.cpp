@@ -98,9 +98,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   report::Items rows, skipped;
   std::int64_t passed = 0, failed = 0;
+  std::set<std::string> checked, unchecked;  // a fact with several numbers has several checks
   for (const BookCheck& check : book.checks) {
     if (!wanted.empty() && check.chapter != wanted && check.id != wanted) continue;
     const CheckResult result = run_check(check, context);
+    checked.insert(check.id);
     (result.ok ? passed : failed) += 1;
     report::Members row{{"id", check.id},
                         {"ok", result.ok},
@@ -114,13 +116,20 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     rows.emplace_back(std::move(row));
   }
   for (const BookSkip& skip : book.skipped)
-    if (wanted.empty() || skip.chapter == wanted)
+    if (wanted.empty() || skip.chapter == wanted) {
       skipped.emplace_back(report::Members{{"id", skip.id}, {"why", skip.why}});
+      if (!checked.contains(skip.id)) unchecked.insert(skip.id);
+    }
   response.headline =
       fmt::format("{} of {} worked answers reproduced, {} left out", passed, passed + failed, skipped.size());
+  if (!one_fact) response.headline += fmt::format("; {} facts covered", checked.size() + unchecked.size());
   response.results.emplace_back("passed", passed);
   response.results.emplace_back("failed", failed);
   response.results.emplace_back("left_out", static_cast<std::int64_t>(skipped.size()));
+  const auto count = [](const std::set<std::string>& ids) { return static_cast<std::int64_t>(ids.size()); };
+  response.results.emplace_back("facts", report::Members{{"checked", count(checked)},
+                                                         {"left_out", count(unchecked)},
+                                                         {"covered", count(checked) + count(unchecked)}});
   response.results.emplace_back("checks", std::move(rows));
   if (request.has("left-out")) response.results.emplace_back("skipped", std::move(skipped));
   if (!one_fact) {

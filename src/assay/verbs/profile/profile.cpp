@@ -7,6 +7,7 @@
 #include "assay/report/figures.h"
 #include "assay/report/reader.h"
 #include "assay/trace/bytes.h"
+#include "assay/verbs/profile/hlo.h"
 #include "assay/verbs/profile/sections.h"
 #include "assay/verbs/verbs.h"
 
@@ -52,6 +53,10 @@ Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, 
       out.push_back({path, std::string(file->second)});
       continue;
     }
+    if (is_program_text(path)) {
+      out.push_back({"", path});
+      continue;
+    }
     ASSAY_TRY(bytes, trace::file_bytes(path, where));
     const std::size_t folder = path.rfind('/');
     out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(bytes)});
@@ -68,6 +73,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 }  // namespace
 
 Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
+  ASSAY_TRY(program, program_answer(request, context, sources));
+  if (program) return std::move(*program);
   ASSAY_TRY(query, read_query(request, context, std::move(sources)));
   const trace::DeviceSummary& summary = query.device().summary;
   report::Response response;
@@ -109,14 +116,19 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
 VerbSpec verb() {
   return {
       "profile",
-      "read a profile and say where the time went",
+      "read a profile or a compiled program and say where the time goes",
       "FILE is what a profiler wrote: JSON of PyTorch's (Kineto) or XLA's, *.xplane.pb, or an SQLite export of Nsight "
-      "Systems, compressed or not. Files of several ranks of one run "
+      "Systems, compressed or not. Or it is a program, HLO or StableHLO text: with --on it is priced, and the model "
+      "that it "
+      "trains is recognised; text of a program or a shape in quotes stands for a file of it. Files of several ranks of "
+      "one run "
       "stand side by side; the answer is about the rank that computes longest. Two other files are BEFORE and AFTER. "
       "Exposed communication is "
       "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
       {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true, {}, true}},
       {on_option,
+       {"element", "LIST", "of a shape: where an element lies in memory, e.g. 2,4"},
+       OptionSpec{"graph", "NAME", "of a program: draw the graph of its entry, or of the computation NAME"}.or_alone(),
        OptionSpec{"capture", "FILE",
                   "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
            .may_be_attached(),
@@ -127,7 +139,9 @@ VerbSpec verb() {
        {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
         "ranks side by side, and which one the others wait for"},
        {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --output profile.svg",
-        "timeline, breakdown and roofline as a picture"}},
+        "timeline, breakdown and roofline as a picture"},
+       {"assay profile tests/data/programs/llama-2l-fsdp4.hlo --on h100-sxm:4",
+        "a compiled training step: its price, its memory, and the model behind it"}},
       &answer,
       true,
       false,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assay/report/patterns.h"
+#include "assay/verbs/profile/hlo.h"
 #include "assay/verbs/profile/sections.h"
 
 namespace assay::verbs::profile {
@@ -120,6 +121,8 @@ report::Screen comparing(const report::Response& answer) {
 
 std::optional<report::Screen> screen_of(const Request&, const report::Response& answer) {
   const Reader results(answer.results);
+  if (results.has("layout")) return layout_screen(answer);
+  if (results.has("program")) return program_screen(answer);
   if (results.has("comparison")) return comparing(answer);
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
