@@ -9,10 +9,11 @@
 namespace assay::verbs {
 
 std::span<const VerbSpec> verbs() {
-  static const std::vector<VerbSpec> all = {
-      chips::verb(),    models::verb(), clusters::verb(),   software::verb(), roofline::verb(), systolic::verb(),
-      transfer::verb(), shard::verb(),  collective::verb(), layer::verb(),    train::verb(),    serve::verb(),
-      scaling::verb(),  solve::verb(),  validate::verb(),   measure::verb(),  profile::verb(),  book::verb()};
+  static const std::vector<VerbSpec> all = {chips::verb(),      models::verb(),   clusters::verb(), software::verb(),
+                                            roofline::verb(),   systolic::verb(), transfer::verb(), shard::verb(),
+                                            collective::verb(), layer::verb(),    train::verb(),    serve::verb(),
+                                            scaling::verb(),    solve::verb(),    validate::verb(), measure::verb(),
+                                            profile::verb(),    run::verb(),      book::verb()};
   return all;
 }
 

@@ -59,6 +59,9 @@ VerbSpec verb();
 namespace profile {
 VerbSpec verb();
 }
+namespace run {
+VerbSpec verb();
+}
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

@@ -14,6 +14,7 @@ std::string_view declared_results(std::string_view verb) {
       {"layer", answers::layer},       {"scaling", answers::scaling},       {"solve", answers::solve},
       {"train", answers::train},       {"serve", answers::serve},           {"validate", answers::validate},
       {"book", answers::book},         {"measure", answers::measure},       {"profile", answers::profile},
+      {"run", answers::run},
   };
   for (const auto& [name, declaration] : all)
     if (name == verb) return declaration;

@@ -1,0 +1,10 @@
+// assay run: what is executed rather than predicted. The first word says what: a file with a program, or a kind of run.
+#pragma once
+#include "assay/verbs/verbs.h"
+
+namespace assay::verbs::run {
+
+/// A program in the language of language/, from a file or from --eval.
+Result<report::Response> program_answer(const Request& request, const Context& context);
+
+}  // namespace assay::verbs::run
