@@ -212,12 +212,12 @@ Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const
 
 template <class T>
 Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, const program::Tensor& before,
-                      const program::Tensor& after, const Shards<T>& shards) {
+                      const program::Tensor& after, const Shards<T>& shards, const program::Permutation* permutation) {
   const std::vector<Bytes> earlier = devices.received();
   Moved<T> moved;
-  moved.shards = step.op == program::Op::slice
-                     ? sliced(devices.mesh(), before, after, shards)
-                     : run_collective(devices, step.collective, {before, after, step.axes}, shards);
+  moved.shards = step.op == program::Op::slice ? sliced(devices.mesh(), before, after, shards)
+                 : permutation ? permute(devices, shards, axes_of(step.axes).front(), permutation->pairs, before.dtype)
+                               : run_collective(devices, step.collective, {before, after, step.axes}, shards);
   if (!devices.idle()) throw InternalError("a message was not received");
   for (std::size_t d = 0; d < earlier.size(); ++d) {
     const Bytes got = devices.received()[d] - earlier[d];
@@ -228,9 +228,9 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
   return moved;
 }
 
-#define ASSAY_INSTANTIATE(T)                                                                       \
-  template Moved<T> run_movement(VirtualDevices<T>&, const program::Step&, const program::Tensor&, \
-                                 const program::Tensor&, const Shards<T>&);                        \
+#define ASSAY_INSTANTIATE(T)                                                                             \
+  template Moved<T> run_movement(VirtualDevices<T>&, const program::Step&, const program::Tensor&,       \
+                                 const program::Tensor&, const Shards<T>&, const program::Permutation*); \
   template Shards<T> sliced(const program::Mesh&, const program::Tensor&, const program::Tensor&, const Shards<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)

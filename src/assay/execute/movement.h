@@ -1,6 +1,7 @@
 // Executes the movements of a program or a plan: slices and collectives, from the shards before to the shards after.
 #pragma once
 #include "assay/execute/devices.h"
+#include "assay/program/program.h"
 #include "assay/program/step.h"
 
 namespace assay::execute {
@@ -15,10 +16,12 @@ struct Moved {
 
 /// Runs a collective or a slice of a tensor.
 /// Bytes: when sizes divide, every device receives exactly the step's bytes, except in a permute, where a device that
-/// already holds its shard gets nothing. When they do not divide, the mean over devices equals the step's bytes.
+/// already holds its shard gets nothing, and one that sends to itself. With a permutation, the step sends along its
+/// axis what the pairs say. When they do not divide, the mean over devices equals the step's bytes.
 template <class T>
 Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, const program::Tensor& before,
-                      const program::Tensor& after, const Shards<T>& shards);
+                      const program::Tensor& after, const Shards<T>& shards,
+                      const program::Permutation* permutation = nullptr);
 
 /// The part of a tensor that each device keeps in another sharding; no device receives anything.
 template <class T>

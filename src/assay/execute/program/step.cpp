@@ -98,11 +98,14 @@ Shards<double>* StepRunner::state_of(const program::Step& step) {
 }
 
 Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>& from) {
-  Moved<double> run = run_movement(devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from);
+  Moved<double> run = run_movement(
+      devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from,
+      step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr);
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;
-  const Bytes received = scaled * run.received;
+  const bool swaps = step.is(program::Collective::permute) && step.detail < 0;  // some devices keep their shard
+  const Bytes received = scaled * (swaps ? run.busiest : run.received);
   moved_ += received;
   byte_error_ = std::max(byte_error_, std::abs((received - step.bytes).value()) / std::max(1.0, step.bytes.value()));
   return std::move(run.shards);
