@@ -7,4 +7,6 @@ namespace assay::verbs::run {
 /// A program in the language of language/, from a file or from --eval.
 Result<report::Response> program_answer(const Request& request, const Context& context);
 
+std::optional<report::Screen> screen_of(const Request& request, const report::Response& answer);
+
 }  // namespace assay::verbs::run
