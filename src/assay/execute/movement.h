@@ -23,6 +23,18 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
                       const program::Tensor& after, const Shards<T>& shards,
                       const program::Permutation* permutation = nullptr);
 
+/// Rows that go to the devices that `to` names, one number a row, among those along the axes: each device gets its rows
+/// in the order of their senders, and zeros behind them. Back (Step::detail is 1, else 0): received rows return to
+/// where they came from.
+template <class T>
+struct RaggedMove {
+  Moved<T> moved;
+  Bytes routed;  ///< received by a device as the routing says, the mean over devices
+};
+template <class T>
+RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, const Shards<T>& shards,
+                         const Shards<T>& to, const program::Tensor& after);
+
 /// The part of a tensor that each device keeps in another sharding; no device receives anything.
 template <class T>
 Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const program::Tensor& after,

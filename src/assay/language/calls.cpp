@@ -34,6 +34,9 @@ struct Typing::Functions {
       {"all_gather", &Typing::all_gather_call, true, "all_gather(x, X, D)"},
       {"psum_scatter", &Typing::psum_scatter_call, true, "psum_scatter(x, X, D)"},
       {"all_to_all", &Typing::all_to_all_call, true, "all_to_all(x, X, D, E): splits D, joins E"},
+      {"ragged_all_to_all", &Typing::ragged_call, true,
+       "ragged_all_to_all(x, X, S, to): row i of S goes to device to[i]"},
+      {"ragged_return", &Typing::ragged_return_call, true, "ragged_return(y, X, S, to): such rows go back"},
       {"ppermute", &Typing::ppermute_call, true, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1, 1 -> 0)"},
   };
 };
@@ -197,7 +200,7 @@ Result<int> Typing::rename_call(const Expression& call, const Wanted&) {
     ASSAY_TRY(to, dim_named({pair.operands[1].text, pair.operands[1].at}));
     Dim& dim = value.dims[static_cast<std::size_t>(place)];
     const auto old = sizes_[static_cast<std::size_t>(dim.id)], fresh = sizes_[static_cast<std::size_t>(to)];
-    if (old != fresh)
+    if (old != fresh && !is_manual())  // of a device, sizes are its own
       return source_.error(pair.at, fmt::format("{} is {}, but {} is {}", dim_name(dim.id), old, dim_name(to), fresh),
                            "a renamed dimension keeps its size");
     if (find_dim(value.dims, to) >= 0 && dim.id != to)
@@ -346,6 +349,39 @@ Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
   dims[static_cast<std::size_t>(join)].size *= ways;
   return called(call, x, {program::Collective::all_to_all, axes, split, join}, std::move(dims));
 }
+
+Result<int> Typing::ragged(const Expression& call, bool returns) {
+  ASSAY_CHECK(takes(call, 4, 4, fmt::format("{}(x, X, S, to)", call.text)));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  ASSAY_TRY(place, operand_dim(call.operands[2], x));
+  ASSAY_TRY(to, value_of(call.operands[3], {}));
+  Dims dims = graph_.value(x).dims;
+  const Dims routed = graph_.value(to).dims;
+  if (place != 0)
+    return source_.error(call.operands[2].at, "rows are those of the first dimension",
+                         "put it first: NAME[S, D] = ...");
+  if (routed.size() != 1 || routed[0].id != dims[0].id || !graph_.value(to).has_whole_numbers)
+    return source_.error(
+        call.operands[3].at,
+        fmt::format("the devices of the rows are whole numbers over {}, not {}", dim_name(dims[0].id), shape_text(to)),
+        "give one device for each row");
+  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
+  if (dims[0].size != (returns ? ways : 1) * routed[0].size)
+    return source_.error(call.operands[0].at,
+                         fmt::format("{} has {} rows, and {} are routed", shape_text(x), dims[0].size, routed[0].size),
+                         returns ? "give what ragged_all_to_all made" : "give one device for each row");
+  dims[0].size = returns ? routed[0].size : ways * routed[0].size;  // a device may get all rows
+  Call how{program::Collective::ragged_all_to_all, axes};
+  how.returns = returns;
+  ASSAY_TRY(id, called(call, x, how, std::move(dims)));
+  graph_.values[static_cast<std::size_t>(id)].in.push_back(to);
+  return id;
+}
+
+Result<int> Typing::ragged_call(const Expression& call, const Wanted&) { return ragged(call, false); }
+
+Result<int> Typing::ragged_return_call(const Expression& call, const Wanted&) { return ragged(call, true); }
 
 Result<int> Typing::ppermute_call(const Expression& call, const Wanted& wanted) {
   ASSAY_CHECK(takes(call, 3, 64, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1)"));

@@ -113,21 +113,29 @@ Result<int> Typing::operation(const Expression& expression, const Wanted& wanted
   throw InternalError("an operator without a function");
 }
 
+void Typing::collect_factors(const Expression& expression, std::vector<const Expression*>& out) const {
+  if (expression.kind != Expression::Kind::operation || expression.text != "*") return out.push_back(&expression);
+  for (const Expression& operand : expression.operands) collect_factors(operand, out);
+}
+
 Result<int> Typing::product(const Expression& expression, const Wanted& wanted) {
-  const Expression &first = expression.operands[0], &second = expression.operands[1];
-  const bool chains = first.kind == Expression::Kind::operation && first.text == "*";
-  if (!chains || !wanted) {
-    ASSAY_TRY(left, value_of(first, wanted));
-    ASSAY_TRY(right, value_of(second, wanted));
-    return product_of(expression.at, left, right, wanted);
+  std::vector<const Expression*> factors;
+  collect_factors(expression, factors);
+  std::vector<int> values;
+  for (const Expression* factor : factors) {
+    ASSAY_TRY(value, value_of(*factor, wanted));
+    values.push_back(value);
   }
-  // The first product of a chain keeps what the second needs.
-  ASSAY_TRY(right, value_of(second, wanted));
-  Wanted both = wanted;
-  for (const Dim& dim : graph_.value(right).dims)
-    if (std::find(both->begin(), both->end(), dim.id) == both->end()) both->push_back(dim.id);
-  ASSAY_TRY(left, value_of(first, both));
-  return product_of(expression.at, left, right, wanted);
+  int sum = values[0];
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    Wanted kept = wanted;  // and what later factors need
+    for (std::size_t later = i + 1; kept && later < values.size(); ++later)
+      for (const Dim& dim : graph_.value(values[later]).dims)
+        if (std::find(kept->begin(), kept->end(), dim.id) == kept->end()) kept->push_back(dim.id);
+    ASSAY_TRY(next, product_of(expression.at, sum, values[i], kept));
+    sum = next;
+  }
+  return sum;
 }
 
 Result<int> Typing::product_of(std::size_t at, int left, int right, const Wanted& wanted) {
@@ -148,9 +156,10 @@ Result<int> Typing::product_of(std::size_t at, int left, int right, const Wanted
   for (const Dims* dims : {&a, &b})
     for (const Dim& dim : *dims)
       if (!consider(dim))
-        return source_.error(at,
-                             fmt::format("dimension {} is in only one operand and not in the result", dim_name(dim.id)),
-                             fmt::format("keep it in the result, or sum it first: sum(..., {})", dim_name(dim.id)));
+        return source_.error(
+            at, fmt::format("dimension {} is in only one operand and not in the result", dim_name(dim.id)),
+            fmt::format("keep it in the result, sum it first: sum(..., {}), or give an inner product its own line",
+                        dim_name(dim.id)));
   if (summed.empty()) return mapped(at, program::Function::multiply, {left, right}, wanted);
   for (const Dim& dim : a)
     if (const int other = find_dim(b, dim.id); other >= 0 && b[static_cast<std::size_t>(other)].size != dim.size)

@@ -29,6 +29,7 @@ struct Call {
   program::AxisList axes;
   int split = -1, join = -1;  ///< positions of the dimension that gets smaller, and of the one that grows
   int permutation = -1;       ///< in Graph::permutations
+  bool returns = false;       ///< of a ragged exchange: rows go back
 };
 
 struct Value {

@@ -283,9 +283,10 @@ class Lowering {
       if (graph_.mesh.size(axis) > 1) axes = axes.pushed(axis);
     const AxisSet all = all_axes(), others = all & ~axes.set();
     int id = tensor_of_value(value.in[0]);
-    if (axes.empty()) return id;
+    if (axes.empty() && call.kind != program::Collective::ragged_all_to_all) return id;
     if (!is_by_device(id)) id = spread(id, operand);
-    if (call.permutation >= 0) return permuted(id, call, axes.set());
+    if (call.kind == program::Collective::ragged_all_to_all) return exchanged(id, value, axes.set());
+    if (call.permutation >= 0) return permuted(id, value, axes.set());
     const std::size_t shift = others == 0 ? 0 : 1;
     Shape before = held_by(others, operand.dims);
     Sharding after = before.sharding;
@@ -296,9 +297,28 @@ class Lowering {
       before.sharding.unreduced = axes.set();
     }
     if (call.split >= 0) after.dims[at(call.split) + shift] = axes;
-    id = view(id, value.name, before, value.has_whole_numbers);
+    id = view(id, operand.name, before, value.has_whole_numbers);
     id = move(id, call.kind, axes.set(), after, false);
+    program_.tensors[at(id)].name = out_.names.emplace_back(value.name);
     return view(id, value.name, held_by(all, value.dims), value.has_whole_numbers);
+  }
+
+  int exchanged(int id, const Value& value, AxisSet axes) {
+    int to = tensor_of_value(value.in[1]);
+    if (!is_by_device(to)) to = spread(to, graph_.value(value.in[1]));
+    const Shape shape = held_by(all_axes(), value.dims);
+    const int made = add_tensor(value.name, shape.dims, shape.sharding, value.has_whole_numbers);
+    program_.tensors[at(made)].producer = static_cast<std::int16_t>(program_.steps.size());
+    program::Step step = program::movement(value.call->kind, axes, id, made);
+    step.in[1] = static_cast<std::int16_t>(to);
+    step.detail = value.call->returns ? 1 : 0;
+    // Even routing: of the rows that devices own, not of the room for all of them.
+    const int owned = value.call->returns ? made : id;
+    step.bytes =
+        program::received_bytes(step, program_.ways(axes), program::local_bytes(program_, program_.tensor(owned)));
+    program_.steps.push_back(step);
+    note(false);
+    return made;
   }
 
   /// A number that is the same on all devices, as a tensor of each.
@@ -316,8 +336,10 @@ class Lowering {
     return out;
   }
 
-  int permuted(int id, const Call& call, AxisSet axes) {
+  int permuted(int id, const Value& value, AxisSet axes) {
+    const Call& call = *value.call;
     const int made = move(id, program::Collective::permute, axes, program_.tensor(id).sharding, false);
+    program_.tensors[at(made)].name = out_.names.emplace_back(value.name);
     program::Step& step = program_.steps.back();
     step.detail = static_cast<std::int16_t>(call.permutation);
     const auto& pairs = graph_.permutations[at(call.permutation)].pairs;
@@ -372,6 +394,30 @@ class Lowering {
 };
 
 }  // namespace
+
+program::Tensor listed_tensor(const Compiled& compiled, int id) {
+  const program::ProgramTensor& tensor = compiled.program.tensor(id);
+  program::Tensor out = program::to_tensor(compiled.program, tensor);
+  const std::size_t first_device_dim = model::logical_dims + compiled.graph.dim_names.size();
+  if (tensor.rank == 0 || static_cast<std::size_t>(tensor.dims[0].dim) < first_device_dim) return out;
+  out.dims.erase(out.dims.begin());
+  std::rotate(out.sharding.dims.begin(), out.sharding.dims.begin() + 1, out.sharding.dims.end());
+  out.sharding.dims.back() = {};
+  return out;
+}
+
+std::string listed_text(const Compiled& compiled, const program::Step& step) {
+  std::string summed;
+  const auto has = [](const program::Tensor& tensor, const program::Dimension& dim) {
+    return std::any_of(tensor.dims.begin(), tensor.dims.end(),
+                       [&](const program::Dimension& other) { return other.name == dim.name; });
+  };
+  const auto tensor = [&](int id) { return listed_tensor(compiled, id); };
+  if (step.op == Op::product)
+    for (const program::Dimension& dim : tensor(step.in[0]).dims)
+      if (has(tensor(step.in[1]), dim) && !has(tensor(step.out[0]), dim)) summed += dim.name;
+  return program::step_text(compiled.program.mesh, tensor, summed, step);
+}
 
 program::Mesh mesh_of(const Syntax& syntax) {
   program::Mesh mesh;

@@ -42,6 +42,11 @@ struct Compiled {
 Result<Compiled> compile(const Source& source, const Syntax& syntax, Reading reading, const plan::Prices& prices,
                          bool backward);
 
+/// A tensor and a step as people read them: what a device of a manual program holds is without the dimension of the
+/// devices.
+program::Tensor listed_tensor(const Compiled& compiled, int id);
+std::string listed_text(const Compiled& compiled, const program::Step& step);
+
 /// The mesh that a program declares.
 program::Mesh mesh_of(const Syntax& syntax);
 

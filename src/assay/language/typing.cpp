@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/base/text.h"
 #include "assay/plan/planner.h"
@@ -17,6 +18,21 @@ std::vector<std::string> keys_of(const std::map<std::string, int, std::less<>>& 
   std::vector<std::string> out;
   for (const auto& [name, id] : names) out.push_back(name);
   return out;
+}
+
+bool mentions(const Expression& expression, const std::string& name) {
+  return (expression.kind == Expression::Kind::name && expression.text == name) ||
+         std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [&](const Expression& operand) { return mentions(operand, name); });
+}
+
+/// Whether what a line expects is a result, or part of what another line expects.
+bool is_used(const Syntax& syntax, const Statement& expects) {
+  const std::string& name = expects.target.name.text;
+  return std::any_of(syntax.statements.begin(), syntax.statements.end(), [&](const Statement& other) {
+    return (other.kind == Statement::Kind::result && other.target.name.text == name) ||
+           (other.kind == Statement::Kind::expect && &other != &expects && mentions(*other.value, name));
+  });
 }
 
 }  // namespace
@@ -180,7 +196,10 @@ Result<void> Typing::add_input(const Statement& statement) {
   value.given = Value::Given::input;
   value.fill = statement.fill;
   ASSAY_CHECK(check_fill(value.fill, dims, target));
-  value.has_whole_numbers = value.fill.below > 0 || value.fill.kind == Fill::Kind::iota;
+  const std::vector<double>& given = value.fill.literal;
+  value.has_whole_numbers = value.fill.below > 0 || value.fill.kind == Fill::Kind::iota ||
+                            (!given.empty() && std::all_of(given.begin(), given.end(),
+                                                           [](double number) { return number == std::floor(number); }));
   value.dims = dims;
   if (reading_ == Reading::sharded) {
     ASSAY_TRY(sharding, sharding_of(target, dims, false));
@@ -245,15 +264,12 @@ Result<void> Typing::assign(const Statement& statement) {
 }
 
 Result<void> Typing::expect(const Statement& statement) {
-  if (reading_ == Reading::sharded) {
-    expected_[statement.target.name.text] = -1;
-    return {};
-  }
-  // Only inputs have their whole arrays in a manual program.
+  if (reading_ == Reading::sharded) return {};
+  // Of a manual program only inputs have their whole arrays.
   std::map<std::string, int, std::less<>> all = names_;
   if (syntax_.mode == Mode::manual) names_ = inputs_;
-  const auto done = assign(statement);
-  if (!done) return done;
+  for (const auto& [name, id] : expected_) names_[name] = id;
+  ASSAY_CHECK(assign(statement));
   expected_[statement.target.name.text] = names_[statement.target.name.text];
   names_ = std::move(all);
   return {};
@@ -328,15 +344,11 @@ Result<void> Typing::add_result(const WrittenTensor& target) {
 Result<void> Typing::finish() {
   bool any = false;
   for (const Statement& statement : syntax_.statements) {
-    if (statement.kind == Statement::Kind::expect) {
-      const bool shown = std::any_of(syntax_.statements.begin(), syntax_.statements.end(), [&](const Statement& other) {
-        return other.kind == Statement::Kind::result && other.target.name.text == statement.target.name.text;
-      });
-      if (!shown)
-        return source_.error(statement.target.name.at,
-                             fmt::format("{} is expected, but no result", in_quotes(statement.target.name.text)),
-                             fmt::format("add result {}", statement.target.name.text));
-    }
+    if (statement.kind == Statement::Kind::expect && !is_used(syntax_, statement))
+      return source_.error(
+          statement.target.name.at,
+          fmt::format("{} is expected, but neither a result nor used", in_quotes(statement.target.name.text)),
+          fmt::format("add result {}", statement.target.name.text));
     if (statement.kind != Statement::Kind::result) continue;
     any = true;
     ASSAY_CHECK(add_result(statement.target));

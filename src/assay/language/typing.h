@@ -41,6 +41,8 @@ class Typing {
   Result<int> named(const Expression& name);
   Result<int> operation(const Expression& expression, const Wanted& wanted);
   Result<int> product(const Expression& expression, const Wanted& wanted);
+  /// The factors of a product of any number of tensors, in order.
+  void collect_factors(const Expression& expression, std::vector<const Expression*>& out) const;
   Result<int> product_of(std::size_t at, int left, int right, const Wanted& wanted);
   /// A function of elements; operands may lack dimensions of the result.
   Result<int> mapped(std::size_t at, program::Function function, std::vector<int> in, const Wanted& wanted);
@@ -73,6 +75,9 @@ class Typing {
   Result<int> all_gather_call(const Expression& call, const Wanted& wanted);
   Result<int> psum_scatter_call(const Expression& call, const Wanted& wanted);
   Result<int> all_to_all_call(const Expression& call, const Wanted& wanted);
+  Result<int> ragged_call(const Expression& call, const Wanted& wanted);
+  Result<int> ragged_return_call(const Expression& call, const Wanted& wanted);
+  Result<int> ragged(const Expression& call, bool returns);
   Result<int> ppermute_call(const Expression& call, const Wanted& wanted);
   Result<void> takes(const Expression& call, std::size_t least, std::size_t most, std::string_view form) const;
   Result<int> operand_dim(const Expression& name, int value) const;

@@ -55,12 +55,10 @@ TextRun run_text(const language::Compiled& compiled) {
   run.memory.resize(compiled.program.tensors.size());
   for (const language::GivenTensor& given : compiled.given)
     run.memory[index_of(given.tensor)] = runner.distributed(given_array(compiled, given), given.tensor);
-  for (const program::Step& step : compiled.program.steps) {
-    runner.run(step, nullptr, run.memory);
-    if (program::is_movement(step.op)) run.predicted += step.bytes;
-  }
+  for (const program::Step& step : compiled.program.steps) runner.run(step, nullptr, run.memory);
   for (const auto* named : {&compiled.results, &compiled.gradients})
     for (const language::NamedTensor& one : *named) run.results[one.name] = runner.collected(one.tensor, run.memory);
+  run.predicted = runner.predicted();
   run.facts = {runner.disagreement(), runner.byte_error(), runner.received()};
   return run;
 }

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/draw/animation.h"
 #include "assay/draw/sharding/sharding_scene.h"
+#include "assay/estimate/collective_models.h"
 #include "assay/estimate/kernels.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/execute/language/run_text.h"
@@ -27,6 +29,7 @@ struct Query {
   bool backward = false;
   std::optional<hardware::Cluster> cluster;
   network::Placement placement;
+  std::optional<hardware::ChipCalibration> calibration;
   std::optional<estimate::KernelRates> rates;
 };
 
@@ -56,7 +59,10 @@ Result<Query> read_query(const Request& request, const Context& context) {
   query.placement = placement;
   Dtype dtype = Dtype::bf16;
   if (const auto given = parse_dtype(query.syntax.dtype.text, "dtype")) dtype = *given;
-  ASSAY_TRY(rates, estimate::kernel_rates(query.cluster->chip, dtype, "dtype"));
+  ASSAY_TRY(calibration, hardware::calibration_of(query.cluster->chip, context.catalogue));
+  query.calibration = std::move(calibration);
+  ASSAY_TRY(rates, estimate::kernel_rates(query.cluster->chip, dtype, "dtype",
+                                          query.calibration ? &query.calibration->values : nullptr));
   query.rates = std::move(rates);
   return query;
 }
@@ -71,10 +77,14 @@ plan::Prices prices_of(const Query& query) {
 /// The time of a step on the cluster.
 Seconds time_of(const Query& query, const program::Program& program, const program::Step& step) {
   if (program::facts(step.op).cost == program::CostClass::free) return Seconds(0);
-  if (program::is_collective(step.op))
-    return network::movement_cost(query.placement, program.mesh, step.collective, step.axes,
-                                  program::local_bytes(program, program.tensor(step.in[0])))
-        .lower;
+  if (program::is_collective(step.op)) {
+    const network::CollectiveGroup group = query.placement.group(step.axes);
+    const auto* fit =
+        query.calibration && query.calibration->values.collective ? &*query.calibration->values.collective : nullptr;
+    const auto form = fit ? estimate::collective_form(Plain{}, *fit, step.collective, group)
+                          : estimate::uncalibrated_form(Plain{}, query.cluster->chip, step.collective, group);
+    return estimate::collective_time(Plain{}, form, network::array_bytes(program, step));
+  }
   return estimate::kernel_time(*query.rates, program, step).estimate;
 }
 
@@ -95,7 +105,7 @@ void add_steps(const Query& query, const language::Compiled& compiled, report::M
       flops += step.flops;
       report::Members row{{"pass", program::name(block.phase)}};
       row.emplace_back("line", origin.line > 0 ? report::Value(origin.line) : report::Value());
-      row.emplace_back("text", program::step_text(program, step));
+      row.emplace_back("text", language::listed_text(compiled, step));
       row.emplace_back("kind", program::name(step));
       row.emplace_back("axes", program::axes_text(program.mesh, step.axes));
       row.emplace_back("inserted", origin.inserted);
@@ -175,23 +185,49 @@ void add_check(const language::Compiled& compiled, const execute::TextRun& run, 
                   human(run.facts.moved), moves ? "as predicted" : "not as predicted", result);
 }
 
-draw::Scene picture_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
+/// The steps that a picture shows, as a plan.
+struct Pictured {
   plan::Plan plan;
   std::vector<std::string> costs;
-  const program::Program& program = compiled.program;
-  for (const program::ProgramTensor& tensor : program.tensors) plan.add(program::to_tensor(program, tensor));
+};
+Pictured pictured(const Query& query, const language::Compiled& compiled) {
   constexpr std::size_t most_panels = 40;
+  Pictured out;
+  const program::Program& program = compiled.program;
+  for (int id = 0; id < static_cast<int>(program.tensors.size()); ++id)
+    out.plan.add(language::listed_tensor(compiled, id));
   for (const program::Step& step : program.steps) {
     if (!program::is_movement(step.op) && step.op != program::Op::product) continue;
-    if (plan.steps.size() == most_panels) break;
-    plan.steps.push_back(step);
+    if (out.plan.steps.size() == most_panels) break;
+    out.plan.steps.push_back(step);
     std::string& cost =
-        costs.emplace_back(program::is_collective(step.op) ? human(step.bytes) + " received" : "nothing moves");
+        out.costs.emplace_back(program::is_collective(step.op) ? human(step.bytes) + " received" : "nothing moves");
     if (query.cluster) cost += ", " + human(time_of(query, program, step));
   }
-  if (plan.steps.empty() && !compiled.results.empty())
-    return draw::draw_sharding(program.mesh, plan.tensor(compiled.results.front().tensor));
-  return draw::draw_plan(program.mesh, query.source.name, headline, plan, costs);
+  return out;
+}
+
+draw::Scene picture_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
+  const Pictured all = pictured(query, compiled);
+  if (all.plan.steps.empty() && !compiled.results.empty())
+    return draw::draw_sharding(compiled.program.mesh, all.plan.tensor(compiled.results.front().tensor));
+  return draw::draw_plan(compiled.program.mesh, query.source.name, headline, all.plan, all.costs);
+}
+
+/// One step after the other.
+std::string animation_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
+  constexpr double seconds_each = 2.5;
+  Pictured all = pictured(query, compiled);
+  std::vector<draw::Scene> frames;
+  const std::vector<program::Step> steps = std::move(all.plan.steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    all.plan.steps = {steps[i]};
+    frames.push_back(draw::draw_plan(compiled.program.mesh,
+                                     fmt::format("{}, step {} of {}", query.source.name, i + 1, steps.size()), headline,
+                                     all.plan, {all.costs[i]}));
+  }
+  if (frames.empty()) frames.push_back(picture_of(query, compiled, headline));
+  return draw::to_animated_svg(query.source.name, frames, seconds_each);
 }
 
 }  // namespace
@@ -220,6 +256,8 @@ Result<report::Response> program_answer(const Request& request, const Context& c
   }
   response.table_key = "steps";
   if (request.picture()) response.picture = picture_of(query, compiled, response.headline);
+  if (const auto file = request.value("animate"))
+    response.files.emplace_back(*file, animation_of(query, compiled, response.headline));
   return response;
 }
 

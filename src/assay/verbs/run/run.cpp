@@ -27,6 +27,7 @@ VerbSpec verb() {
       {{"eval", "TEXT", "the program itself instead of a file (also -e)"},
        {"list", "", "show every step, also those that were inserted"},
        {"show", "LIST", "tensors, separated by commas: show what each device holds of them after each step"},
+       {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
        {"backward", "", "also compute the gradients of the last result"},
        on_option,
        set_option},

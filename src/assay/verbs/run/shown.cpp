@@ -23,6 +23,13 @@ std::string name_of(const program::ProgramTensor& tensor) {
   return (tensor.is_gradient ? "d" : "") + std::string(tensor.name);
 }
 
+/// What a device holds, without the dimension of the devices.
+execute::Array<double> held_array(const language::Compiled& compiled, int id, execute::Array<double> held) {
+  const std::size_t rank = language::listed_tensor(compiled, id).dims.size();
+  held.shape.erase(held.shape.begin(), held.shape.end() - static_cast<std::ptrdiff_t>(rank));
+  return held;
+}
+
 /// "X=0,Y=1"
 std::string place_text(const program::Mesh& mesh, std::int64_t device) {
   const execute::Coordinates at = execute::coordinates(mesh, device);
@@ -87,10 +94,10 @@ Result<report::Items> shown_rows(const language::Compiled& compiled, const execu
     report::Items held;
     for (std::size_t d = 0; d < shards.size(); ++d)
       held.emplace_back(report::Members{{"device", place_text(program.mesh, static_cast<std::int64_t>(d))},
-                                        {"values", nested(shards[d])}});
+                                        {"values", nested(held_array(compiled, id, shards[d]))}});
     rows.emplace_back(
         report::Members{{"after", after},
-                        {"tensor", program::tensor_text(program.mesh, program::to_tensor(program, tensor))},
+                        {"tensor", program::tensor_text(program.mesh, language::listed_tensor(compiled, id))},
                         {"devices", std::move(held)}});
   };
   for (const language::GivenTensor& given : compiled.given)
@@ -99,7 +106,7 @@ Result<report::Items> shown_rows(const language::Compiled& compiled, const execu
     // A view shows nothing new: its operand holds the same.
     if (step.op == program::Op::view || step.op == program::Op::view_grad) continue;
     for (int id : step.out)
-      if (id >= 0) show(id, program::step_text(program, step));
+      if (id >= 0) show(id, language::listed_text(compiled, step));
   }
   if (fault) return tl::unexpected<Error>(*fault);
   return rows;
