@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t beam_width = 24, most_options = 12;
 constexpr double tie = 1e-6;  // weight of the bytes that a device holds: between equal costs, split more
+// Bytes that a FLOP is worth where prices are bytes: so many that no device multiplies what another one does, just to
+// save communication.
+constexpr double bytes_per_flop = 1e3;
 constexpr double impossible = std::numeric_limits<double>::infinity();
 
 using program::AxisList;
@@ -33,6 +36,7 @@ std::string key_of(const Sharding& sharding, std::size_t rank) {
 struct Option {
   Choice choice;
   double cost = 0;
+  double moved = 0;  ///< the part of it that forward movements are
 };
 
 /// A choice in the history of a state.
@@ -54,7 +58,13 @@ class Propagation {
     last_use_.assign(graph.values.size(), -1);
     for (std::size_t v = 0; v < graph.values.size(); ++v)
       for (int id : graph.values[v].in) last_use_[at(id)] = static_cast<int>(v);
-    if (graph.loss >= 0) last_use_[at(graph.loss)] = static_cast<int>(graph.values.size());
+    differentiates_.assign(graph.values.size(), false);
+    if (graph.loss < 0) return;
+    last_use_[at(graph.loss)] = static_cast<int>(graph.values.size());
+    differentiates_[at(graph.loss)] = true;
+    for (int v = graph.loss; v >= 0; --v)
+      for (int id : graph.value(v).in)
+        if (differentiates_[at(v)] && !graph.value(id).has_whole_numbers) differentiates_[at(id)] = true;
   }
 
   Result<Choices> run() {
@@ -176,13 +186,29 @@ class Propagation {
       const Sharding needed = operand_sharding(with.rows, split, k);
       const auto& held = *with.held[k];
       const bool there = std::find(held.begin(), held.end(), needed) != held.end();
-      option.cost += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
+      option.moved += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
+      option.cost += gradient_cost(with, split, k, needed);
       option.choice.in.push_back(needed);
     }
     option.choice.made = option.choice.kept = result_sharding(with.rows, split);
+    option.cost += option.moved;
     if (!with.value.ends && with.value.op == program::Op::product)
-      option.cost += prices_.per_flop * local_flops(graph_, with.rows, split);
+      option.cost +=
+          (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(graph_, with.rows, split);
     return option;
+  }
+
+  /// The gradient of an operand is a partial sum over the axes that split what the operand lacks; it moves back to
+  /// where the operand is kept.
+  double gradient_cost(const Setting& with, const Split& split, std::size_t k, const Sharding& needed) {
+    const int operand = with.value.in[k];
+    if (!differentiates_[at(operand)] || !differentiates_[static_cast<std::size_t>(&with.value - graph_.values.data())])
+      return 0.0;
+    Sharding gradient = needed, home = with.held[k]->front();
+    gradient.unreduced = home.unreduced = 0;
+    for (std::size_t r = 0; r < with.rows.size(); ++r)
+      if (with.rows[r].operand[k] < 0) gradient.unreduced |= split.rows[r].set();
+    return move_cost(graph_.value(operand), gradient, home);
   }
 
   /// Adds the ways to keep what a split makes.
@@ -191,8 +217,15 @@ class Propagation {
     const auto keep = [&](const Sharding& kept) {
       Option option = made;
       option.choice.kept = kept;
-      option.cost += move_cost(with.value, made.choice.made, kept);
+      const double moving = move_cost(with.value, made.choice.made, kept);
+      option.moved += moving;
+      option.cost += moving;
       if (option.cost == impossible) return;
+      if (differentiates_[static_cast<std::size_t>(&with.value - graph_.values.data())]) {
+        Sharding arriving = kept, used = made.choice.made;
+        arriving.unreduced = used.unreduced = 0;
+        option.cost += move_cost(with.value, arriving, used);
+      }
       // Bytes have the unit of the prices only where those are bytes.
       const double weight = prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie;
       option.cost += weight * bytes_of(with.value, kept);
@@ -319,9 +352,9 @@ class Propagation {
       named.push_back(kept);
       const program::Tensor tensor = tensor_of(graph_, with.value, kept);
       const std::string text = program::tensor_text(graph_.mesh, tensor);
-      const double cost = prices_.per_flop > 0.0 ? option.cost : option.cost - tie * bytes_of(with.value, kept);
-      choices += fmt::format("{}{}{} ({})", choices.empty() ? "" : ", ", text, kept.used_axes() == 0 ? " {}" : "",
-                             prices_.per_flop > 0.0 ? human(Seconds(cost)) : human(Bytes(cost)) + " received");
+      choices +=
+          fmt::format("{}{}{} ({})", choices.empty() ? "" : ", ", text, kept.used_axes() == 0 ? " {}" : "",
+                      prices_.per_flop > 0.0 ? human(Seconds(option.moved)) : human(Bytes(option.moved)) + " received");
       if (named.size() == 4) break;
     }
     std::string operands;
@@ -342,6 +375,7 @@ class Propagation {
   const plan::Prices& prices_;
   plan::Planner planner_;
   std::vector<int> last_use_;
+  std::vector<bool> differentiates_;  ///< by value: the program asks for its gradient, or for one that needs it
   std::vector<Link> links_;
   std::unordered_map<std::string, double> move_costs_;
 };
