@@ -13,7 +13,7 @@
 namespace assay::language {
 namespace {
 
-constexpr std::size_t beam_width = 24, most_options = 12;
+constexpr std::size_t beam_width = 64, most_options = 16;
 constexpr double tie = 1e-6;  // weight of the bytes that a device holds: between equal costs, split more
 // Bytes that a FLOP is worth where prices are bytes: so many that no device multiplies what another one does, just to
 // save communication.
@@ -36,7 +36,8 @@ std::string key_of(const Sharding& sharding, std::size_t rank) {
 struct Option {
   Choice choice;
   double cost = 0;
-  double moved = 0;  ///< the part of it that forward movements are
+  double moved = 0;                 ///< the part of it that forward movements are
+  std::vector<Sharding> gradients;  ///< of the operands, where they have one, as the operation makes them
 };
 
 /// A choice in the history of a state.
@@ -47,8 +48,11 @@ struct Link {
 
 struct State {
   double cost = 0;
+  double pending = 0;  ///< what it will take at least to end the partial sums that are held
   int history = -1;
   std::vector<std::vector<Sharding>> held;  ///< of each value: as it is kept, then as it was moved; empty: dead
+  std::vector<std::vector<Sharding>>
+      returned;  ///< of each value: shardings of gradients that move back; sums move once
 };
 
 class Propagation {
@@ -70,6 +74,7 @@ class Propagation {
   Result<Choices> run() {
     std::vector<State> states(1);
     states[0].held.resize(graph_.values.size());
+    states[0].returned.resize(graph_.values.size());
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       std::vector<State> next;
       for (const State& state : states) {
@@ -95,19 +100,33 @@ class Propagation {
     for (std::size_t k = 0; k < value.in.size(); ++k) {
       auto& held = out.held[at(value.in[k])];
       if (std::find(held.begin(), held.end(), option.choice.in[k]) == held.end()) held.push_back(option.choice.in[k]);
+      if (k < option.gradients.size()) out.returned[at(value.in[k])].push_back(option.gradients[k]);
     }
     for (int id : value.in)
-      if (last_use_[at(id)] <= static_cast<int>(v)) out.held[at(id)].clear();
+      if (last_use_[at(id)] <= static_cast<int>(v) && !out.held[at(id)].empty()) {
+        out.pending -= ending_cost(at(id), out.held[at(id)].front());
+        out.held[at(id)].clear();
+      }
     out.held[v] = {option.choice.kept};
+    if (last_use_[v] > static_cast<int>(v)) out.pending += ending_cost(v, option.choice.kept);
     out.cost += option.cost;
     links_.push_back({state.history, std::move(option.choice)});
     out.history = static_cast<int>(links_.size()) - 1;
     return out;
   }
 
+  /// Partial sums are scattered, at least, and their gradients gathered.
+  double ending_cost(std::size_t v, const Sharding& sharding) const {
+    if (sharding.unreduced == 0) return 0.0;
+    const double scatter =
+        prices_(program::Collective::reduce_scatter, sharding.unreduced, Bytes(bytes_of(graph_.values[v], sharding)));
+    return differentiates_[v] ? 2.0 * scatter : scatter;
+  }
+
   /// The cheapest states; of those that hold the same, one.
   std::vector<State> best_of(std::vector<State> states, std::size_t v) const {
-    std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+    std::stable_sort(states.begin(), states.end(),
+                     [](const State& a, const State& b) { return a.cost + a.pending < b.cost + b.pending; });
     std::vector<State> out;
     std::map<std::string, bool> seen;
     for (State& state : states) {
@@ -160,12 +179,12 @@ class Propagation {
   struct Setting {
     const Value& value;
     std::vector<Row> rows;
-    std::vector<const std::vector<Sharding>*> held;  ///< of the operands
-    AxisSet axes = 0;                                ///< that split an operand or, by the line, the result
-    std::vector<AxisList> lists;                     ///< orders of axes in use
+    std::vector<const std::vector<Sharding>*> held, returned;  ///< of the operands
+    AxisSet axes = 0;                                          ///< that split an operand or, by the line, the result
+    std::vector<AxisList> lists;                               ///< orders of axes in use
   };
   Setting setting(std::size_t v, const State& state) const {
-    Setting out{graph_.values[v], rows_of(graph_, graph_.values[v]), {}, 0, {}};
+    Setting out{graph_.values[v], rows_of(graph_, graph_.values[v]), {}, {}, 0, {}};
     const auto note = [&](const Sharding& sharding) {
       out.axes |= sharding.used_axes();
       for (const AxisList list : sharding.dims)
@@ -173,6 +192,7 @@ class Propagation {
     };
     for (int id : out.value.in) {
       out.held.push_back(&state.held[at(id)]);
+      out.returned.push_back(&state.returned[at(id)]);
       for (const Sharding& sharding : state.held[at(id)]) note(sharding);
     }
     if (out.value.pinned) note(*out.value.pinned);
@@ -187,7 +207,8 @@ class Propagation {
       const auto& held = *with.held[k];
       const bool there = std::find(held.begin(), held.end(), needed) != held.end();
       option.moved += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
-      option.cost += gradient_cost(with, split, k, needed);
+      option.gradients.push_back(gradient_sharding(with, split, k, needed));
+      option.cost += gradient_cost(with, k, option.gradients.back());
       option.choice.in.push_back(needed);
     }
     option.choice.made = option.choice.kept = result_sharding(with.rows, split);
@@ -198,17 +219,26 @@ class Propagation {
     return option;
   }
 
-  /// The gradient of an operand is a partial sum over the axes that split what the operand lacks; it moves back to
-  /// where the operand is kept.
-  double gradient_cost(const Setting& with, const Split& split, std::size_t k, const Sharding& needed) {
-    const int operand = with.value.in[k];
-    if (!differentiates_[at(operand)] || !differentiates_[static_cast<std::size_t>(&with.value - graph_.values.data())])
-      return 0.0;
-    Sharding gradient = needed, home = with.held[k]->front();
-    gradient.unreduced = home.unreduced = 0;
+  /// The gradient of an operand is a partial sum over the axes that split what the operand lacks.
+  static Sharding gradient_sharding(const Setting& with, const Split& split, std::size_t k, const Sharding& needed) {
+    Sharding gradient = needed;
+    gradient.unreduced = 0;
     for (std::size_t r = 0; r < with.rows.size(); ++r)
       if (with.rows[r].operand[k] < 0) gradient.unreduced |= split.rows[r].set();
+    return gradient;
+  }
+  /// It moves back to where the operand is kept, once for all operations that make it in one sharding.
+  double gradient_cost(const Setting& with, std::size_t k, const Sharding& gradient) {
+    const int operand = with.value.in[k];
+    if (!differentiates_[at(operand)] || !differentiates(with.value)) return 0.0;
+    const auto& known = *with.returned[k];
+    if (std::find(known.begin(), known.end(), gradient) != known.end()) return 0.0;
+    Sharding home = with.held[k]->front();
+    home.unreduced = 0;
     return move_cost(graph_.value(operand), gradient, home);
+  }
+  bool differentiates(const Value& value) const {
+    return differentiates_[static_cast<std::size_t>(&value - graph_.values.data())];
   }
 
   /// Adds the ways to keep what a split makes.
@@ -221,7 +251,7 @@ class Propagation {
       option.moved += moving;
       option.cost += moving;
       if (option.cost == impossible) return;
-      if (differentiates_[static_cast<std::size_t>(&with.value - graph_.values.data())]) {
+      if (differentiates(with.value)) {
         Sharding arriving = kept, used = made.choice.made;
         arriving.unreduced = used.unreduced = 0;
         option.cost += move_cost(with.value, arriving, used);
@@ -289,7 +319,7 @@ class Propagation {
     const Value& value = graph_.values[v];
     if (value.given != Value::Given::no) {
       const Sharding sharding = value.pinned.value_or(Sharding{});
-      return std::vector<Option>{{{{}, sharding, sharding}, 0.0}};
+      return std::vector<Option>{{{{}, sharding, sharding}, 0.0, 0.0, {}}};
     }
     const Setting with = setting(v, state);
     std::vector<Option> out;

@@ -125,6 +125,20 @@ TEST(TextProgram, ShardingsAreChosenForTheWholeProgram) {
   EXPECT_EQ(both->run.facts.moved.value(), both->run.predicted.value());
 }
 
+TEST(TextProgram, ATransformerBlockFindsTensorParallelism) {
+  // Heads and hidden dimension are split over Y, so attention and the feed-forward part end in one sum each, and so do
+  // their gradients; over X only gradients of weights are summed.
+  const auto both = run_both(file_text("examples/transformer.assay"));
+  ASSERT_TRUE(both);
+  std::map<std::string, int> over;  // of tensors of tokens, by axis
+  const program::Program& program = both->sharded.program;
+  for (const program::Step& step : program.steps)
+    if (program::is_collective(step.op) && program.tensor(step.in[0]).rank == 3 &&
+        !program.tensor(step.in[0]).name.starts_with("w_"))
+      ++over[program::axes_text(program.mesh, step.axes) + " " + std::string(program::name(step))];
+  EXPECT_EQ(over, (std::map<std::string, int>{{"Y all-reduce", 4}}));
+}
+
 /// Numbers that a seed gives.
 class Dice {
  public:
