@@ -46,13 +46,30 @@ struct Link {
   Choice choice;
 };
 
+/// A value that later ones use.
+struct Live {
+  std::size_t value = 0;
+  std::vector<Sharding> held;      ///< as it is kept, then as it was moved
+  std::vector<Sharding> returned;  ///< of gradients that move back; sums in one sharding move once
+};
+
 struct State {
   double cost = 0;
   double pending = 0;  ///< what it will take at least to end the partial sums that are held
   int history = -1;
-  std::vector<std::vector<Sharding>> held;  ///< of each value: as it is kept, then as it was moved; empty: dead
-  std::vector<std::vector<Sharding>>
-      returned;  ///< of each value: shardings of gradients that move back; sums move once
+  std::vector<Live> live;  ///< in the order of values
+
+  const Live& of(int value) const {
+    return *std::find_if(live.begin(), live.end(),
+                         [&](const Live& one) { return one.value == static_cast<std::size_t>(value); });
+  }
+};
+
+/// A state and what to do next in it.
+struct Candidate {
+  const State* state = nullptr;
+  Option option;
+  double rank = 0;
 };
 
 class Propagation {
@@ -73,15 +90,16 @@ class Propagation {
 
   Result<Choices> run() {
     std::vector<State> states(1);
-    states[0].held.resize(graph_.values.size());
-    states[0].returned.resize(graph_.values.size());
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      std::vector<State> next;
+      std::vector<Candidate> candidates;
       for (const State& state : states) {
         ASSAY_TRY(options, options_of(v, state));
-        for (Option& option : options) next.push_back(extended(state, v, std::move(option)));
+        for (Option& option : options) {
+          const double rank = state.cost + option.cost + pending_after(state, v, option.choice.kept);
+          candidates.push_back({&state, std::move(option), rank});
+        }
       }
-      states = best_of(std::move(next), v);
+      states = best_of(std::move(candidates), v);
     }
     const State& best = states.front();
     Choices out{std::vector<Choice>(graph_.values.size()), best.cost};
@@ -94,23 +112,34 @@ class Propagation {
  private:
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-  State extended(const State& state, std::size_t v, Option option) {
-    State out = state;
+  bool dies(int id, std::size_t v) const { return last_use_[at(id)] <= static_cast<int>(v); }
+
+  double pending_after(const State& state, std::size_t v, const Sharding& kept) const {
+    double pending = state.pending;
+    const std::vector<int>& in = graph_.values[v].in;
+    for (std::size_t k = 0; k < in.size(); ++k)
+      if (dies(in[k], v) && std::find(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(k), in[k]) ==
+                                in.begin() + static_cast<std::ptrdiff_t>(k))
+        pending -= ending_cost(at(in[k]), state.of(in[k]).held.front());
+    return dies(static_cast<int>(v), v) ? pending : pending + ending_cost(v, kept);
+  }
+
+  State extended(const Candidate& candidate, std::size_t v) {
+    State out = *candidate.state;
+    const Option& option = candidate.option;
     const Value& value = graph_.values[v];
-    for (std::size_t k = 0; k < value.in.size(); ++k) {
-      auto& held = out.held[at(value.in[k])];
-      if (std::find(held.begin(), held.end(), option.choice.in[k]) == held.end()) held.push_back(option.choice.in[k]);
-      if (k < option.gradients.size()) out.returned[at(value.in[k])].push_back(option.gradients[k]);
-    }
-    for (int id : value.in)
-      if (last_use_[at(id)] <= static_cast<int>(v) && !out.held[at(id)].empty()) {
-        out.pending -= ending_cost(at(id), out.held[at(id)].front());
-        out.held[at(id)].clear();
-      }
-    out.held[v] = {option.choice.kept};
-    if (last_use_[v] > static_cast<int>(v)) out.pending += ending_cost(v, option.choice.kept);
+    out.pending = pending_after(out, v, option.choice.kept);
     out.cost += option.cost;
-    links_.push_back({state.history, std::move(option.choice)});
+    for (std::size_t k = 0; k < value.in.size(); ++k)
+      for (Live& one : out.live) {
+        if (one.value != at(value.in[k])) continue;
+        if (std::find(one.held.begin(), one.held.end(), option.choice.in[k]) == one.held.end())
+          one.held.push_back(option.choice.in[k]);
+        if (k < option.gradients.size()) one.returned.push_back(option.gradients[k]);
+      }
+    std::erase_if(out.live, [&](const Live& one) { return dies(static_cast<int>(one.value), v); });
+    if (!dies(static_cast<int>(v), v)) out.live.push_back({v, {option.choice.kept}, {}});
+    links_.push_back({candidate.state->history, option.choice});
     out.history = static_cast<int>(links_.size()) - 1;
     return out;
   }
@@ -124,17 +153,21 @@ class Propagation {
   }
 
   /// The cheapest states; of those that hold the same, one.
-  std::vector<State> best_of(std::vector<State> states, std::size_t v) const {
-    std::stable_sort(states.begin(), states.end(),
-                     [](const State& a, const State& b) { return a.cost + a.pending < b.cost + b.pending; });
+  std::vector<State> best_of(std::vector<Candidate> candidates, std::size_t v) {
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
     std::vector<State> out;
     std::map<std::string, bool> seen;
-    for (State& state : states) {
+    for (const Candidate& candidate : candidates) {
+      State state = extended(candidate, v);
       std::string key;
-      for (std::size_t i = 0; i <= v; ++i)
-        for (const Sharding& held : state.held[i])
-          key += fmt::format("{}:", i) + key_of(held, graph_.values[i].dims.size());
-      if (!seen.emplace(std::move(key), true).second) continue;
+      for (const Live& one : state.live)
+        for (const Sharding& held : one.held)
+          key += fmt::format("{}:", one.value) + key_of(held, graph_.values[one.value].dims.size());
+      if (!seen.emplace(std::move(key), true).second) {
+        links_.pop_back();
+        continue;
+      }
       out.push_back(std::move(state));
       if (out.size() == beam_width) break;
     }
@@ -191,9 +224,10 @@ class Propagation {
         if (!list.empty()) out.lists.push_back(list);
     };
     for (int id : out.value.in) {
-      out.held.push_back(&state.held[at(id)]);
-      out.returned.push_back(&state.returned[at(id)]);
-      for (const Sharding& sharding : state.held[at(id)]) note(sharding);
+      const Live& one = state.of(id);
+      out.held.push_back(&one.held);
+      out.returned.push_back(&one.returned);
+      for (const Sharding& sharding : one.held) note(sharding);
     }
     if (out.value.pinned) note(*out.value.pinned);
     return out;

@@ -157,7 +157,7 @@ double add_results(const language::Compiled& compiled, const execute::TextRun& r
     }
     return rows;
   };
-  response.results.emplace_back("results", rows_of(compiled.results));
+  response.results.emplace_back("outputs", rows_of(compiled.results));
   if (!compiled.gradients.empty()) response.results.emplace_back("gradients", rows_of(compiled.gradients));
   return worst;
 }

@@ -72,7 +72,7 @@ std::optional<report::Screen> screen_of(const Request& request, const report::Re
   screen.notes = answer.notes;
   add_line(screen, "Program",
            phrases(results, {"{program}", "mode {mode}", "mesh {mesh}", "{flops_per_device} per device"}));
-  add_values(screen, results, "results", "Results");
+  add_values(screen, results, "outputs", "Results");
   add_values(screen, results, "gradients", "Gradients");
   add_line(screen, "Times", phrases(results, {"compute {compute_time}", "collectives {collective_time}"}));
   const std::size_t most = request.has("list") ? 100000 : most_steps;
