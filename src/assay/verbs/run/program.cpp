@@ -194,8 +194,7 @@ Pictured pictured(const Query& query, const language::Compiled& compiled) {
   constexpr std::size_t most_panels = 40;
   Pictured out;
   const program::Program& program = compiled.program;
-  for (int id = 0; id < static_cast<int>(program.tensors.size()); ++id)
-    out.plan.add(language::listed_tensor(compiled, id));
+  for (const program::ProgramTensor& tensor : program.tensors) out.plan.add(program::to_tensor(program, tensor));
   for (const program::Step& step : program.steps) {
     if (!program::is_movement(step.op) && step.op != program::Op::product) continue;
     if (out.plan.steps.size() == most_panels) break;
