@@ -226,6 +226,7 @@ Result<Request> parse_request(std::span<const std::string> words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     std::string word = words[i];
     if (word == "-q" && !only_arguments) word = "--quiet";
+    if (word == "-e" && !only_arguments && find_option(*verb, "eval")) word = "--eval";
     if (word == "--" && !only_arguments) {
       only_arguments = true;
     } else if (word.starts_with("--") && !only_arguments) {

@@ -13,7 +13,7 @@ std::span<const VerbSpec> verbs() {
                                             roofline::verb(),   systolic::verb(), transfer::verb(), shard::verb(),
                                             collective::verb(), layer::verb(),    train::verb(),    serve::verb(),
                                             scaling::verb(),    solve::verb(),    validate::verb(), measure::verb(),
-                                            profile::verb(),    sweep::verb(),    book::verb()};
+                                            profile::verb(),    run::verb(),      sweep::verb(),    book::verb()};
   return all;
 }
 

@@ -62,6 +62,9 @@ VerbSpec verb();
 namespace sweep {
 VerbSpec verb();
 }
+namespace run {
+VerbSpec verb();
+}
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

@@ -32,10 +32,16 @@ class StepRunner {
   /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
   Bytes received() const { return moved_; }  ///< mean over devices
+  Bytes predicted() const {
+    return predicted_;
+  }  ///< the same, as steps state it; of a ragged exchange, as it is routed
 
  private:
   /// The result of a slice or a collective, whose bytes are counted.
   Shards<double> moved(const program::Step& step, const Shards<double>& from);
+  /// The same of rows that go where `to` says.
+  Shards<double> exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to);
+  void count(Bytes received, Bytes predicted);
   /// Plain gradient descent on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
   /// The state that a recurrent step continues from; nullptr: none.
@@ -50,7 +56,7 @@ class StepRunner {
   std::vector<Shards<double>>* states_ = nullptr;
   std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
-  Bytes moved_;
+  Bytes moved_, predicted_;
 };
 
 }  // namespace assay::execute

@@ -8,7 +8,7 @@ TensorLayout::TensorLayout(const program::Program& program) : program_(program) 
   const std::int64_t count = program.mesh.devices();
   for (std::int64_t d = 0; d < count; ++d) devices_.push_back(coordinates(program.mesh, d));
   for (const program::ProgramTensor& tensor : program.tensors) {
-    tensors_.push_back(program::to_tensor(tensor));
+    tensors_.push_back(program::to_tensor(program, tensor));
     program::Tensor checked = tensors_.back();
     // Attention ignores the padding of a cache.
     if (const int along = tensor.find(model::LogicalDim::context); along >= 0)

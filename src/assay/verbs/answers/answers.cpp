@@ -15,6 +15,7 @@ std::string_view declared_results(std::string_view verb) {
       {"train", answers::train},       {"serve", answers::serve},           {"validate", answers::validate},
       {"book", answers::book},         {"measure", answers::measure},       {"profile", answers::profile},
       {"sweep", answers::sweep},
+      {"run", answers::run},
   };
   for (const auto& [name, declaration] : all)
     if (name == verb) return declaration;
