@@ -9,7 +9,7 @@ namespace assay::execute {
 template <class T>
 struct Moved {
   Shards<T> shards;
-  Bytes received;  ///< per device, the mean over devices
+  Bytes received;  ///< per device, the mean over the devices of this process
   Bytes busiest;   ///< by the device that receives most
 };
 
@@ -22,7 +22,7 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
 
 /// The part of a tensor that each device keeps in another sharding; no device receives anything.
 template <class T>
-Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const program::Tensor& after,
+Shards<T> sliced(const VirtualDevices<T>& devices, const program::Tensor& before, const program::Tensor& after,
                  const Shards<T>& shards);
 
 }  // namespace assay::execute

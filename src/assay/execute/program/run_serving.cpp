@@ -70,8 +70,8 @@ void give_caches(ProgramRunner& runner, const program::Program& program, const p
 }  // namespace
 
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, ServedSequences& kept) {
-  ProgramRunner runner(program, model, 1);
+                       const Array<double>& tokens, ServedSequences& kept, const ServingOptions& options) {
+  ProgramRunner runner(program, model, 1, options.placement);
   StepRunner& step = runner.step();
   kept.caches.resize(at(runner.layers()));
   kept.states.resize(at(runner.layers()));
@@ -130,15 +130,20 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
       }
     }
   }
-  for (Array<double>& shard : x) shard = part(shard, 1, shard.shape[1] - 1, 1);  // serving never splits a sequence
-  outer[at(given(program, head, "In"))] = x;
-  runner.run(head, -1, outer);
   ServingRun out;
-  for (std::int32_t i = head.first; i < head.last; ++i) {
-    const program::Step& made = program.steps[at(i)];
-    if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
-      out.logits = step.collected(made.in[0], outer);
+  std::vector<Array<double>> logits;
+  for (std::int64_t back = options.scored; back-- > 0;) {  // serving never splits a sequence
+    Shards<double>& scored = outer[at(given(program, head, "In"))];
+    scored.assign(x.size(), {});
+    for (std::size_t d : step.devices().here()) scored[d] = part(x[d], 1, x[d].shape[1] - 1 - back, 1);
+    runner.run(head, -1, outer);
+    for (std::int32_t i = head.first; i < head.last; ++i) {
+      const program::Step& made = program.steps[at(i)];
+      if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
+        logits.push_back(step.collected(made.in[0], outer));
+    }
   }
+  out.logits = joined(std::span<const Array<double>>(logits), 1);
   out.chosen = step.collected(result_of(program, head), outer);
   out.facts = runner.facts();
   return out;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "assay/base/index.h"
@@ -10,15 +11,22 @@
 #include "assay/execute/movement.h"
 
 namespace assay::execute {
-StepRunner::StepRunner(const program::Program& program, double tokens)
-    : program_(program), tokens_(tokens), devices_(program.mesh), layout_(program) {}
+StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement)
+    : program_(program),
+      tokens_(tokens),
+      devices_(program.mesh, placement),
+      layout_(program),
+      clocks_(program.steps.size()) {}
 
 Shards<double> StepRunner::distributed(const Array<double>& global, int tensor) const {
-  return distribute(global, layout_.tensor(tensor), program_.mesh);
+  Shards<double> shards = distribute(global, layout_.tensor(tensor), program_.mesh);
+  for (std::size_t d = 0; d < shards.size(); ++d)
+    if (!devices_.is_here(d)) shards[d] = {};
+  return shards;
 }
 
 Array<double> StepRunner::collected(int tensor, const ProgramMemory& memory) {
-  const Collected<double> all = collect(memory[at(tensor)], layout_.tensor(tensor), program_.mesh);
+  const Collected<double> all = collect(devices_.gathered(memory[at(tensor)]), layout_.tensor(tensor), program_.mesh);
   disagreement_ = std::max(disagreement_, all.disagreement);
   return all.array;
 }
@@ -55,16 +63,27 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
       throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   if (program::is_movement(step.op)) {
     memory[at(step.out[0])] = moved(step, memory[at(step.in[0])]);
-    return;
+  } else {
+    check_layouts(step);
+    if (step.op == program::Op::update)
+      run_update(step, memory);
+    else
+      run_on_devices(step, layer, memory);
   }
-  check_layouts(step);
-  if (step.op == program::Op::update) return run_update(step, memory);
+  StepClock& clock = clocks_[static_cast<std::size_t>(&step - program_.steps.data())];
+  clock.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  ++clock.runs;
+}
+
+void StepRunner::run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
   for (int id : step.out)
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
   Shards<double>* state = state_of(step);
-  for (std::size_t d = 0; d < devices_.count(); ++d) {
+  for (std::size_t d : devices_.here()) {
     const LocalContext context{layout_, layer, memory, d, state ? &(*state)[d] : nullptr, tokens_};
     std::vector<Numbers> made = LocalStep(step, context).run();
     std::size_t next = 0;
@@ -82,10 +101,27 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
 void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
   // The optimizer's part of the weight may be smaller than the stored part.
   Shards<double> mine =
-      sliced(program_.mesh, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
-  for (std::size_t d = 0; d < mine.size(); ++d)
-    for (std::size_t i = 0; i < mine[d].values.size(); ++i)
-      mine[d].values[i] -= descent_rate * memory[at(step.in[0])][d].values.at(i);
+      sliced(devices_, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
+  const program::AxisSet split = program_.tensor(step.in[0]).sharding.split_axes();
+  Moments* moments = adam_ ? &(*moments_)[step.in[1]] : nullptr;
+  if (moments && moments->first.empty()) {
+    moments->first.resize(mine.size());
+    for (std::size_t d : devices_.here()) moments->first[d] = zeros<double>(mine[d].shape);
+    moments->second = moments->first;
+  }
+  for (std::size_t d : devices_.here()) {
+    const Array<double>& gradient = memory[at(step.in[0])][d];
+    if (gradient.values.size() != mine[d].values.size()) throw InternalError("a gradient is not of its weight");
+    if (moments)
+      adam_step(*adam_, update_number_, gradient, mine[d], moments->first[d], moments->second[d]);
+    else
+      for (std::size_t i = 0; i < mine[d].values.size(); ++i) mine[d].values[i] -= descent_rate * gradient.values[i];
+    bool counts = true;  // of the devices with the same part, the first one
+    for (std::size_t axis = 0; axis < devices_.at(d).size(); ++axis)
+      counts = counts && ((split & program::axis_bit(static_cast<int>(axis))) != 0 || devices_.at(d)[axis] == 0);
+    for (std::size_t i = 0; counts && i < gradient.values.size(); ++i)
+      squared_gradients_ += gradient.values[i] * gradient.values[i];
+  }
   memory[at(step.out[0])] = std::move(mine);
 }
 
@@ -104,6 +140,7 @@ Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>
   const double scaled = tensor.bits / facts(tensor.dtype).bits;
   const Bytes received = scaled * run.received;
   moved_ += received;
+  stated_ += step.bytes;
   byte_error_ = std::max(byte_error_, std::abs((received - step.bytes).value()) / std::max(1.0, step.bytes.value()));
   return std::move(run.shards);
 }

@@ -1,8 +1,11 @@
 // One step of a program, executed on virtual devices with real numbers.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "assay/execute/devices.h"
+#include "assay/execute/program/adam.h"
 #include "assay/execute/program/local_step.h"
 
 namespace assay::execute {
@@ -10,10 +13,16 @@ namespace assay::execute {
 /// Learning rate of the updates of executed programs: plain gradient descent.
 inline constexpr double descent_rate = 0.1;
 
+/// What a step of a program took so far, on the devices of this process.
+struct StepClock {
+  double seconds = 0;
+  std::int64_t runs = 0;
+};
+
 class StepRunner {
  public:
   /// The program must outlive it. The loss is averaged over `tokens`.
-  StepRunner(const program::Program& program, double tokens);
+  StepRunner(const program::Program& program, double tokens, Placement placement = {});
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
@@ -23,6 +32,14 @@ class StepRunner {
     next_state_ = 0;
   }
 
+  /// Updates are steps of AdamW from now on, the `number`-th from 1 on; its moments are kept by weight.
+  void update_with(const AdamW& adam, std::int64_t number, std::map<int, Moments>& moments) {
+    adam_ = &adam;
+    update_number_ = number;
+    moments_ = &moments;
+  }
+
+  const VirtualDevices<double>& devices() const { return devices_; }
   Shards<double> distributed(const Array<double>& global, int tensor) const;
   /// The global array; records how far devices that should hold the same values disagree.
   Array<double> collected(int tensor, const ProgramMemory& memory);
@@ -31,12 +48,19 @@ class StepRunner {
   double disagreement() const { return disagreement_; }
   /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
-  Bytes received() const { return moved_; }  ///< mean over devices
+  Bytes received() const { return moved_; }  ///< mean over the devices of this process
+  Bytes stated() const { return stated_; }   ///< of the same collectives, by the program
+  /// Sum of the squares of all gradients that updates used, those on the devices of this process; every part is counted
+  /// on one device.
+  double squared_gradients() const { return squared_gradients_; }
+  /// By step of the program.
+  const std::vector<StepClock>& clocks() const { return clocks_; }
 
  private:
   /// The result of a slice or a collective, whose bytes are counted.
   Shards<double> moved(const program::Step& step, const Shards<double>& from);
-  /// Plain gradient descent on a device's part of the weight.
+  void run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
+  /// Plain gradient descent or AdamW on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
   /// The state that a recurrent step continues from; nullptr: none.
   Shards<double>* state_of(const program::Step& step);
@@ -50,7 +74,12 @@ class StepRunner {
   std::vector<Shards<double>>* states_ = nullptr;
   std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
-  Bytes moved_;
+  Bytes moved_, stated_;
+  const AdamW* adam_ = nullptr;
+  std::int64_t update_number_ = 0;
+  std::map<int, Moments>* moments_ = nullptr;
+  double squared_gradients_ = 0;
+  std::vector<StepClock> clocks_;
 };
 
 }  // namespace assay::execute
