@@ -234,6 +234,7 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
+  if (response.is_silent) return 0;
   const std::string text = report::render(response, options);
   watch.end();
   for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));
