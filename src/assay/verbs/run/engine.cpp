@@ -29,8 +29,9 @@ report::Response silence() {
   return response;
 }
 
-Result<report::Response> run_on_ranks(execute::Ranks& ranks, const Request& request, const Context& context,
-                                      const std::function<Result<PreparedRun>()>& prepare) {
+Result<report::Response> run_connected(execute::Ranks& ranks, const Request& request, const Context& context,
+                                       const std::function<Result<PreparedRun>()>& prepare) {
+  const auto count = static_cast<std::int64_t>(ranks.count());
   const auto answer = [&](Result<report::Response> response) -> Result<report::Response> {
     ranks.finish();
     if (ranks.rank() == 0) return response;
@@ -42,12 +43,11 @@ Result<report::Response> run_on_ranks(execute::Ranks& ranks, const Request& requ
   Result<void> state;
   if (!prepared)
     state = tl::unexpected(prepared.error());
-  else if (prepared->devices != static_cast<std::int64_t>(ranks.count()))
+  else if (const std::int64_t devices = prepared->devices.value_or(count); devices != count)
     state = fail("--engine mpi",
-                 fmt::format("the mesh has {} device{}, but there {} {} rank{}", prepared->devices,
-                             prepared->devices == 1 ? "" : "s", ranks.count() == 1 ? "is" : "are", ranks.count(),
-                             ranks.count() == 1 ? "" : "s"),
-                 fmt::format("start it with mpirun -n {}", prepared->devices));
+                 fmt::format("the mesh has {} device{}, but there {} {} rank{}", devices, devices == 1 ? "" : "s",
+                             count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
+                 fmt::format("start it with mpirun -n {}", devices));
   if (const auto agreed = execute::agree(ranks, state); !agreed) return answer(tl::unexpected(agreed.error()));
   // A fault from here on ends this process before it has finished, and the launcher ends the others.
   try {
@@ -78,11 +78,16 @@ Result<report::Response> run_on_engine(const Request& request, const Context& co
     ASSAY_TRY(prepared, prepare());
     return prepared.run(nullptr);
   }
+  return run_on_ranks(request, context, prepare);
+}
+
+Result<report::Response> run_on_ranks(const Request& request, const Context& context,
+                                      const std::function<Result<PreparedRun>()>& prepare) {
   std::optional<double> patience;
   ASSAY_CHECK(read_time(request, "time-limit", patience));
   constexpr double usual = 60;
   ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual)));
-  return run_on_ranks(*ranks, request, context, prepare);
+  return run_connected(*ranks, request, context, prepare);
 }
 
 }  // namespace assay::verbs::run
