@@ -91,7 +91,7 @@ def compare(words, devices):
     if faults:
         return
     one, other = json.loads(plain)["results"], json.loads(spread)["results"]
-    for a, b in zip(one["steps"], other["steps"], strict=True):
+    for a, b in zip(one["updates"], other["updates"], strict=True):
         expect(abs(a["loss"] - b["loss"]) < 1e-12, f"{text}: losses {a['loss']} and {b['loss']}")
         expect(abs(a["gradient_norm"] - b["gradient_norm"]) < 1e-10, f"{text}: gradient norms differ")
     for key in ["moved", "between_stages"]:

@@ -74,6 +74,8 @@ class BackwardPass {
   void transpose_loss_sums(const program::Step& step);
   void pass_on_gradient(const program::Step& step);
   void reshard_gradient(const program::Step& step);
+  /// The gradient of what a permutation or a ragged exchange sends goes back the way it came.
+  void send_back(const program::Step& step);
 
   bool is_bias(const program::Step& step, int id) const { return step.op == program::Op::add && is_weight(id); }
   /// The gradient of a bias sums the gradients of everything it was added to.

@@ -240,9 +240,22 @@ void BackwardPass::pass_on_gradient(const program::Step& step) {
     if (id >= 0 && !is_bias(step, id)) accumulate(id, dy);
 }
 
+void BackwardPass::send_back(const program::Step& step) {
+  const int dy = gradient(step.out[0]), dx = make_gradient(step.in[0]);
+  program::Step back = program::movement(step.collective, step.axes, dy, dx);
+  back.detail = static_cast<std::int16_t>(step.detail ^ 1);  // the inverse is its neighbour
+  back.in[1] = step.in[1];
+  back.bytes = step.bytes;
+  program_.tensors[at(dx)].producer = static_cast<std::int16_t>(program_.steps.size());
+  program_.steps.push_back(back);
+  accumulate(step.in[0], dx);
+}
+
 void BackwardPass::reshard_gradient(const program::Step& step) {
   const int x = step.in[0], dy = slot(step.out[0]);
   if (dy < 0 || step.out[0] == sums_) return;
+  if (step.detail >= 0 && (step.is(program::Collective::permute) || step.is(program::Collective::ragged_all_to_all)))
+    return send_back(step);
   if (is_weight(x)) return accumulate(x, dy);  // reduced when the block's gradients are complete
   // A narrow product that made partial sums gathers their gradient in its own format.
   if (build_.narrow_products_ && step.op == program::Op::collective && program::scatters(step.collective) &&

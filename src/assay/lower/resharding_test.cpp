@@ -26,7 +26,7 @@ std::vector<Resharding> reshardings(const program::Program& program) {
     if (!program::is_movement(last.op) || passed_on.contains(last.out[0])) continue;
     Resharding one{{}, program.tensor(last.out[0]).sharding, Bytes(0), {}};
     for (const program::Step* step = &last; step;) {
-      one.from = program::to_tensor(program.tensor(step->in[0]));
+      one.from = program::to_tensor(program, program.tensor(step->in[0]));
       one.received +=
           program::received_bytes(*step, program.ways(step->axes), program::local_bytes(program.mesh, one.from));
       one.text = program::step_text(program, *step) + "; " + one.text;

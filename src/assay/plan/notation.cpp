@@ -36,8 +36,6 @@ class Parser {
           return error(at, "a resharding keeps the dimensions and their order", "write A[I_X, J] -> A[I, J_X]");
       }
       parsed.result = result;
-    } else if (parsed.right) {
-      return error(at_, "the result is missing", "write A[I_X, J] * B[J, K] -> C[I_X, K]");
     }
     skip();
     if (at_ < text_.size())

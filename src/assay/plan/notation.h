@@ -12,7 +12,7 @@
 
 namespace assay::plan {
 
-/// A parsed expression: one tensor, a resharding (one tensor and its target), or a product with its result.
+/// A parsed expression: one tensor, a resharding (one tensor and its target), or a product, with its result or without.
 struct ShardingExpression {
   program::Tensor left;
   std::optional<program::Tensor> right;

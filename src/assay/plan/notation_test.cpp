@@ -34,10 +34,10 @@ struct BadCase {
 
 TEST(Notation, ErrorsPointAtTheCharacter) {
   const BadCase cases[] = {
-      {"A[I_X, J_X]", "used twice", 10},   {"A[I_W, J]", "not an axis", 5},  {"A[I_X, J", "] is missing", 9},
-      {"A[I_X, Q]", "has no size", 8},     {"A I", "[ is missing", 3},       {"A[I] * B[J]", "result is missing", 12},
-      {"A[I_, J]", "axis is missing", 5},  {"A[I] {U_I}", "not an axis", 9}, {"A[I] extra", "unexpected", 6},
-      {"A[I_X] -> A[J]", "keeps the", 11}, {"A[I, I]", "appears twice", 6},  {"", "tensor is missing", 1}};
+      {"A[I_X, J_X]", "used twice", 10}, {"A[I_W, J]", "not an axis", 5}, {"A[I_X, J", "] is missing", 9},
+      {"A[I_X, Q]", "has no size", 8},   {"A I", "[ is missing", 3},      {"A[I_, J]", "axis is missing", 5},
+      {"A[I] {U_I}", "not an axis", 9},  {"A[I] extra", "unexpected", 6}, {"A[I_X] -> A[J]", "keeps the", 11},
+      {"A[I, I]", "appears twice", 6},   {"", "tensor is missing", 1}};
   for (const BadCase& bad : cases) {
     const auto parsed = parse_sharding(bad.text, cube_mesh, cube_sizes, Dtype::bf16);
     ASSERT_FALSE(parsed) << bad.text;

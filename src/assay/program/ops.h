@@ -51,11 +51,25 @@ enum class Op : std::uint8_t {
   loss,
   loss_grad,
   sample,
+  map,  ///< a function of elements (program/functions.h, Step::detail); operands may lack dimensions of the result
+  map_grad,
+  sum,  ///< over the dimensions that the result lacks
+  sum_grad,
+  largest,  ///< the same for the largest element
+  largest_grad,
+  softmax,  ///< over the dimension Step::detail
+  softmax_grad,
+  view,  ///< other dimensions, other names or sizes, for the same elements of each device
+  view_grad,
+  chunk,  ///< one of the equal parts of the dimension Step::detail; the second input says which
+  chunk_grad,
+  put,  ///< zeros, but for such a part
+  put_grad,
   update,
   slice,      ///< keeps a part of what a device has
   collective  ///< Step::collective says which
 };
-inline constexpr std::size_t op_count = 44;
+inline constexpr std::size_t op_count = 58;
 
 /// How the backward pass differentiates an operation; lower/ has a function for each.
 enum class GradientRule : std::uint8_t {
@@ -191,6 +205,21 @@ inline constexpr std::array<OpFacts, op_count> table{{
     {Op::loss, "loss", {GradientRule::loss}, loss, Part::residual, {.per_result = 2.0}},
     {Op::loss_grad, "loss grad", no_gradient, loss, Part::residual, {.per_result = 3.0}},
     {Op::sample, "sample", no_gradient, element_wise, Part::residual, {.per_input = 1.0}},
+    {Op::map, "map", from_inputs(Op::map_grad), element_wise, Part::activations, {.per_result = 1.0}},
+    {Op::map_grad, "map grad", no_gradient, element_wise, Part::residual, {.per_input = 2.0}},
+    {Op::sum, "sum", linear(Op::sum_grad), element_wise, Part::residual, {.per_input = 1.0}},
+    {Op::sum_grad, "sum grad", no_gradient, element_wise, Part::residual},
+    {Op::largest, "max", from_inputs(Op::largest_grad), element_wise, Part::residual, {.per_input = 1.0}},
+    {Op::largest_grad, "max grad", no_gradient, element_wise, Part::residual, {.per_result = 1.0}},
+    // A comparison and a difference, an exponential, a sum and a quotient; backward p (dp - sum of p dp) and p again.
+    {Op::softmax, "softmax", from_inputs(Op::softmax_grad), norm, Part::scores, {.per_result = 5.0}},
+    {Op::softmax_grad, "softmax grad", no_gradient, norm, Part::residual, {.per_result = 9.0}},
+    {Op::view, "view", linear(Op::view_grad), free, Part::residual},
+    {Op::view_grad, "view grad", no_gradient, free, Part::residual},
+    {Op::chunk, "chunk", linear(Op::chunk_grad, true), element_wise, Part::residual},
+    {Op::chunk_grad, "chunk grad", no_gradient, element_wise, Part::residual},
+    {Op::put, "put", linear(Op::put_grad, true), element_wise, Part::residual},
+    {Op::put_grad, "put grad", no_gradient, element_wise, Part::residual},
     {Op::update, "update", no_gradient, optimizer, Part::residual},
     {Op::slice, "slice", resharded, free, Part::residual},
     {Op::collective, "collective", resharded, collective, Part::exchanges},

@@ -53,12 +53,18 @@ double AttentionShape::mean_keys() const {
   return before + (q + 1.0) / 2.0;
 }
 
-Tensor to_tensor(const ProgramTensor& tensor) {
+std::string_view dim_name(const Program& program, model::LogicalDim dim) {
+  const auto number = static_cast<std::size_t>(dim);
+  return number < model::logical_dims ? model::letter(dim)
+                                      : std::string_view(program.own_dims[number - model::logical_dims]);
+}
+
+Tensor to_tensor(const Program& program, const ProgramTensor& tensor) {
   Tensor out;
   out.name = (tensor.is_gradient ? "d" : "") + std::string(tensor.name);
   for (int i = 0; i < tensor.rank; ++i) {
     const model::Weight::Size& dim = tensor.dims[static_cast<std::size_t>(i)];
-    out.dims.push_back({std::string(model::letter(dim.dim)), dim.size});
+    out.dims.push_back({std::string(dim_name(program, dim.dim)), dim.size});
   }
   out.dtype = tensor.dtype;
   out.sharding = tensor.sharding;
@@ -70,9 +76,9 @@ std::string step_text(const Program& program, const Step& step) {
   for (int i = 0; step.op == Op::product && i < program.tensor(step.in[0]).rank; ++i) {
     const model::LogicalDim dim = program.tensor(step.in[0]).dims[static_cast<std::size_t>(i)].dim;
     if (program.tensor(step.in[1]).find(dim) >= 0 && program.tensor(step.out[0]).find(dim) < 0)
-      contracted += model::letter(dim);
+      contracted += dim_name(program, dim);
   }
-  const auto tensor = [&](int id) { return to_tensor(program.tensor(id)); };
+  const auto tensor = [&](int id) { return to_tensor(program, program.tensor(id)); };
   return step_text(program.mesh, tensor, contracted, step);
 }
 

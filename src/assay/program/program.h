@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "assay/base/number_format.h"
@@ -117,6 +118,11 @@ struct Block {
   bool is_shared = false;  ///< of the weights that layers of the kind share: final sums and updates, done once
 };
 
+/// Which position of a mesh axis sends to which other one; positions that nobody sends to get zeros.
+struct Permutation {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+};
+
 struct Program {
   Mesh mesh;
   std::array<double, 1u << max_mesh_axes> ways_by{};  ///< by set of axes: how many ways they split
@@ -124,6 +130,8 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
+  std::vector<Permutation> permutations;  ///< each followed by its inverse
+  std::vector<std::string> own_dims;      ///< names of dimensions that no transformer has: those from own_dim(0) on
   std::int64_t microbatches = 1;
   bool centred_norms = false;  ///< norms subtract the mean, even where not required
 
@@ -165,8 +173,16 @@ inline void Program::place(int id, const Sharding& sharding) {
   tensor.elements = local_elements(*this, tensor);
 }
 
-/// The tensor in the notation of the sharding algebra, with the letters of its dimensions.
-Tensor to_tensor(const ProgramTensor& tensor);
+/// A dimension that a program names itself.
+inline constexpr std::size_t most_own_dims = 200;
+constexpr model::LogicalDim own_dim(std::size_t number) {
+  return static_cast<model::LogicalDim>(model::logical_dims + number);
+}
+/// The letter or the name of a dimension in listings.
+std::string_view dim_name(const Program& program, model::LogicalDim dim);
+
+/// The tensor in the notation of the sharding algebra, with the names of its dimensions.
+Tensor to_tensor(const Program& program, const ProgramTensor& tensor);
 
 /// One line in the notation of program/step.h.
 std::string step_text(const Program& program, const Step& step);

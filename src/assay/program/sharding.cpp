@@ -80,13 +80,13 @@ std::string axes_text(const Mesh& mesh, AxisSet axes) {
 }
 
 std::string tensor_text(const Mesh& mesh, const Tensor& tensor) {
-  std::string text = tensor.name + "[";
+  std::string text = tensor.name + (tensor.dims.empty() ? "" : "[");
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
     text += (i ? ", " : "") + tensor.dims[i].name;
     const std::vector<int> axes = tensor.sharding.dims[i].axes();
     if (!axes.empty()) text += "_" + list_text(mesh, axes);
   }
-  text += "]";
+  if (!tensor.dims.empty()) text += "]";
   if (tensor.sharding.unreduced) text += fmt::format(" {{U_{}}}", axes_text(mesh, tensor.sharding.unreduced));
   return text;
 }

@@ -39,8 +39,8 @@ std::string step_text(const Mesh& mesh, const std::function<Tensor(int)>& tensor
   if (is_movement(step.op))
     return fmt::format("{} = {}_{}({})", outputs, step.op == Op::slice ? "Slice" : facts(step.collective).notation,
                        axes_text(mesh, step.axes), inputs);
-  if (outputs.empty()) return fmt::format("{}({})", name(step.op), inputs);
-  return fmt::format("{} = {}({})", outputs, name(step.op), inputs);
+  if (outputs.empty()) return fmt::format("{}({})", name(step), inputs);
+  return fmt::format("{} = {}({})", outputs, name(step), inputs);
 }
 
 std::string step_text(const Mesh& mesh, std::span<const Tensor> tensors, const Step& step) {

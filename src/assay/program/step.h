@@ -10,6 +10,7 @@
 
 #include "assay/base/units.h"
 #include "assay/program/collective.h"
+#include "assay/program/functions.h"
 #include "assay/program/mesh.h"
 #include "assay/program/ops.h"
 #include "assay/program/sharding.h"
@@ -32,7 +33,8 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
   /// Attention: index in `attentions`; norm: groups that are normalised separately; rotate: dimensions that turn, if
-  /// not all.
+  /// not all; map: the function; softmax, chunk, put: the dimension; permute: index in `permutations`, if it is not the
+  /// one between two shardings.
   std::int16_t detail = -1;
   Flops flops;              ///< on one device
   Bytes bytes;              ///< read and written on one device, or received over the network by a collective
@@ -46,6 +48,7 @@ static_assert(sizeof(Step) == 64);
 
 /// The name of its operation, or of its collective: "product", "all-gather".
 inline std::string_view name(const Step& step) {
+  if (step.op == Op::map) return facts(static_cast<Function>(step.detail)).name;
   return is_collective(step.op) ? name(step.collective) : name(step.op);
 }
 

@@ -445,7 +445,16 @@ std::string render(const Error& error, const RenderOptions& options) {
       before = std::string(label.size(), ' ');
     }
   };
-  add("error: ", red, error.where.empty() ? error.what : error.where + ": " + error.what);
+  // Lines after the first one show a place in a text: they are not wrapped.
+  const std::size_t first = error.what.find('\n');
+  const std::string what = error.what.substr(0, first);
+  add("error: ", red, error.where.empty() ? what : error.where + ": " + what);
+  for (std::size_t at = first; at != std::string::npos;) {
+    const std::size_t next = error.what.find('\n', at + 1);
+    out += std::string(5, ' ') +
+           printable(error.what.substr(at + 1, next == std::string::npos ? next : next - at - 1)) + "\n";
+    at = next;
+  }
   if (!error.hint.empty()) add("hint:  ", dim, error.hint);
   for (const Error& other : error.also) out += render(other, options);
   return out;

@@ -10,6 +10,7 @@
 #include "assay/network/placement.h"
 #include "assay/plan/backward.h"
 #include "assay/plan/planner.h"
+#include "assay/plan/propagation.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
@@ -21,8 +22,14 @@ struct Query {
   plan::ShardingExpression expression;
   std::vector<std::string> unknown;  ///< dimensions without a size, where --sizes is not given
   std::optional<hardware::Cluster> cluster;
-  network::Placement placement;  ///< on the cluster
+  network::Placement placement;                      ///< on the cluster
+  std::optional<FlopsPerSecond> peak;                ///< of a product on the cluster
+  std::optional<plan::PropagatedResult> propagated;  ///< where the expression leaves the result open
 };
+
+plan::Prices prices_of(const Query& query) {
+  return query.cluster ? network::time_prices(query.placement, query.mesh, query.peak) : plan::byte_prices(query.mesh);
+}
 
 bool is_name(const program::Dimension& dim) { return dim.name.find_first_not_of("0123456789") != std::string::npos; }
 
@@ -63,7 +70,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
     if (!query.unknown.empty() && request.has(option))
       return fail("--sizes", fmt::format("missing: --{} needs them", option),
                   fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
-  if (expression.right) ASSAY_CHECK(plan::check_product(expression, request.arguments().front()));
+  if (expression.right && expression.result) ASSAY_CHECK(plan::check_product(expression, request.arguments().front()));
   if (!expression.right && expression.result &&
       expression.result->sharding.unreduced & ~expression.left.sharding.unreduced)
     return fail(fmt::format("{}, character {}", in_quotes(request.arguments().front()),
@@ -74,6 +81,16 @@ Result<Query> read_query(const Request& request, const Context& context) {
     query.cluster = cluster;
     ASSAY_TRY(placement, network::Placement::make(query.mesh, *query.cluster, "--mesh"));
     query.placement = placement;
+    if (expression.right) {
+      ASSAY_TRY(rate, hardware::peak_rate(query.cluster->chip,
+                                          product_dtype(expression.left.dtype, expression.right->dtype), "--dtype"));
+      query.peak = rate.value;
+    }
+  }
+  if (expression.right && !expression.result) {
+    ASSAY_TRY(result, plan::propagated_result(query.mesh, expression, prices_of(query)));
+    query.expression.result = result.tensor;
+    query.propagated = std::move(result);
   }
   return query;
 }
@@ -198,6 +215,9 @@ report::Response symbolic_answer(const Query& query) {
                       {"local_shapes", std::move(shapes)},
                       {"tensors", std::move(tensors)}};
   if (e.right) response.results.emplace_back("case", plan::product_case(e));
+  if (query.propagated)
+    response.notes.push_back(fmt::format("the result is left open: {} is the cheapest if all dimensions have one size",
+                                         program::tensor_text(query.mesh, query.propagated->tensor)));
   response.notes.push_back(fmt::format("without --sizes, bytes{} are not known; add e.g. --sizes {}=4096",
                                        e.result ? ", steps" : "", join(query.unknown, "=4096,")));
   return response;
@@ -232,11 +252,10 @@ struct ChosenPlan {
   plan::Plan best;
   std::vector<plan::Plan> others;
 };
-ChosenPlan choose_plan(const Query& query, const std::optional<FlopsPerSecond>& peak) {
+ChosenPlan choose_plan(const Query& query) {
   constexpr std::size_t most_alternatives = 4;
   const plan::ShardingExpression& e = query.expression;
-  const plan::Prices prices =
-      query.cluster ? network::time_prices(query.placement, query.mesh, peak) : plan::byte_prices(query.mesh);
+  const plan::Prices prices = prices_of(query);
   if (!e.right) return {query.mesh, prices, plan::plan_reshard(query.mesh, e.left, e.result->sharding, prices), {}};
   plan::PlanChoice choice = plan::plan_product(query.mesh, e, prices, most_alternatives);
   ChosenPlan chosen{query.mesh, prices, std::move(choice.best), std::move(choice.others)};
@@ -252,10 +271,9 @@ ChosenPlan choose_plan(const Query& query, const std::optional<FlopsPerSecond>& 
 }
 
 /// Compute and communication of the plan on the cluster.
-void add_times(const Query& query, const plan::Plan& plan, const std::optional<FlopsPerSecond>& peak,
-               report::Members& out) {
+void add_times(const Query& query, const plan::Plan& plan, report::Members& out) {
   const hardware::Chip& chip = query.cluster->chip;
-  const Seconds compute = query.expression.right ? plan.flops / *peak : Seconds(0), move(plan.cost);
+  const Seconds compute = query.expression.right ? plan.flops / *query.peak : Seconds(0), move(plan.cost);
   out.emplace_back("compute_time", compute);
   out.emplace_back("collective_time", move);
   const Seconds slower_compute = compute / chip.efficiency.matrix.value;
@@ -289,16 +307,15 @@ std::string plan_headline(const program::Mesh& mesh, const plan::Plan& plan) {
 }
 
 /// Adds the plan of a product or resharding.
-Result<void> add_plan(const Request& request, const Query& query, const std::optional<FlopsPerSecond>& peak,
-                      report::Response& response) {
+Result<void> add_plan(const Request& request, const Query& query, report::Response& response) {
   const plan::ShardingExpression& e = query.expression;
   report::Members& out = response.results;
   if (e.right) out.emplace_back("case", plan::product_case(e));
-  const ChosenPlan chosen = choose_plan(query, peak);
+  const ChosenPlan chosen = choose_plan(query);
   out.emplace_back("steps", step_rows(query, chosen.mesh, chosen.best));
   out.emplace_back("collective_bytes", chosen.best.bytes);
   if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
-  if (query.cluster) add_times(query, chosen.best, peak, out);
+  if (query.cluster) add_times(query, chosen.best, out);
   out.emplace_back("backward", backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e),
                                              chosen.best, chosen.prices));
   if (!chosen.others.empty()) out.emplace_back("alternatives", alternative_rows(query, chosen.others));
@@ -308,6 +325,24 @@ Result<void> add_plan(const Request& request, const Query& query, const std::opt
   if (!request.has("check")) return {};
   ASSAY_CHECK(execute::check_blas());
   return add_check(query, chosen.mesh, chosen.best, response);
+}
+
+/// Which result was chosen where the expression names none, and why.
+void add_propagated(const Query& query, report::Response& response) {
+  if (!query.propagated) return;
+  const plan::PropagatedResult& found = *query.propagated;
+  const auto cost = [&](double value) {
+    if (value == 0.0) return std::string("no communication");
+    return query.cluster ? human(Seconds(value)) : human(Bytes(value)) + " received";
+  };
+  const std::string chosen = program::tensor_text(query.mesh, found.tensor);
+  std::string why = fmt::format("the cheapest of {} shardings: {}", found.considered, cost(found.cost));
+  if (found.next)
+    why += fmt::format("; next {}: {}", program::tensor_text(query.mesh, *found.next), cost(found.next_cost));
+  response.results.emplace_back(
+      "propagated",
+      report::Members{{"result", chosen}, {"considered", static_cast<std::int64_t>(found.considered)}, {"why", why}});
+  response.notes.push_back(fmt::format("the result is left open: {} is {}", chosen, why));
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
@@ -322,20 +357,16 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("expression", plan::expression_text(query.mesh, e));
   out.emplace_back("mesh", program::mesh_text(query.mesh));
   out.emplace_back("devices", query.mesh.devices());
+  add_propagated(query, response);
   add_tensors(query, response);
-  std::optional<FlopsPerSecond> peak;
   if (query.cluster) {
-    if (e.right) {
-      ASSAY_TRY(rate, hardware::peak_rate(query.cluster->chip, product_dtype(e.left.dtype, e.right->dtype), "--dtype"));
-      peak = rate.value;
-    }
     if (!query.placement.plain())
       response.notes.push_back("placed " + network::placement_text(query.placement, query.mesh, *query.cluster));
     out.emplace_back("memory_time",
                      program::local_bytes(query.mesh, e.left) / query.cluster->chip.hbm().bandwidth->value);
   }
   if (e.result) {
-    ASSAY_CHECK(add_plan(request, query, peak, response));
+    ASSAY_CHECK(add_plan(request, query, response));
     return response;
   }
   if (request.has("check"))
@@ -354,7 +385,8 @@ VerbSpec verb() {
   return {"shard",
           "plan a sharded product or resharding",
           "EXPR is one tensor \"A[I_XY, J]\", a resharding \"A[I_X, J] -> A[I, J_X]\" or a product \"A[I_X, J_Y] * "
-          "B[J_Y, K] -> C[I_X, K]\". Subscripts are mesh axes, major first; {U_X} marks partial sums. "
+          "B[J_Y, K] -> C[I_X, K]\"; a product without \"->\" gets the result that is cheapest. Subscripts are mesh "
+          "axes, major first; {U_X} marks partial sums. "
           "The plan is the cheapest by bytes received per device, or by time when --on names a cluster.",
           {{"expr", "an expression in quotes", true}},
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},

@@ -39,12 +39,6 @@ std::size_t scale_of(std::int64_t row, std::int64_t i, const NormShape& shape) {
   return at(row % shape.rows_per_scale * shape.local + i);
 }
 
-double gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
-double gelu_slope(double x) {
-  const double density = std::exp(-0.5 * x * x) / std::sqrt(8.0 * std::atan(1.0));
-  return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))) + x * density;
-}
-
 /// Copies `count` values of every row from one column to another column of another array.
 void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, std::int64_t to_column,
                   std::int64_t count) {
@@ -56,11 +50,8 @@ void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, st
 }  // namespace
 
 Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
-  Shape shape = table.shape;
-  shape[0] = tokens.shape[1];
-  shape.insert(shape.begin(), tokens.shape[0]);
   const std::int64_t width = element_count(table.shape) / table.shape[0];
-  Numbers out = zeros<double>(shape);
+  Numbers out = zeros<double>({std::ssize(tokens.values), width});
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row >= 0 && row < rows.count)
@@ -70,10 +61,8 @@ Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
 }
 
 Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& rows) {
-  Shape shape(d_rows.shape.begin() + 1, d_rows.shape.end());
-  shape[0] = rows.size;
-  const std::int64_t width = element_count(shape) / rows.size;
-  Numbers out = zeros<double>(shape);
+  const std::int64_t width = std::ssize(d_rows.values) / std::max<std::int64_t>(1, std::ssize(tokens.values));
+  Numbers out = zeros<double>({rows.size, width});
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row < 0 || row >= rows.count) continue;

@@ -13,7 +13,8 @@ namespace assay::execute {
 
 using Numbers = Array<double>;
 
-/// Rows of a table for tokens [b, s]; the table holds the part `rows` of the vocabulary, other tokens give zeros.
+/// Rows of a table for tokens, as [tokens, width]; the table holds the part `rows` of the vocabulary, other tokens give
+/// zeros.
 Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows);
 Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& rows);
 

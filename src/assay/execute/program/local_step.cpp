@@ -62,6 +62,20 @@ struct LocalStep::Kernels {
       {program::Op::loss, &LocalStep::loss},
       {program::Op::loss_grad, &LocalStep::loss_grad},
       {program::Op::sample, &LocalStep::sample},
+      {program::Op::map, &LocalStep::map},
+      {program::Op::map_grad, &LocalStep::map_grad},
+      {program::Op::sum, &LocalStep::bias_grad},
+      {program::Op::sum_grad, &LocalStep::sum_grad},
+      {program::Op::largest, &LocalStep::largest},
+      {program::Op::largest_grad, &LocalStep::largest_grad},
+      {program::Op::softmax, &LocalStep::softmax},
+      {program::Op::softmax_grad, &LocalStep::softmax_grad},
+      {program::Op::view, &LocalStep::view},
+      {program::Op::view_grad, &LocalStep::view},
+      {program::Op::chunk, &LocalStep::chunk},
+      {program::Op::chunk_grad, &LocalStep::chunk_grad},
+      {program::Op::put, &LocalStep::put},
+      {program::Op::put_grad, &LocalStep::put_grad},
   };
   static constexpr std::array<Kernel, program::op_count> by_op() {
     std::array<Kernel, program::op_count> kernels{};
@@ -135,10 +149,12 @@ LocalStep::Results LocalStep::product() const {
   return {out};
 }
 
-LocalStep::Results LocalStep::embed() const { return {execute::embed(in(0), in(1), vocabulary(step_.in[1]))}; }
+LocalStep::Results LocalStep::embed() const {
+  return {execute::embed(in(0), in(1), layout_.extents(step_.in[1], context_.device).front())};
+}
 
 LocalStep::Results LocalStep::embed_grad() const {
-  return {execute::embed_grad(in(0), in(1), vocabulary(step_.out[0]))};
+  return {execute::embed_grad(in(0), in(1), layout_.extents(step_.out[0], context_.device).front())};
 }
 
 LocalStep::Results LocalStep::place() const { return {placed(in(0), in(1), first_position(step_.in[0]))}; }

@@ -77,6 +77,19 @@ class LocalStep {
   Results loss() const;
   Results loss_grad() const;
   Results sample() const;
+  // These are in element_steps.cpp.
+  Results map() const;
+  Results map_grad() const;
+  Results sum_grad() const;
+  Results largest() const;
+  Results largest_grad() const;
+  Results softmax() const;
+  Results softmax_grad() const;
+  Results view() const;
+  Results chunk() const;
+  Results chunk_grad() const;
+  Results put() const;
+  Results put_grad() const;
 
   // --- operands
   /// nullptr where the step has no such input.

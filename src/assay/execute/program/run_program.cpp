@@ -18,7 +18,8 @@ NamedArrays random_weights(const program::Program& program, const model::Transfo
     for (const auto& [id, text] : runner.names(layer)) {
       if (out.contains(text)) continue;
       const program::ProgramTensor& tensor = program.tensor(id);
-      Array<double> values = random_reals<double>(global_shape(program::to_tensor(tensor)), mixed(seed, out.size()));
+      Array<double> values =
+          random_reals<double>(global_shape(program::to_tensor(program, tensor)), mixed(seed, out.size()));
       const bool scale = tensor.name.ends_with("norm") && !tensor.name.starts_with("b_");
       for (double& value : values.values) value = random_spread * value + (scale ? 1.0 : 0.0);
       out[text] = std::move(values);

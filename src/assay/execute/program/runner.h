@@ -63,7 +63,7 @@ class ProgramRunner {
 
   StepRunner& step() { return step_; }
   const StepRunner& step() const { return step_; }
-  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.received(), step_.stated()}; }
+  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.received(), step_.predicted()}; }
 
  private:
   const program::Program& program_;

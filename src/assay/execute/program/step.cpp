@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 
 #include "assay/base/index.h"
 #include "assay/base/result.h"
@@ -66,7 +67,9 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   if (program::is_movement(step.op)) {
-    memory[at(step.out[0])] = moved(step, memory[at(step.in[0])]);
+    memory[at(step.out[0])] = step.is(program::Collective::ragged_all_to_all)
+                                  ? exchanged(step, memory[at(step.in[0])], memory[at(step.in[1])])
+                                  : moved(step, memory[at(step.in[0])]);
   } else {
     check_layouts(step);
     if (step.op == program::Op::update)
@@ -74,7 +77,9 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
     else
       run_on_devices(step, layer, memory);
   }
-  StepClock& clock = clocks_[static_cast<std::size_t>(&step - program_.steps.data())];
+  const program::Step* first = program_.steps.data();
+  if (std::less<>()(&step, first) || !std::less<>()(&step, first + clocks_.size())) return;  // not one of the program's
+  StepClock& clock = clocks_[static_cast<std::size_t>(&step - first)];
   clock.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   ++clock.runs;
 }
@@ -133,15 +138,28 @@ Shards<double>* StepRunner::state_of(const program::Step& step) {
   return &(*states_)[next_state_++];
 }
 
+Shards<double> StepRunner::exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to) {
+  RaggedMove<double> run = run_ragged(devices_, step, from, to, layout_.tensor(step.out[0]));
+  count(run.moved.received, run.routed);  // the step states what even routing would move
+  return std::move(run.moved.shards);
+}
+
+void StepRunner::count(Bytes received, Bytes predicted) {
+  moved_ += received;
+  predicted_ += predicted;
+  byte_error_ = std::max(byte_error_, std::abs((received - predicted).value()) / std::max(1.0, predicted.value()));
+}
+
 Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>& from) {
-  Moved<double> run = run_movement(devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from);
+  Moved<double> run = run_movement(
+      devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from,
+      step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr);
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;
-  const Bytes received = scaled * run.received;
-  moved_ += received;
-  stated_ += step.bytes;
-  byte_error_ = std::max(byte_error_, std::abs((received - step.bytes).value()) / std::max(1.0, step.bytes.value()));
+  const bool swaps = step.is(program::Collective::permute) && step.detail < 0;  // some devices keep their shard
+  const Bytes received = scaled * (swaps ? run.busiest : run.received);
+  count(received, step.bytes);
   return std::move(run.shards);
 }
 

@@ -49,7 +49,8 @@ class StepRunner {
   /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
   Bytes received() const { return moved_; }  ///< mean over the devices of this process
-  Bytes stated() const { return stated_; }   ///< of the same collectives, by the program
+  /// The same, as steps state it; of a ragged exchange, as it is routed.
+  Bytes predicted() const { return predicted_; }
   /// Sum of the squares of all gradients that updates used, those on the devices of this process; every part is counted
   /// on one device.
   double squared_gradients() const { return squared_gradients_; }
@@ -59,6 +60,9 @@ class StepRunner {
  private:
   /// The result of a slice or a collective, whose bytes are counted.
   Shards<double> moved(const program::Step& step, const Shards<double>& from);
+  /// The same of rows that go where `to` says.
+  Shards<double> exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to);
+  void count(Bytes received, Bytes predicted);
   void run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
   /// Plain gradient descent or AdamW on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
@@ -74,7 +78,7 @@ class StepRunner {
   std::vector<Shards<double>>* states_ = nullptr;
   std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
-  Bytes moved_, stated_;
+  Bytes moved_, predicted_;
   const AdamW* adam_ = nullptr;
   std::int64_t update_number_ = 0;
   std::map<int, Moments>* moments_ = nullptr;

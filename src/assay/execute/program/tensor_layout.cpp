@@ -8,7 +8,7 @@ namespace assay::execute {
 
 Result<void> check_divides(const program::Program& program) {
   for (const program::ProgramTensor& tensor : program.tensors) {
-    program::Tensor checked = program::to_tensor(tensor);
+    program::Tensor checked = program::to_tensor(program, tensor);
     // Attention ignores the padding of a cache.
     if (const int along = tensor.find(model::LogicalDim::context); along >= 0)
       checked.sharding.dims[static_cast<std::size_t>(along)] = {};
@@ -26,7 +26,7 @@ TensorLayout::TensorLayout(const program::Program& program) : program_(program) 
   const std::int64_t count = program.mesh.devices();
   for (std::int64_t d = 0; d < count; ++d) devices_.push_back(coordinates(program.mesh, d));
   for (const program::ProgramTensor& tensor : program.tensors) {
-    tensors_.push_back(program::to_tensor(tensor));
+    tensors_.push_back(program::to_tensor(program, tensor));
     auto& here = extents_.emplace_back();
     for (const Coordinates& device : devices_) here.push_back(extents_on(program.mesh, tensors_.back(), device));
   }

@@ -339,7 +339,7 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
       // Both copies of dualpipe have all gradients.
       if (!is_dual() || 2 * stage.number < shape_.stages) now[0] += runner.squared_gradients();
       now[1] += runner.received().value() * static_cast<double>(runner.devices().here().size());
-      now[2] += runner.stated().value() * static_cast<double>(runner.devices().here().size());
+      now[2] += runner.predicted().value() * static_cast<double>(runner.devices().here().size());
     }
     return now;
   };

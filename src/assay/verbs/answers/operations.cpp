@@ -70,7 +70,8 @@ blocks?: [{hop: count, devices: [[{block: count, from: [count]}]]}]
 )keys";
 
 extern const std::string_view shard = R"keys(
-expression: text, mesh: text, devices: count, local_shapes: map [count|text], bytes_per_device?: <B>,
+expression: text, mesh: text, devices: count, propagated?: {result: text, considered: count, why: text},
+local_shapes: map [count|text], bytes_per_device?: <B>,
 tensors: [{
     tensor: text, local_shape: [count|text], bytes_per_device?: <B>, array_bytes?: <B>, total_bytes?: <B>,
     replication: count, share: number, padded?: flag}],

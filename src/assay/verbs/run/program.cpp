@@ -1,21 +1,264 @@
 // Runs a program that is written as text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/draw/animation.h"
+#include "assay/draw/sharding/sharding_scene.h"
+#include "assay/estimate/collective_models.h"
+#include "assay/estimate/kernels.h"
+#include "assay/execute/kernels/blas.h"
+#include "assay/execute/language/run_text.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/network/placement.h"
 #include "assay/verbs/run/run.h"
+#include "assay/verbs/run/shown.h"
 
 namespace assay::verbs::run {
+namespace {
 
-Result<report::Response> program_answer(const Request& request, const Context&) {
-  if (request.arguments().size() > 1 || request.arguments().empty() == !request.has("eval"))
-    return fail("run", "give one program: a file, or its text with -e", "e.g. assay run program.assay",
+constexpr double tolerance = 1e-9;
+constexpr std::size_t most_values = 64;  // of a result that is printed
+
+struct Query {
+  language::Source source;
+  language::Syntax syntax;
+  program::Mesh mesh;
+  bool backward = false;
+  std::optional<hardware::Cluster> cluster;
+  network::Placement placement;
+  std::optional<hardware::ChipCalibration> calibration;
+  std::optional<estimate::KernelRates> rates;
+};
+
+Result<language::Source> read_source(const Request& request) {
+  if (request.arguments().size() > 1 || request.arguments().empty() != request.has("eval"))
+    return fail("run", "give one program: a file, or its text with -e", "e.g. assay run examples/mlp.assay",
                 Error::Kind::usage);
-  std::string text;
-  if (const auto given = request.value("eval")) {
-    text = *given;
-  } else {
-    ASSAY_TRY(read, hardware::read_file(request.arguments().front(), "FILE"));
-    text = std::move(read);
+  if (const auto text = request.value("eval")) return language::Source{"program", *text};
+  const std::string& path = request.arguments().front();
+  ASSAY_TRY(text, hardware::read_file(path, "FILE"));
+  const std::size_t folder = path.rfind('/');
+  return language::Source{folder == std::string::npos ? path : path.substr(folder + 1), std::move(text)};
+}
+
+Result<Query> read_query(const Request& request, const Context& context) {
+  Query query;
+  ASSAY_TRY(source, read_source(request));
+  query.source = std::move(source);
+  ASSAY_TRY(syntax, language::parse(query.source));
+  query.syntax = std::move(syntax);
+  query.mesh = language::mesh_of(query.syntax);
+  query.backward = request.has("backward");
+  if (!request.has("on")) return query;
+  ASSAY_TRY(cluster, cluster_of(request, context));
+  query.cluster = std::move(cluster);
+  ASSAY_TRY(placement, network::Placement::make(query.mesh, *query.cluster, "mesh"));
+  query.placement = placement;
+  Dtype dtype = Dtype::bf16;
+  if (const auto given = parse_dtype(query.syntax.dtype.text, "dtype")) dtype = *given;
+  ASSAY_TRY(calibration, hardware::calibration_of(query.cluster->chip, context.catalogue));
+  query.calibration = std::move(calibration);
+  ASSAY_TRY(rates, estimate::kernel_rates(query.cluster->chip, dtype, "dtype",
+                                          query.calibration ? &query.calibration->values : nullptr));
+  query.rates = std::move(rates);
+  return query;
+}
+
+plan::Prices prices_of(const Query& query) {
+  if (!query.cluster) return plan::byte_prices(query.mesh);
+  FlopsPerSecond peak;
+  for (const FlopsPerSecond rate : query.rates->peak) peak = std::max(peak, rate);
+  return network::time_prices(query.placement, query.mesh, peak);
+}
+
+/// The time of a step on the cluster.
+Seconds time_of(const Query& query, const program::Program& program, const program::Step& step) {
+  if (program::facts(step.op).cost == program::CostClass::free) return Seconds(0);
+  if (program::is_collective(step.op)) {
+    const network::CollectiveGroup group = query.placement.group(step.axes);
+    const auto* fit =
+        query.calibration && query.calibration->values.collective ? &*query.calibration->values.collective : nullptr;
+    const auto form = fit ? estimate::collective_form(Plain{}, *fit, step.collective, group)
+                          : estimate::uncalibrated_form(Plain{}, query.cluster->chip, step.collective, group);
+    return estimate::collective_time(Plain{}, form, network::array_bytes(program, step));
   }
-  return fail("run", "programs are not executed yet", "", Error::Kind::missing);
+  return estimate::kernel_time(*query.rates, program, step).estimate;
+}
+
+/// Views change nothing but names.
+bool is_listed(const program::Step& step) { return step.op != program::Op::view && step.op != program::Op::view_grad; }
+
+void add_steps(const Query& query, const language::Compiled& compiled, report::Members& out) {
+  const program::Program& program = compiled.program;
+  report::Items rows;
+  Seconds compute, moving;
+  Flops flops;
+  for (const program::Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
+      if (!is_listed(step)) continue;
+      const language::Origin& origin = compiled.origins[static_cast<std::size_t>(i)];
+      const bool moves = program::is_movement(step.op);
+      flops += step.flops;
+      report::Members row{{"pass", program::name(block.phase)}};
+      row.emplace_back("line", origin.line > 0 ? report::Value(origin.line) : report::Value());
+      row.emplace_back("text", language::listed_text(compiled, step));
+      row.emplace_back("kind", program::name(step));
+      row.emplace_back("axes", program::axes_text(program.mesh, step.axes));
+      row.emplace_back("inserted", origin.inserted);
+      row.emplace_back("flops", step.flops);
+      row.emplace_back("received", moves ? step.bytes : Bytes(0));
+      if (query.cluster) {
+        const Seconds time = time_of(query, program, step);
+        (moves ? moving : compute) += time;
+        row.emplace_back("time", time);
+      }
+      rows.emplace_back(std::move(row));
+    }
+  out.emplace_back("steps", std::move(rows));
+  out.emplace_back("flops_per_device", flops);
+  if (!query.cluster) return;
+  out.emplace_back("compute_time", compute);
+  out.emplace_back("collective_time", moving);
+}
+
+report::Value values_of(const execute::Array<double>& array) {
+  if (array.values.size() > most_values) return {};
+  return nested(array);
+}
+
+/// The results of the sharded run beside those of the unsharded one; returns the largest error.
+double add_results(const language::Compiled& compiled, const execute::TextRun& run, const execute::TextRun& reference,
+                   report::Response& response) {
+  double worst = 0.0;
+  const auto rows_of = [&](const std::vector<language::NamedTensor>& all) {
+    report::Items rows;
+    for (const language::NamedTensor& one : all) {
+      const program::Tensor tensor = program::to_tensor(compiled.program, compiled.program.tensor(one.tensor));
+      const auto expected = reference.results.find(one.name);
+      report::Items shape;
+      for (std::int64_t n : program::local_shape(compiled.program.mesh, tensor)) shape.emplace_back(n);
+      report::Members row{{"name", one.name},
+                          {"tensor", program::tensor_text(compiled.program.mesh, tensor)},
+                          {"type", type_text(compiled.program.mesh, tensor)},
+                          {"local_shape", std::move(shape)}};
+      if (expected != reference.results.end()) {
+        const double error = execute::relative_error(run.results.at(one.name), expected->second);
+        worst = std::max(worst, error);
+        row.emplace_back("max_error", std::isfinite(error) ? report::Value(error) : report::Value());
+      } else {
+        row.emplace_back("max_error", report::Value());
+      }
+      row.emplace_back("values", values_of(run.results.at(one.name)));
+      rows.emplace_back(std::move(row));
+    }
+    return rows;
+  };
+  response.results.emplace_back("results", rows_of(compiled.results));
+  if (!compiled.gradients.empty()) response.results.emplace_back("gradients", rows_of(compiled.gradients));
+  return worst;
+}
+
+void add_check(const language::Compiled& compiled, const execute::TextRun& run, double error, bool compared,
+               report::Response& response) {
+  const bool equal = error <= tolerance && run.facts.disagreement <= tolerance,
+             moves = run.facts.byte_error <= tolerance;
+  const bool ok = equal && moves;
+  response.results.emplace_back(
+      "check", report::Members{{"max_error", std::isfinite(error) ? report::Value(error) : report::Value()},
+                               {"compared", compared},
+                               {"disagreement", run.facts.disagreement},
+                               {"bytes_moved", run.facts.moved},
+                               {"bytes_predicted", run.predicted},
+                               {"ok", ok}});
+  const std::int64_t devices = compiled.program.mesh.devices();
+  if (!ok) response.outcome = report::Outcome::check_failed;
+  const std::string result = !compared           ? "there is nothing to compare it with: add expect NAME = ..."
+                             : equal             ? "the results equal those of one device"
+                             : error > tolerance ? "the results differ from those of one device"
+                                                 : "devices that should hold the same values disagree";
+  response.headline =
+      fmt::format("{} virtual device{}: {} received per device, {}; {}", devices, devices == 1 ? "" : "s",
+                  human(run.facts.moved), moves ? "as predicted" : "not as predicted", result);
+}
+
+/// The steps that a picture shows, as a plan.
+struct Pictured {
+  plan::Plan plan;
+  std::vector<std::string> costs;
+};
+Pictured pictured(const Query& query, const language::Compiled& compiled) {
+  constexpr std::size_t most_panels = 40;
+  Pictured out;
+  const program::Program& program = compiled.program;
+  for (int id = 0; id < static_cast<int>(program.tensors.size()); ++id)
+    out.plan.add(language::listed_tensor(compiled, id));
+  for (const program::Step& step : program.steps) {
+    if (!program::is_movement(step.op) && step.op != program::Op::product) continue;
+    if (out.plan.steps.size() == most_panels) break;
+    out.plan.steps.push_back(step);
+    std::string& cost =
+        out.costs.emplace_back(program::is_collective(step.op) ? human(step.bytes) + " received" : "nothing moves");
+    if (query.cluster) cost += ", " + human(time_of(query, program, step));
+  }
+  return out;
+}
+
+draw::Scene picture_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
+  const Pictured all = pictured(query, compiled);
+  if (all.plan.steps.empty() && !compiled.results.empty())
+    return draw::draw_sharding(compiled.program.mesh, all.plan.tensor(compiled.results.front().tensor));
+  return draw::draw_plan(compiled.program.mesh, query.source.name, headline, all.plan, all.costs);
+}
+
+/// One step after the other.
+std::string animation_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
+  constexpr double seconds_each = 2.5;
+  Pictured all = pictured(query, compiled);
+  std::vector<draw::Scene> frames;
+  const std::vector<program::Step> steps = std::move(all.plan.steps);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    all.plan.steps = {steps[i]};
+    frames.push_back(draw::draw_plan(compiled.program.mesh,
+                                     fmt::format("{}, step {} of {}", query.source.name, i + 1, steps.size()), headline,
+                                     all.plan, {all.costs[i]}));
+  }
+  if (frames.empty()) frames.push_back(picture_of(query, compiled, headline));
+  return draw::to_animated_svg(query.source.name, frames, seconds_each);
+}
+
+}  // namespace
+
+Result<report::Response> program_answer(const Request& request, const Context& context) {
+  ASSAY_TRY(query, read_query(request, context));
+  ASSAY_TRY(compiled, language::compile(query.source, query.syntax, language::Reading::sharded, prices_of(query),
+                                        query.backward));
+  ASSAY_TRY(whole, language::compile(query.source, query.syntax, language::Reading::unsharded, plan::byte_prices({}),
+                                     query.backward));
+  ASSAY_TRY(names, shown_names(request, compiled));
+  ASSAY_CHECK(execute::check_blas());
+  const execute::TextRun run = execute::run_text(compiled), reference = execute::run_text(whole);
+  report::Response response;
+  report::Members& out = response.results;
+  out = {{"program", query.source.name},
+         {"mode", language::name(query.syntax.mode)},
+         {"mesh", program::mesh_text(query.mesh)},
+         {"devices", query.mesh.devices()}};
+  const double error = add_results(compiled, run, reference, response);
+  add_steps(query, compiled, out);
+  add_check(compiled, run, error, !reference.results.empty(), response);
+  if (!names.empty()) {
+    ASSAY_TRY(rows, shown_rows(compiled, run, names));
+    out.emplace_back("shown", std::move(rows));
+  }
+  response.table_key = "steps";
+  if (request.picture()) response.picture = picture_of(query, compiled, response.headline);
+  if (const auto file = request.value("animate"))
+    response.files.emplace_back(*file, animation_of(query, compiled, response.headline));
+  return response;
 }
 
 }  // namespace assay::verbs::run

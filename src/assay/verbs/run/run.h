@@ -13,4 +13,6 @@ Result<report::Response> train_answer(const Request& request, const Context& con
 /// The options of runs of models.
 std::vector<OptionSpec> model_run_options();
 
+std::optional<report::Screen> screen_of(const Request& request, const report::Response& answer);
+
 }  // namespace assay::verbs::run

@@ -134,7 +134,7 @@ draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::s
   return draw::draw(chart);
 }
 
-report::Screen screen_of(const report::Response& response, const TrainedJob& run) {
+report::Screen training_screen(const report::Response& response, const TrainedJob& run) {
   constexpr std::size_t most = 10;
   report::Screen screen;
   screen.headline = {{response.headline, report::Tone::strong}};
@@ -201,7 +201,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
          {"moved", last.moved},
          {"predicted_bytes", last.stated},
          {"between_stages", last.handed},
-         {"steps", step_rows(own)}};
+         {"updates", step_rows(own)}};
   if (single) {
     const double difference = largest_gap(own, *single);
     out.emplace_back(
@@ -220,7 +220,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
   predict(request, context, task, prepared.own.job, own, response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
-  response.table_key = "steps";
+  response.table_key = "updates";
   if (const auto file = request.value("save"))
     response.files.emplace_back(*file, execute::weights_bytes({trained, {{"merges", task.text.tokenizer.merges()}}}));
   if (request.picture()) {
@@ -229,7 +229,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
     if (single) runs.emplace_back("one device", &*single);
     response.picture = picture(prepared, runs);
   }
-  response.screen = screen_of(response, own);
+  response.screen = training_screen(response, own);
   return response;
 }
 

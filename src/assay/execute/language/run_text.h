@@ -1,0 +1,29 @@
+// Executes programs that are written as text, with the executor of all programs.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "assay/execute/program/run_program.h"
+#include "assay/language/lowering.h"
+
+namespace assay::execute {
+
+struct TextRun {
+  NamedArrays results;  ///< and gradients, by name
+  /// What every device held of every tensor, by tensor and device.
+  std::vector<Shards<double>> memory;
+  RunFacts facts;
+  Bytes predicted;  ///< received per device in all movements, by the steps
+};
+
+/// The array that a given tensor of a program holds.
+Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given);
+
+TextRun run_text(const language::Compiled& compiled);
+
+/// The largest difference between two arrays, as a share of the largest value; infinite where their shapes differ. Two
+/// values that are both no numbers are equal.
+double relative_error(const Array<double>& got, const Array<double>& expected);
+
+}  // namespace assay::execute

@@ -1,0 +1,355 @@
+#include "assay/language/propagation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "assay/base/text.h"
+#include "assay/language/rows.h"
+
+namespace assay::language {
+namespace {
+
+constexpr std::size_t beam_width = 24, most_options = 12;
+constexpr double tie = 1e-6;  // weight of the bytes that a device holds: between equal costs, split more
+constexpr double impossible = std::numeric_limits<double>::infinity();
+
+using program::AxisList;
+using program::AxisSet;
+using program::Sharding;
+
+std::string key_of(const Sharding& sharding, std::size_t rank) {
+  std::string key;
+  const auto add = [&](std::uint32_t word) { key.append(reinterpret_cast<const char*>(&word), sizeof word); };
+  for (std::size_t d = 0; d < rank; ++d) add(sharding.dims[d].bits());
+  add(sharding.unreduced);
+  return key;
+}
+
+/// One way to compute a value, with its cost.
+struct Option {
+  Choice choice;
+  double cost = 0;
+};
+
+/// A choice in the history of a state.
+struct Link {
+  int before = -1;
+  Choice choice;
+};
+
+struct State {
+  double cost = 0;
+  int history = -1;
+  std::vector<std::vector<Sharding>> held;  ///< of each value: as it is kept, then as it was moved; empty: dead
+};
+
+class Propagation {
+ public:
+  Propagation(const Source& source, const Graph& graph, const plan::Prices& prices)
+      : source_(source), graph_(graph), prices_(prices), planner_(graph.mesh) {
+    last_use_.assign(graph.values.size(), -1);
+    for (std::size_t v = 0; v < graph.values.size(); ++v)
+      for (int id : graph.values[v].in) last_use_[at(id)] = static_cast<int>(v);
+    if (graph.loss >= 0) last_use_[at(graph.loss)] = static_cast<int>(graph.values.size());
+  }
+
+  Result<Choices> run() {
+    std::vector<State> states(1);
+    states[0].held.resize(graph_.values.size());
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      std::vector<State> next;
+      for (const State& state : states) {
+        ASSAY_TRY(options, options_of(v, state));
+        for (Option& option : options) next.push_back(extended(state, v, std::move(option)));
+      }
+      states = best_of(std::move(next), v);
+    }
+    const State& best = states.front();
+    Choices out{std::vector<Choice>(graph_.values.size()), best.cost};
+    int link = best.history;
+    for (std::size_t v = graph_.values.size(); v-- > 0; link = links_[at(link)].before)
+      out.values[v] = links_[at(link)].choice;
+    return out;
+  }
+
+ private:
+  static std::size_t at(int id) { return static_cast<std::size_t>(id); }
+
+  State extended(const State& state, std::size_t v, Option option) {
+    State out = state;
+    const Value& value = graph_.values[v];
+    for (std::size_t k = 0; k < value.in.size(); ++k) {
+      auto& held = out.held[at(value.in[k])];
+      if (std::find(held.begin(), held.end(), option.choice.in[k]) == held.end()) held.push_back(option.choice.in[k]);
+    }
+    for (int id : value.in)
+      if (last_use_[at(id)] <= static_cast<int>(v)) out.held[at(id)].clear();
+    out.held[v] = {option.choice.kept};
+    out.cost += option.cost;
+    links_.push_back({state.history, std::move(option.choice)});
+    out.history = static_cast<int>(links_.size()) - 1;
+    return out;
+  }
+
+  /// The cheapest states; of those that hold the same, one.
+  std::vector<State> best_of(std::vector<State> states, std::size_t v) const {
+    std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+    std::vector<State> out;
+    std::map<std::string, bool> seen;
+    for (State& state : states) {
+      std::string key;
+      for (std::size_t i = 0; i <= v; ++i)
+        for (const Sharding& held : state.held[i])
+          key += fmt::format("{}:", i) + key_of(held, graph_.values[i].dims.size());
+      if (!seen.emplace(std::move(key), true).second) continue;
+      out.push_back(std::move(state));
+      if (out.size() == beam_width) break;
+    }
+    return out;
+  }
+
+  double bytes_of(const Value& value, const Sharding& sharding) const {
+    double elements = 1.0;
+    for (std::size_t d = 0; d < value.dims.size(); ++d)
+      elements *= static_cast<double>(program::local_size(graph_.mesh, value.dims[d].size, sharding.dims[d]));
+    return storage(graph_.dtype, elements).value();
+  }
+
+  double move_cost(const Value& value, const Sharding& from, const Sharding& to) {
+    if (from == to) return 0.0;
+    if (to.unreduced & ~from.unreduced) return impossible;
+    std::string key;
+    for (const Dim& dim : value.dims) key += fmt::format("{},", dim.size);
+    key += key_of(from, value.dims.size()) + key_of(to, value.dims.size());
+    if (const auto known = move_costs_.find(key); known != move_costs_.end()) return known->second;
+    const double cost = planner_.reshard(tensor_of(graph_, value, from), to, prices_).cost;
+    move_costs_.emplace(std::move(key), cost);
+    return cost;
+  }
+
+  // --- what an operation can do
+  /// Axes of the order in which an operand, or the line, already has them.
+  AxisList ordered(AxisSet set, const std::vector<AxisList>& known) const {
+    for (const AxisList list : known)
+      if (list.set() == set) return list;
+    AxisList list;
+    for (int axis = 0; axis < static_cast<int>(graph_.mesh.axes.size()); ++axis)
+      if (set & program::axis_bit(axis)) list = list.pushed(axis);
+    return list;
+  }
+
+  bool divides(const Row& row, AxisSet axes) const {
+    return row.size % static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes)) == 0;
+  }
+
+  /// Everything that one state makes of one value.
+  struct Setting {
+    const Value& value;
+    std::vector<Row> rows;
+    std::vector<const std::vector<Sharding>*> held;  ///< of the operands
+    AxisSet axes = 0;                                ///< that split an operand or, by the line, the result
+    std::vector<AxisList> lists;                     ///< orders of axes in use
+  };
+  Setting setting(std::size_t v, const State& state) const {
+    Setting out{graph_.values[v], rows_of(graph_, graph_.values[v]), {}, 0, {}};
+    const auto note = [&](const Sharding& sharding) {
+      out.axes |= sharding.used_axes();
+      for (const AxisList list : sharding.dims)
+        if (!list.empty()) out.lists.push_back(list);
+    };
+    for (int id : out.value.in) {
+      out.held.push_back(&state.held[at(id)]);
+      for (const Sharding& sharding : state.held[at(id)]) note(sharding);
+    }
+    if (out.value.pinned) note(*out.value.pinned);
+    return out;
+  }
+
+  /// The cost of a split: operands move, then each device computes; impossible where they cannot.
+  Option priced(const Setting& with, const Split& split) {
+    Option option;
+    for (std::size_t k = 0; k < with.value.in.size(); ++k) {
+      const Sharding needed = operand_sharding(with.rows, split, k);
+      const auto& held = *with.held[k];
+      const bool there = std::find(held.begin(), held.end(), needed) != held.end();
+      option.cost += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
+      option.choice.in.push_back(needed);
+    }
+    option.choice.made = option.choice.kept = result_sharding(with.rows, split);
+    if (!with.value.ends && with.value.op == program::Op::product)
+      option.cost += prices_.per_flop * local_flops(graph_, with.rows, split);
+    return option;
+  }
+
+  /// Adds the ways to keep what a split makes.
+  void add_kept(const Setting& with, const Option& made, std::vector<Option>& out) {
+    if (made.cost == impossible) return;
+    const auto keep = [&](const Sharding& kept) {
+      Option option = made;
+      option.choice.kept = kept;
+      option.cost += move_cost(with.value, made.choice.made, kept);
+      if (option.cost == impossible) return;
+      // Bytes have the unit of the prices only where those are bytes.
+      const double weight = prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie;
+      option.cost += weight * bytes_of(with.value, kept);
+      out.push_back(std::move(option));
+    };
+    const Sharding& sharding = made.choice.made;
+    if (with.value.pinned && with.value.given == Value::Given::no) return keep(*with.value.pinned);
+    if (sharding.unreduced == 0 || !with.value.ends) keep(sharding);
+    if (sharding.unreduced == 0) return;
+    Sharding whole = sharding;
+    whole.unreduced = 0;
+    keep(whole);
+    for (std::size_t d = 0; d < with.value.dims.size(); ++d) {
+      Sharding scattered = whole;
+      AxisList& list = scattered.dims[d];
+      for (int axis = 0; axis < static_cast<int>(graph_.mesh.axes.size()); ++axis)
+        if (sharding.unreduced & program::axis_bit(axis)) list = list.pushed(axis);
+      const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, list.set()));
+      if (with.value.dims[d].size % ways == 0) keep(scattered);
+    }
+  }
+
+  /// Calls back with every split of the rows by the axes in use.
+  template <class F>
+  void each_split(const Setting& with, F&& visit) {
+    std::vector<int> axes;
+    for (int axis = 0; axis < static_cast<int>(graph_.mesh.axes.size()); ++axis)
+      if (with.axes & program::axis_bit(axis)) axes.push_back(axis);
+    std::vector<AxisSet> sets(with.rows.size(), 0);
+    Split split;
+    split.rows.resize(with.rows.size());
+    const auto descend = [&](const auto& self, std::size_t i) -> void {
+      if (i == axes.size()) {
+        for (std::size_t r = 0; r < sets.size(); ++r) split.rows[r] = ordered(sets[r], with.lists);
+        visit(split);
+        return;
+      }
+      const AxisSet bit = program::axis_bit(axes[i]);
+      self(self, i + 1);
+      for (std::size_t r = 0; r < with.rows.size(); ++r) {
+        if (!with.rows[r].splits || !divides(with.rows[r], sets[r] | bit)) continue;
+        sets[r] |= bit;
+        self(self, i + 1);
+        sets[r] &= ~bit;
+      }
+      const auto is_partial = [&](std::size_t k) { return (with.held[k]->front().unreduced & bit) != 0; };
+      const bool all = with.value.op == program::Op::add && !with.value.ends;
+      for (std::size_t k = 0; k < with.value.in.size(); ++k) {
+        if (!is_linear_in(with.value, k) || !is_partial(k)) continue;
+        if (all && (k > 0 || !is_partial(1))) continue;
+        for (std::size_t other = 0; other < with.value.in.size(); ++other)
+          if (all || other == k) split.partial[other] |= bit;
+        self(self, i + 1);
+        for (AxisSet& partial : split.partial) partial &= ~bit;
+      }
+    };
+    descend(descend, 0);
+  }
+
+  Result<std::vector<Option>> options_of(std::size_t v, const State& state) {
+    const Value& value = graph_.values[v];
+    if (value.given != Value::Given::no) {
+      const Sharding sharding = value.pinned.value_or(Sharding{});
+      return std::vector<Option>{{{{}, sharding, sharding}, 0.0}};
+    }
+    const Setting with = setting(v, state);
+    std::vector<Option> out;
+    const bool follows = graph_.mode == Mode::explicit_types && !value.pinned;
+    if (const auto natural = follows ? natural_split(with) : std::nullopt) {
+      Option option = priced(with, *natural);
+      // Sums end where they are made; a line that wants less says so.
+      option.choice.kept.unreduced = 0;
+      option.cost += move_cost(value, option.choice.made, option.choice.kept);
+      return std::vector<Option>{std::move(option)};
+    }
+    each_split(with, [&](const Split& split) { add_kept(with, priced(with, split), out); });
+    std::stable_sort(out.begin(), out.end(), [](const Option& a, const Option& b) { return a.cost < b.cost; });
+    if (follows) return ambiguous(with, out);
+    std::vector<Option> best;
+    for (Option& option : out) {
+      const bool known = std::any_of(best.begin(), best.end(), [&](const Option& other) {
+        return other.choice.kept == option.choice.kept && other.choice.in == option.choice.in;
+      });
+      if (!known) best.push_back(std::move(option));
+      if (best.size() == most_options) break;
+    }
+    if (best.empty())
+      return source_.error(value.at, "the sharding of the result cannot be made of its operands",
+                           "a partial sum comes from a split dimension that is summed");
+    return best;
+  }
+
+  // --- explicit programs
+  /// The split that the operands' own shardings mean, if they mean just one.
+  std::optional<Split> natural_split(const Setting& with) const {
+    Split split;
+    split.rows.resize(with.rows.size());
+    AxisSet used = 0;
+    for (std::size_t r = 0; r < with.rows.size(); ++r) {
+      const Row& row = with.rows[r];
+      AxisList list;
+      for (std::size_t k = 0; k < with.value.in.size(); ++k) {
+        if (row.operand[k] < 0) continue;
+        const AxisList own = with.held[k]->front().dims[at(row.operand[k])];
+        if (own.empty()) continue;
+        if (!list.empty() && !(list == own)) return std::nullopt;
+        list = own;
+      }
+      if (list.empty() || !row.splits) continue;  // a dimension that is needed whole is gathered
+      const bool is_product = !with.value.ends && with.value.op == program::Op::product;
+      if ((used & list.set()) || (is_product && row.result < 0)) return std::nullopt;
+      used |= list.set();
+      split.rows[r] = list;
+    }
+    return split;
+  }
+
+  tl::unexpected<Error> ambiguous(const Setting& with, const std::vector<Option>& options) const {
+    std::string choices;
+    std::vector<Sharding> named;
+    for (const Option& option : options) {
+      const Sharding& kept = option.choice.kept;
+      if (std::find(named.begin(), named.end(), kept) != named.end()) continue;
+      named.push_back(kept);
+      const program::Tensor tensor = tensor_of(graph_, with.value, kept);
+      const std::string text = program::tensor_text(graph_.mesh, tensor);
+      const double cost = prices_.per_flop > 0.0 ? option.cost : option.cost - tie * bytes_of(with.value, kept);
+      choices += fmt::format("{}{}{} ({})", choices.empty() ? "" : ", ", text, kept.used_axes() == 0 ? " {}" : "",
+                             prices_.per_flop > 0.0 ? human(Seconds(cost)) : human(Bytes(cost)) + " received");
+      if (named.size() == 4) break;
+    }
+    std::string operands;
+    for (std::size_t k = 0; k < with.value.in.size(); ++k)
+      operands += fmt::format(
+          "{}{}",
+          k == 0                          ? ""
+          : k + 1 == with.value.in.size() ? " and "
+                                          : ", ",
+          program::tensor_text(graph_.mesh, tensor_of(graph_, graph_.value(with.value.in[k]), with.held[k]->front())));
+    return source_.error(with.value.at,
+                         fmt::format("ambiguous: the shardings of {} do not say how the result is sharded", operands),
+                         fmt::format("give its sharding on the left: {}", choices));
+  }
+
+  const Source& source_;
+  const Graph& graph_;
+  const plan::Prices& prices_;
+  plan::Planner planner_;
+  std::vector<int> last_use_;
+  std::vector<Link> links_;
+  std::unordered_map<std::string, double> move_costs_;
+};
+
+}  // namespace
+
+Result<Choices> choose_shardings(const Source& source, const Graph& graph, const plan::Prices& prices) {
+  return Propagation(source, graph, prices).run();
+}
+
+}  // namespace assay::language
