@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <list>
+#include <mutex>
 #include <vector>
 
 #include "assay/execute/ranks/mpi_table.h"
@@ -15,8 +16,9 @@ struct Sent {
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
+std::mutex guard;  // MPI is called by one thread at a time
 std::list<Sent> sent;
-MPI_Message arrived = MPI_MESSAGE_NULL;
+thread_local MPI_Message arrived = MPI_MESSAGE_NULL;
 char library_text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
 
 /// Lets MPI work on what is under way, and forgets what has arrived.
@@ -42,6 +44,7 @@ const char* library() {
 }
 
 void send(int to, int tag, const void* bytes, size_t size) {
+  const std::lock_guard lock(guard);
   const auto* first = static_cast<const unsigned char*>(bytes);
   Sent& message = sent.emplace_back(Sent{{first, first + size}});
   MPI_Isend(message.bytes.data(), static_cast<int>(size), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message.request);
@@ -52,15 +55,18 @@ long next(int from, int tag, double seconds) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   for (int tries = 0;; ++tries) {
-    int found = 0;
-    MPI_Status status;
-    MPI_Improbe(from, tag, MPI_COMM_WORLD, &found, &arrived, &status);
-    if (found) {
-      int size = 0;
-      MPI_Get_count(&status, MPI_BYTE, &size);
-      return size;
+    {
+      const std::lock_guard lock(guard);
+      int found = 0;
+      MPI_Status status;
+      MPI_Improbe(from, tag, MPI_COMM_WORLD, &found, &arrived, &status);
+      if (found) {
+        int size = 0;
+        MPI_Get_count(&status, MPI_BYTE, &size);
+        return size;
+      }
+      progress();
     }
-    progress();
     if (tries % 64 == 63) {
       ::sched_yield();  // there may be more ranks than cores
       if (std::chrono::duration<double>(Clock::now() - start).count() > seconds) return -1;
@@ -69,6 +75,7 @@ long next(int from, int tag, double seconds) {
 }
 
 void receive(void* bytes, size_t size) {
+  const std::lock_guard lock(guard);
   MPI_Mrecv(bytes, static_cast<int>(size), MPI_BYTE, &arrived, MPI_STATUS_IGNORE);
 }
 

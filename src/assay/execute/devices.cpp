@@ -46,7 +46,7 @@ std::vector<std::size_t> VirtualDevices<T>::group(std::size_t device, const std:
 template <class T>
 void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T> block, Dtype dtype) {
   if (from == to) throw InternalError("a device sends to itself");
-  if (!is_here(to)) return send_array(*placement_.transport, placement_.first + to, device_tag, block);
+  if (!is_here(to)) return send_array(*placement_.transport, placement_.first + to, placement_.tag, block);
   const Bytes bytes = storage(dtype, static_cast<double>(block.values.size()));
   mail_[{to, from}].push_back({std::move(block), bytes});
 }
@@ -54,7 +54,7 @@ void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T> block, D
 template <class T>
 Array<T> VirtualDevices<T>::receive(std::size_t to, std::size_t from) {
   if (!is_here(from)) {
-    Array<T> block = receive_array<T>(*placement_.transport, placement_.first + from, device_tag);
+    Array<T> block = receive_array<T>(*placement_.transport, placement_.first + from, placement_.tag);
     received_[to] += Bytes(static_cast<double>(block.values.size() * sizeof(T)));  // as they travelled
     return block;
   }
@@ -72,9 +72,9 @@ Shards<T> VirtualDevices<T>::gathered(Shards<T> shards) {
   if (!placement_.transport) return shards;
   const std::size_t mine = here_.front();
   for (std::size_t d = 0; d < count(); ++d)
-    if (d != mine) send_array(*placement_.transport, placement_.first + d, device_tag, shards[mine]);
+    if (d != mine) send_array(*placement_.transport, placement_.first + d, placement_.tag, shards[mine]);
   for (std::size_t d = 0; d < count(); ++d)
-    if (d != mine) shards[d] = receive_array<T>(*placement_.transport, placement_.first + d, device_tag);
+    if (d != mine) shards[d] = receive_array<T>(*placement_.transport, placement_.first + d, placement_.tag);
   return shards;
 }
 

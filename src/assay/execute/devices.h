@@ -18,6 +18,7 @@ namespace assay::execute {
 struct Placement {
   Transport* transport = nullptr;
   std::size_t first = 0;
+  int tag = device_tag;  ///< of its messages
 };
 
 /// Mailboxes between the devices of a mesh, with a count of the bytes each device received.

@@ -8,8 +8,8 @@
 
 namespace assay::execute {
 
-/// What carries messages. Messages of one tag from one rank to another arrive in order. A message that does not come
-/// ends the run with an exception, never with a hang.
+/// What carries messages, of several threads. Messages of one tag from one rank to another arrive in order. A message
+/// that does not come ends the run with an exception, never with a hang.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -18,16 +18,11 @@ class Transport {
   /// Returns at once; what is sent travels while the caller computes.
   virtual void send(std::size_t to, int tag, std::vector<std::byte> message) = 0;
   virtual std::vector<std::byte> receive(std::size_t from, int tag) = 0;
-  /// How many bytes this process sent and received, headers included.
-  struct Traffic {
-    double sent = 0, received = 0;
-  };
-  virtual Traffic traffic() const = 0;
 };
 
-/// Tags of messages: between the devices of a mesh, and of everything else that processes tell each other. Stages of a
-/// pipeline use numbers from `first_stage_tag` on.
-inline constexpr int device_tag = 1, control_tag = 2, first_stage_tag = 16;
+/// Tags of messages: between the devices of a mesh, the same while others compute, and of everything else that
+/// processes tell each other. Stages of a pipeline use numbers from `first_stage_tag` on.
+inline constexpr int device_tag = 1, background_tag = 2, control_tag = 3, first_stage_tag = 16;
 
 /// An array as a message: its rank and sizes, then its values.
 template <class T>

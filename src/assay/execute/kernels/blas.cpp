@@ -40,12 +40,12 @@ const Library& library() {
   return loaded;
 }
 
-struct Sizes {
+struct ProductSizes {
   std::int64_t m, n, k;
 };
 
 template <class T, class Gemm>
-void multiply_by(Gemm gemm, const Sizes& sizes, Matrix<T> a, Matrix<T> b, T* c) {
+void multiply_by(Gemm gemm, const ProductSizes& sizes, Matrix<T> a, Matrix<T> b, T* c) {
   const auto m = static_cast<blasint>(sizes.m), n = static_cast<blasint>(sizes.n), k = static_cast<blasint>(sizes.k);
   gemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans, m, n, k, T(1),
        a.values, a.transposed ? m : k, b.values, b.transposed ? k : n, T(0), c, n);

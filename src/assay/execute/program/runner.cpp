@@ -143,6 +143,8 @@ const program::Block& ProgramRunner::block(std::string_view name, program::Phase
 
 void ProgramRunner::run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once) {
   const model::Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
+  for (std::int32_t i = which.first; step_.overlaps() && i < which.last; ++i)
+    if (program_.steps[at(i)].once == once) step_.start_ahead(program_.steps[at(i)], memory);
   for (std::int32_t i = which.first; i < which.last; ++i)
     if (program_.steps[at(i)].once == once) step_.run(program_.steps[at(i)], shape, memory);
 }

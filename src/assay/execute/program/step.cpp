@@ -12,12 +12,23 @@
 #include "assay/execute/movement.h"
 
 namespace assay::execute {
+namespace {
+
+/// Whether other steps need not wait for a movement.
+bool is_hidden(const program::Step& step) {
+  return program::is_collective(step.op) && step.urgency != program::Urgency::critical &&
+         !step.is(program::Collective::ragged_all_to_all) && !step.is(program::Collective::permute);
+}
+
+}  // namespace
+
 StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement)
     : program_(program),
       tokens_(tokens),
       devices_(program.mesh, placement),
       layout_(program),
-      clocks_(program.steps.size()) {}
+      clocks_(program.steps.size()),
+      background_(placement.transport ? std::make_unique<Background>(program.mesh, placement) : nullptr) {}
 
 Shards<double> StepRunner::distributed(const Array<double>& global, int tensor) const {
   Shards<double> shards = distribute(global, layout_.tensor(tensor), program_.mesh);
@@ -60,7 +71,48 @@ void StepRunner::check_layouts(const program::Step& step) const {
   }
 }
 
+void StepRunner::start(const program::Step& step, ProgramMemory& memory) {
+  const Background::Key key{&memory, step.out[0]};
+  const program::Tensor &before = layout_.tensor(step.in[0]), &after = layout_.tensor(step.out[0]);
+  travelling_[key] = &memory;
+  background_->start(key, static_cast<int>(&step - program_.steps.data()),
+                     [&step, &before, &after, from = memory[at(step.in[0])]](VirtualDevices<double>& devices) {
+                       return run_movement(devices, step, before, after, from);
+                     });
+}
+
+void StepRunner::start_ahead(const program::Step& step, ProgramMemory& memory) {
+  if (step.urgency != program::Urgency::ahead || !is_hidden(step) || memory[at(step.in[0])].empty()) return;
+  start(step, memory);
+}
+
+void StepRunner::take(ProgramMemory& memory, int tensor) {
+  using Clock = std::chrono::steady_clock;
+  const Background::Key key{&memory, tensor};
+  const int number = background_->started().at(key);
+  const Clock::time_point start = Clock::now();
+  Background::Done done = background_->take(key);
+  waited_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  background_seconds_ += done.seconds;
+  travelling_.erase(key);
+  clocks_[at(number)].seconds += done.seconds;
+  ++clocks_[at(number)].runs;
+  memory[at(tensor)] = counted(program_.steps[at(number)], std::move(done.moved));
+}
+
+void StepRunner::settle() {
+  while (!travelling_.empty()) take(*travelling_.begin()->second, travelling_.begin()->first.second);
+}
+
 void StepRunner::run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
+  if (background_) {
+    for (int id : step.in)
+      if (id >= 0 && background_->has({&memory, id})) take(memory, id);
+    if (is_hidden(step)) {
+      if (!background_->has({&memory, step.out[0]})) start(step, memory);
+      return;
+    }
+  }
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
       throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
@@ -154,6 +206,10 @@ Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>
   Moved<double> run = run_movement(
       devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from,
       step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr);
+  return counted(step, std::move(run));
+}
+
+Shards<double> StepRunner::counted(const program::Step& step, Moved<double> run) {
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;

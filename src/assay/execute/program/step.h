@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "assay/execute/devices.h"
 #include "assay/execute/program/adam.h"
+#include "assay/execute/program/background.h"
 #include "assay/execute/program/local_step.h"
 
 namespace assay::execute {
@@ -39,6 +41,16 @@ class StepRunner {
     moments_ = &moments;
   }
 
+  /// Whether movements that nothing waits for travel while other steps run: between processes.
+  bool overlaps() const { return background_ != nullptr; }
+  /// Starts a movement whose result is needed later, if what it reads is there.
+  void start_ahead(const program::Step& step, ProgramMemory& memory);
+  /// Waits for everything that still travels.
+  void settle();
+  /// Seconds of movements in the background, and how long steps waited for them.
+  double background_seconds() const { return background_seconds_; }
+  double waited_seconds() const { return waited_seconds_; }
+
   const VirtualDevices<double>& devices() const { return devices_; }
   Shards<double> distributed(const Array<double>& global, int tensor) const;
   /// The global array; records how far devices that should hold the same values disagree.
@@ -63,6 +75,10 @@ class StepRunner {
   /// The same of rows that go where `to` says.
   Shards<double> exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to);
   void count(Bytes received, Bytes predicted);
+  /// What a movement did, counted.
+  Shards<double> counted(const program::Step& step, Moved<double> run);
+  void start(const program::Step& step, ProgramMemory& memory);
+  void take(ProgramMemory& memory, int tensor);
   void run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
   /// Plain gradient descent or AdamW on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
@@ -84,6 +100,9 @@ class StepRunner {
   std::map<int, Moments>* moments_ = nullptr;
   double squared_gradients_ = 0;
   std::vector<StepClock> clocks_;
+  std::unique_ptr<Background> background_;
+  std::map<Background::Key, ProgramMemory*> travelling_;  ///< where results go
+  double background_seconds_ = 0, waited_seconds_ = 0;
 };
 
 }  // namespace assay::execute

@@ -217,6 +217,7 @@ void TrainingSession::run_backward(Stage& stage, const pipeline::PipelineOperati
   Shards<double> arriving;
   if (here + 1 == parts) {
     arriving = pass.head_gradient();
+    if (ties && !tied_.empty()) stage.runner.step().settle();
     for (std::size_t i = 0; ties && i < tied_.size(); ++i)
       handover_.send(way(stage.number, stage_of(0, direction), static_cast<std::int64_t>(i), m, tied_gradients),
                      pass.memory(-1)[at(tied_[i])]);
@@ -240,6 +241,7 @@ void TrainingSession::finish_part(Stage& stage, std::int64_t microbatch) {
   const std::int64_t parts = shape_.stages == 1 || is_dual() ? 1 : pipeline::chunks_per_stage(shape_);
   if (++stage.finished[microbatch] < parts) return;
   TrainingPass& pass = stage.passes.at(microbatch);
+  stage.runner.step().settle();
   for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
     const ProgramMemory& from = pass.memory(layer);
     const auto carry = [&](const std::vector<int>& tensors, std::int64_t to) {
@@ -303,6 +305,7 @@ void TrainingSession::update(Stage& stage) {
           (block.is_shared && stage.runner.first_of_kind(layer) != layer))
         continue;
       stage.runner.run(block, layer, stage.sums[at(layer + 1)], true);
+      stage.runner.step().settle();
       if (block.phase == program::Phase::update) take_updates(stage, block, layer);
     }
   }
@@ -424,6 +427,15 @@ RunFacts TrainingSession::facts() const {
     all.byte_error = std::max(all.byte_error, one.byte_error);
     all.moved += one.moved;
     all.stated += one.stated;
+  }
+  return all;
+}
+
+TrainingSession::Overlap TrainingSession::overlap() const {
+  Overlap all;
+  for (const Stage& stage : stages_) {
+    all.background += stage.runner.step().background_seconds();
+    all.waited += stage.runner.step().waited_seconds();
   }
   return all;
 }

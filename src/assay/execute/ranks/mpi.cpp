@@ -18,7 +18,6 @@ class MpiRanks : public Ranks {
   std::string library() const override { return mpi_.library(); }
 
   void send(std::size_t to, int tag, std::vector<std::byte> message) override {
-    traffic_.sent += static_cast<double>(message.size());
     mpi_.send(static_cast<int>(to), tag, message.data(), message.size());
   }
   std::vector<std::byte> receive(std::size_t from, int tag) override {
@@ -26,17 +25,14 @@ class MpiRanks : public Ranks {
     if (size < 0) throw RankFailure{rank(), from, patience_};
     std::vector<std::byte> message(static_cast<std::size_t>(size));
     mpi_.receive(message.data(), message.size());
-    traffic_.received += static_cast<double>(message.size());
     return message;
   }
-  Traffic traffic() const override { return traffic_; }
   void finish() override { mpi_.disconnect(); }
 
  private:
   const AssayMpi& mpi_;
   double patience_;
   int rank_ = 0, count_ = 1;
-  Traffic traffic_;
 };
 
 }  // namespace

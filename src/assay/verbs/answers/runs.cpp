@@ -18,6 +18,7 @@ shown?: [{after: text, tensor: text, devices: [{device: text, values: any}]}],
 run?: "train"|"serve", model?: text, parameters?: count, engine?: "virtual"|"mpi",
 text?: {name: text, bytes: count, tokens: count, vocabulary: count}, strategy?: text, microbatches?: count,
 first_loss?: number, last_loss?: number, time?: <s>, moved?: <B>, predicted_bytes?: <B>, between_stages?: <B>,
+in_background?: <s>, waited_for?: <s>,
 updates?: [{step: count, loss: number, gradient_norm: number, time: <s>}],
 one_device?: {largest_difference: number, tolerance: number, equal: flag},
 compared?: [{

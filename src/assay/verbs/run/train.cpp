@@ -18,7 +18,7 @@ namespace assay::verbs::run {
 namespace {
 
 /// Rounding in fp64, after some steps of which each starts from the last one's.
-constexpr double tolerance = 1e-8;
+constexpr double loss_tolerance = 1e-8;
 
 struct Named {
   std::string name;
@@ -129,7 +129,9 @@ draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::s
   if (runs.size() > 1) {
     double most = 0;
     for (const auto& run : runs) most = std::max(most, largest_gap(*run.second, *runs.front().second));
-    chart.footnote = fmt::format("largest difference between strategies: {:.1e}", most);
+    constexpr double rounding = 1e-12;
+    chart.footnote = most < rounding ? "the curves differ by less than 1e-12"
+                                     : fmt::format("largest difference between the curves: {:.1e}", most);
   }
   return draw::draw(chart);
 }
@@ -162,6 +164,32 @@ report::Screen training_screen(const report::Response& response, const TrainedJo
   return screen;
 }
 
+report::Members members_of(const Prepared& prepared, const TrainedJob& own, bool on_ranks) {
+  const TrainingTask& task = prepared.task;
+  const execute::TrainedStep &first = own.steps.front(), &last = own.steps.back();
+  return {{"run", "train"},
+          {"model", task.imported.model.id},
+          {"parameters",
+           std::accumulate(prepared.weights.begin(), prepared.weights.end(), std::int64_t{0},
+                           [](std::int64_t sum, const auto& named) { return sum + std::ssize(named.second.values); })},
+          {"engine", on_ranks ? "mpi" : "virtual"},
+          {"text", report::Members{{"name", task.text.name},
+                                   {"bytes", static_cast<std::int64_t>(task.text.text.size())},
+                                   {"tokens", std::ssize(task.text.tokens)},
+                                   {"vocabulary", task.text.tokenizer.vocabulary()}}},
+          {"strategy", prepared.own.name},
+          {"mesh", program::mesh_text(prepared.own.job.program.mesh)},
+          {"devices", prepared.own.job.devices()},
+          {"microbatches", prepared.own.job.program.microbatches},
+          {"first_loss", first.loss},
+          {"last_loss", last.loss},
+          {"time", Seconds(usual_seconds(own))},
+          {"moved", last.moved},
+          {"predicted_bytes", last.stated},
+          {"between_stages", last.handed},
+          {"updates", step_rows(own)}};
+}
+
 Result<report::Response> train(const Request& request, const Context& context, const Prepared& prepared,
                                execute::Transport* transport) {
   const TrainingTask& task = prepared.task;
@@ -181,35 +209,20 @@ Result<report::Response> train(const Request& request, const Context& context, c
                                   prepared.own.job.devices(), engine, prepared.own.job.devices() == 1 ? "" : "s",
                                   first.loss, last.loss, own.steps.size());
   report::Members& out = response.results;
-  out = {{"run", "train"},
-         {"model", model.id},
-         {"parameters",
-          std::accumulate(prepared.weights.begin(), prepared.weights.end(), std::int64_t{0},
-                          [](std::int64_t sum, const auto& named) { return sum + std::ssize(named.second.values); })},
-         {"engine", transport ? "mpi" : "virtual"},
-         {"text", report::Members{{"name", task.text.name},
-                                  {"bytes", static_cast<std::int64_t>(task.text.text.size())},
-                                  {"tokens", std::ssize(task.text.tokens)},
-                                  {"vocabulary", task.text.tokenizer.vocabulary()}}},
-         {"strategy", prepared.own.name},
-         {"mesh", program::mesh_text(prepared.own.job.program.mesh)},
-         {"devices", prepared.own.job.devices()},
-         {"microbatches", prepared.own.job.program.microbatches},
-         {"first_loss", first.loss},
-         {"last_loss", last.loss},
-         {"time", Seconds(usual_seconds(own))},
-         {"moved", last.moved},
-         {"predicted_bytes", last.stated},
-         {"between_stages", last.handed},
-         {"updates", step_rows(own)}};
+  out = members_of(prepared, own, transport != nullptr);
+  if (transport) {
+    const auto steps = static_cast<double>(own.steps.size());
+    out.emplace_back("in_background", Seconds(own.overlap.background / steps));
+    out.emplace_back("waited_for", Seconds(own.overlap.waited / steps));
+  }
   if (single) {
     const double difference = largest_gap(own, *single);
-    out.emplace_back(
-        "check", report::Members{
-                     {"largest_difference", difference}, {"tolerance", tolerance}, {"equal", difference <= tolerance}});
+    out.emplace_back("check", report::Members{{"largest_difference", difference},
+                                              {"tolerance", loss_tolerance},
+                                              {"equal", difference <= loss_tolerance}});
     response.important.push_back(
         fmt::format("the losses differ by at most {:.1e} from those of one device", difference));
-    if (difference > tolerance) response.outcome = report::Outcome::check_failed;
+    if (difference > loss_tolerance) response.outcome = report::Outcome::check_failed;
   }
   report::Items compared;
   for (std::size_t i = 0; i < others.size(); ++i)

@@ -202,6 +202,7 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
   if (trained) *trained = session.weights();
   out.facts = session.facts();
   out.clocks = session.clocks();
+  out.overlap = session.overlap();
   return out;
 }
 

@@ -43,6 +43,7 @@ struct TrainedJob {
   std::vector<double> seconds;  ///< by step
   execute::RunFacts facts;
   std::vector<execute::StepClock> clocks;
+  execute::TrainingSession::Overlap overlap;
 };
 /// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
