@@ -217,9 +217,9 @@ Result<report::Response> train(const Request& request, const Context& context, c
   }
   if (single) {
     const double difference = largest_gap(own, *single);
-    out.emplace_back("check", report::Members{{"largest_difference", difference},
-                                              {"tolerance", loss_tolerance},
-                                              {"equal", difference <= loss_tolerance}});
+    out.emplace_back("one_device", report::Members{{"largest_difference", difference},
+                                                   {"tolerance", loss_tolerance},
+                                                   {"equal", difference <= loss_tolerance}});
     response.important.push_back(
         fmt::format("the losses differ by at most {:.1e} from those of one device", difference));
     if (difference > loss_tolerance) response.outcome = report::Outcome::check_failed;
