@@ -1242,6 +1242,11 @@ export interface ShardResults {
   expression: string;
   mesh: string;
   devices: number;
+  propagated?: {
+    result: string;
+    considered: number;
+    why: string;
+  };
   local_shapes: Record<string, (number | string)[]>;
   bytes_per_device?: Quantity;
   tensors: {
