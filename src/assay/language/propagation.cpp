@@ -13,8 +13,11 @@
 namespace assay::language {
 namespace {
 
-constexpr std::size_t beam_width = 24, most_options = 12;
+constexpr std::size_t beam_width = 64, most_options = 16;
 constexpr double tie = 1e-6;  // weight of the bytes that a device holds: between equal costs, split more
+// Bytes that a FLOP is worth where prices are bytes: so many that no device multiplies what another one does, just to
+// save communication.
+constexpr double bytes_per_flop = 1e3;
 constexpr double impossible = std::numeric_limits<double>::infinity();
 
 using program::AxisList;
@@ -33,6 +36,8 @@ std::string key_of(const Sharding& sharding, std::size_t rank) {
 struct Option {
   Choice choice;
   double cost = 0;
+  double moved = 0;                 ///< the part of it that forward movements are
+  std::vector<Sharding> gradients;  ///< of the operands, where they have one, as the operation makes them
 };
 
 /// A choice in the history of a state.
@@ -41,10 +46,30 @@ struct Link {
   Choice choice;
 };
 
+/// A value that later ones use.
+struct Live {
+  std::size_t value = 0;
+  std::vector<Sharding> held;      ///< as it is kept, then as it was moved
+  std::vector<Sharding> returned;  ///< of gradients that move back; sums in one sharding move once
+};
+
 struct State {
   double cost = 0;
+  double pending = 0;  ///< what it will take at least to end the partial sums that are held
   int history = -1;
-  std::vector<std::vector<Sharding>> held;  ///< of each value: as it is kept, then as it was moved; empty: dead
+  std::vector<Live> live;  ///< in the order of values
+
+  const Live& of(int value) const {
+    return *std::find_if(live.begin(), live.end(),
+                         [&](const Live& one) { return one.value == static_cast<std::size_t>(value); });
+  }
+};
+
+/// A state and what to do next in it.
+struct Candidate {
+  const State* state = nullptr;
+  Option option;
+  double rank = 0;
 };
 
 class Propagation {
@@ -54,19 +79,27 @@ class Propagation {
     last_use_.assign(graph.values.size(), -1);
     for (std::size_t v = 0; v < graph.values.size(); ++v)
       for (int id : graph.values[v].in) last_use_[at(id)] = static_cast<int>(v);
-    if (graph.loss >= 0) last_use_[at(graph.loss)] = static_cast<int>(graph.values.size());
+    differentiates_.assign(graph.values.size(), false);
+    if (graph.loss < 0) return;
+    last_use_[at(graph.loss)] = static_cast<int>(graph.values.size());
+    differentiates_[at(graph.loss)] = true;
+    for (int v = graph.loss; v >= 0; --v)
+      for (int id : graph.value(v).in)
+        if (differentiates_[at(v)] && !graph.value(id).has_whole_numbers) differentiates_[at(id)] = true;
   }
 
   Result<Choices> run() {
     std::vector<State> states(1);
-    states[0].held.resize(graph_.values.size());
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      std::vector<State> next;
+      std::vector<Candidate> candidates;
       for (const State& state : states) {
         ASSAY_TRY(options, options_of(v, state));
-        for (Option& option : options) next.push_back(extended(state, v, std::move(option)));
+        for (Option& option : options) {
+          const double rank = state.cost + option.cost + pending_after(state, v, option.choice.kept);
+          candidates.push_back({&state, std::move(option), rank});
+        }
       }
-      states = best_of(std::move(next), v);
+      states = best_of(std::move(candidates), v);
     }
     const State& best = states.front();
     Choices out{std::vector<Choice>(graph_.values.size()), best.cost};
@@ -79,33 +112,62 @@ class Propagation {
  private:
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-  State extended(const State& state, std::size_t v, Option option) {
-    State out = state;
+  bool dies(int id, std::size_t v) const { return last_use_[at(id)] <= static_cast<int>(v); }
+
+  double pending_after(const State& state, std::size_t v, const Sharding& kept) const {
+    double pending = state.pending;
+    const std::vector<int>& in = graph_.values[v].in;
+    for (std::size_t k = 0; k < in.size(); ++k)
+      if (dies(in[k], v) && std::find(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(k), in[k]) ==
+                                in.begin() + static_cast<std::ptrdiff_t>(k))
+        pending -= ending_cost(at(in[k]), state.of(in[k]).held.front());
+    return dies(static_cast<int>(v), v) ? pending : pending + ending_cost(v, kept);
+  }
+
+  State extended(const Candidate& candidate, std::size_t v) {
+    State out = *candidate.state;
+    const Option& option = candidate.option;
     const Value& value = graph_.values[v];
-    for (std::size_t k = 0; k < value.in.size(); ++k) {
-      auto& held = out.held[at(value.in[k])];
-      if (std::find(held.begin(), held.end(), option.choice.in[k]) == held.end()) held.push_back(option.choice.in[k]);
-    }
-    for (int id : value.in)
-      if (last_use_[at(id)] <= static_cast<int>(v)) out.held[at(id)].clear();
-    out.held[v] = {option.choice.kept};
+    out.pending = pending_after(out, v, option.choice.kept);
     out.cost += option.cost;
-    links_.push_back({state.history, std::move(option.choice)});
+    for (std::size_t k = 0; k < value.in.size(); ++k)
+      for (Live& one : out.live) {
+        if (one.value != at(value.in[k])) continue;
+        if (std::find(one.held.begin(), one.held.end(), option.choice.in[k]) == one.held.end())
+          one.held.push_back(option.choice.in[k]);
+        if (k < option.gradients.size()) one.returned.push_back(option.gradients[k]);
+      }
+    std::erase_if(out.live, [&](const Live& one) { return dies(static_cast<int>(one.value), v); });
+    if (!dies(static_cast<int>(v), v)) out.live.push_back({v, {option.choice.kept}, {}});
+    links_.push_back({candidate.state->history, option.choice});
     out.history = static_cast<int>(links_.size()) - 1;
     return out;
   }
 
+  /// Partial sums are scattered, at least, and their gradients gathered.
+  double ending_cost(std::size_t v, const Sharding& sharding) const {
+    if (sharding.unreduced == 0) return 0.0;
+    const double scatter =
+        prices_(program::Collective::reduce_scatter, sharding.unreduced, Bytes(bytes_of(graph_.values[v], sharding)));
+    return differentiates_[v] ? 2.0 * scatter : scatter;
+  }
+
   /// The cheapest states; of those that hold the same, one.
-  std::vector<State> best_of(std::vector<State> states, std::size_t v) const {
-    std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+  std::vector<State> best_of(std::vector<Candidate> candidates, std::size_t v) {
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.rank < b.rank; });
     std::vector<State> out;
     std::map<std::string, bool> seen;
-    for (State& state : states) {
+    for (const Candidate& candidate : candidates) {
+      State state = extended(candidate, v);
       std::string key;
-      for (std::size_t i = 0; i <= v; ++i)
-        for (const Sharding& held : state.held[i])
-          key += fmt::format("{}:", i) + key_of(held, graph_.values[i].dims.size());
-      if (!seen.emplace(std::move(key), true).second) continue;
+      for (const Live& one : state.live)
+        for (const Sharding& held : one.held)
+          key += fmt::format("{}:", one.value) + key_of(held, graph_.values[one.value].dims.size());
+      if (!seen.emplace(std::move(key), true).second) {
+        links_.pop_back();
+        continue;
+      }
       out.push_back(std::move(state));
       if (out.size() == beam_width) break;
     }
@@ -150,20 +212,22 @@ class Propagation {
   struct Setting {
     const Value& value;
     std::vector<Row> rows;
-    std::vector<const std::vector<Sharding>*> held;  ///< of the operands
-    AxisSet axes = 0;                                ///< that split an operand or, by the line, the result
-    std::vector<AxisList> lists;                     ///< orders of axes in use
+    std::vector<const std::vector<Sharding>*> held, returned;  ///< of the operands
+    AxisSet axes = 0;                                          ///< that split an operand or, by the line, the result
+    std::vector<AxisList> lists;                               ///< orders of axes in use
   };
   Setting setting(std::size_t v, const State& state) const {
-    Setting out{graph_.values[v], rows_of(graph_, graph_.values[v]), {}, 0, {}};
+    Setting out{graph_.values[v], rows_of(graph_, graph_.values[v]), {}, {}, 0, {}};
     const auto note = [&](const Sharding& sharding) {
       out.axes |= sharding.used_axes();
       for (const AxisList list : sharding.dims)
         if (!list.empty()) out.lists.push_back(list);
     };
     for (int id : out.value.in) {
-      out.held.push_back(&state.held[at(id)]);
-      for (const Sharding& sharding : state.held[at(id)]) note(sharding);
+      const Live& one = state.of(id);
+      out.held.push_back(&one.held);
+      out.returned.push_back(&one.returned);
+      for (const Sharding& sharding : one.held) note(sharding);
     }
     if (out.value.pinned) note(*out.value.pinned);
     return out;
@@ -176,13 +240,39 @@ class Propagation {
       const Sharding needed = operand_sharding(with.rows, split, k);
       const auto& held = *with.held[k];
       const bool there = std::find(held.begin(), held.end(), needed) != held.end();
-      option.cost += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
+      option.moved += there ? 0.0 : move_cost(graph_.value(with.value.in[k]), held.front(), needed);
+      option.gradients.push_back(gradient_sharding(with, split, k, needed));
+      option.cost += gradient_cost(with, k, option.gradients.back());
       option.choice.in.push_back(needed);
     }
     option.choice.made = option.choice.kept = result_sharding(with.rows, split);
+    option.cost += option.moved;
     if (!with.value.ends && with.value.op == program::Op::product)
-      option.cost += prices_.per_flop * local_flops(graph_, with.rows, split);
+      option.cost +=
+          (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(graph_, with.rows, split);
     return option;
+  }
+
+  /// The gradient of an operand is a partial sum over the axes that split what the operand lacks.
+  static Sharding gradient_sharding(const Setting& with, const Split& split, std::size_t k, const Sharding& needed) {
+    Sharding gradient = needed;
+    gradient.unreduced = 0;
+    for (std::size_t r = 0; r < with.rows.size(); ++r)
+      if (with.rows[r].operand[k] < 0) gradient.unreduced |= split.rows[r].set();
+    return gradient;
+  }
+  /// It moves back to where the operand is kept, once for all operations that make it in one sharding.
+  double gradient_cost(const Setting& with, std::size_t k, const Sharding& gradient) {
+    const int operand = with.value.in[k];
+    if (!differentiates_[at(operand)] || !differentiates(with.value)) return 0.0;
+    const auto& known = *with.returned[k];
+    if (std::find(known.begin(), known.end(), gradient) != known.end()) return 0.0;
+    Sharding home = with.held[k]->front();
+    home.unreduced = 0;
+    return move_cost(graph_.value(operand), gradient, home);
+  }
+  bool differentiates(const Value& value) const {
+    return differentiates_[static_cast<std::size_t>(&value - graph_.values.data())];
   }
 
   /// Adds the ways to keep what a split makes.
@@ -191,8 +281,15 @@ class Propagation {
     const auto keep = [&](const Sharding& kept) {
       Option option = made;
       option.choice.kept = kept;
-      option.cost += move_cost(with.value, made.choice.made, kept);
+      const double moving = move_cost(with.value, made.choice.made, kept);
+      option.moved += moving;
+      option.cost += moving;
       if (option.cost == impossible) return;
+      if (differentiates(with.value)) {
+        Sharding arriving = kept, used = made.choice.made;
+        arriving.unreduced = used.unreduced = 0;
+        option.cost += move_cost(with.value, arriving, used);
+      }
       // Bytes have the unit of the prices only where those are bytes.
       const double weight = prices_.per_flop > 0.0 ? tie * prices_.per_flop : tie;
       option.cost += weight * bytes_of(with.value, kept);
@@ -256,7 +353,7 @@ class Propagation {
     const Value& value = graph_.values[v];
     if (value.given != Value::Given::no) {
       const Sharding sharding = value.pinned.value_or(Sharding{});
-      return std::vector<Option>{{{{}, sharding, sharding}, 0.0}};
+      return std::vector<Option>{{{{}, sharding, sharding}, 0.0, 0.0, {}}};
     }
     const Setting with = setting(v, state);
     std::vector<Option> out;
@@ -319,9 +416,9 @@ class Propagation {
       named.push_back(kept);
       const program::Tensor tensor = tensor_of(graph_, with.value, kept);
       const std::string text = program::tensor_text(graph_.mesh, tensor);
-      const double cost = prices_.per_flop > 0.0 ? option.cost : option.cost - tie * bytes_of(with.value, kept);
-      choices += fmt::format("{}{}{} ({})", choices.empty() ? "" : ", ", text, kept.used_axes() == 0 ? " {}" : "",
-                             prices_.per_flop > 0.0 ? human(Seconds(cost)) : human(Bytes(cost)) + " received");
+      choices +=
+          fmt::format("{}{}{} ({})", choices.empty() ? "" : ", ", text, kept.used_axes() == 0 ? " {}" : "",
+                      prices_.per_flop > 0.0 ? human(Seconds(option.moved)) : human(Bytes(option.moved)) + " received");
       if (named.size() == 4) break;
     }
     std::string operands;
@@ -342,6 +439,7 @@ class Propagation {
   const plan::Prices& prices_;
   plan::Planner planner_;
   std::vector<int> last_use_;
+  std::vector<bool> differentiates_;  ///< by value: the program asks for its gradient, or for one that needs it
   std::vector<Link> links_;
   std::unordered_map<std::string, double> move_costs_;
 };

@@ -1,7 +1,9 @@
 // Chooses the shardings of a whole program: every value's own, and those that operations need of their operands.
-// Automatic: a beam search over the values in order; the cost is that of all movements, as the planner prices them, and
-// of the arithmetic where prices have a rate. A tensor that was moved once is there for later operations. Explicit: a
-// sharding follows from those of the operands alone, or the line says it.
+// Automatic: a beam search over the values in order; the cost is that of all movements, as the planner prices them,
+// those of gradients where the program asks for them, and of the arithmetic at the rate of the prices; where prices are
+// bytes, no product is computed twice to save some. A tensor that was
+// moved once is there for later operations. Explicit: a sharding follows from those of the operands alone, or the line
+// says it.
 #pragma once
 #include "assay/language/graph.h"
 #include "assay/plan/planner.h"

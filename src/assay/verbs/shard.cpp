@@ -336,7 +336,9 @@ void add_propagated(const Query& query, report::Response& response) {
     return query.cluster ? human(Seconds(value)) : human(Bytes(value)) + " received";
   };
   const std::string chosen = program::tensor_text(query.mesh, found.tensor);
-  std::string why = fmt::format("the cheapest of {} shardings: {}", found.considered, cost(found.cost));
+  std::string why = found.considered == 1
+                        ? "the only one without further axes: " + cost(found.cost)
+                        : fmt::format("the cheapest of {} shardings: {}", found.considered, cost(found.cost));
   if (found.next)
     why += fmt::format("; next {}: {}", program::tensor_text(query.mesh, *found.next), cost(found.next_cost));
   response.results.emplace_back(

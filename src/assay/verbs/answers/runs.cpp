@@ -7,7 +7,7 @@ extern const std::string_view run = R"keys(
 $pair: {kind: text, measured: <s>, predicted: <s>, over_predicted: number|null},
 $result: {
     name: text, tensor: text, type: text, local_shape: [count], max_error: number|null, values: any|null},
-program?: text, mode?: "auto"|"explicit"|"manual", mesh?: text, devices?: count, results?: [$result], gradients?: [$result],
+program?: text, mode?: "auto"|"explicit"|"manual", mesh?: text, devices?: count, outputs?: [$result], gradients?: [$result],
 steps?: [{
     pass: text, line: count|null, text: text, kind: text, axes: text, inserted: flag, flops: <FLOP>, received: <B>,
     time?: <s>}],

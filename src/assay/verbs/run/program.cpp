@@ -157,7 +157,7 @@ double add_results(const language::Compiled& compiled, const execute::TextRun& r
     }
     return rows;
   };
-  response.results.emplace_back("results", rows_of(compiled.results));
+  response.results.emplace_back("outputs", rows_of(compiled.results));
   if (!compiled.gradients.empty()) response.results.emplace_back("gradients", rows_of(compiled.gradients));
   return worst;
 }
@@ -194,8 +194,7 @@ Pictured pictured(const Query& query, const language::Compiled& compiled) {
   constexpr std::size_t most_panels = 40;
   Pictured out;
   const program::Program& program = compiled.program;
-  for (int id = 0; id < static_cast<int>(program.tensors.size()); ++id)
-    out.plan.add(language::listed_tensor(compiled, id));
+  for (const program::ProgramTensor& tensor : program.tensors) out.plan.add(program::to_tensor(program, tensor));
   for (const program::Step& step : program.steps) {
     if (!program::is_movement(step.op) && step.op != program::Op::product) continue;
     if (out.plan.steps.size() == most_panels) break;

@@ -52,13 +52,13 @@ void add_shown(report::Screen& screen, const Reader& results) {
   const report::Value* list = results.at("shown");
   if (!list || !list->items()) return;
   for (const report::Value& row : *list->items()) {
-    report::ScreenTable table{text_at(row, "after") == "given" ? "Given" : "After",
-                              {text_at(row, "after") == "given" ? text_at(row, "tensor") : text_at(row, "after"), ""},
-                              {}};
+    const bool given = text_at(row, "after") == "given";
+    screen.blocks.emplace_back(report::Gap{});
+    add_line(screen, given ? "Given" : "After", {{text_at(row, given ? "tensor" : "after")}});
+    report::ScreenTable table{"", {}, {}};
     if (const report::Value* devices = member(row, "devices"); devices && devices->items())
       for (const report::Value& device : *devices->items())
         table.rows.push_back({text_at(device, "device"), array_text(*member(device, "values"))});
-    screen.blocks.emplace_back(report::Gap{});
     add_table(screen, std::move(table));
   }
 }
@@ -72,7 +72,7 @@ std::optional<report::Screen> screen_of(const Request& request, const report::Re
   screen.notes = answer.notes;
   add_line(screen, "Program",
            phrases(results, {"{program}", "mode {mode}", "mesh {mesh}", "{flops_per_device} per device"}));
-  add_values(screen, results, "results", "Results");
+  add_values(screen, results, "outputs", "Results");
   add_values(screen, results, "gradients", "Gradients");
   add_line(screen, "Times", phrases(results, {"compute {compute_time}", "collectives {collective_time}"}));
   const std::size_t most = request.has("list") ? 100000 : most_steps;
