@@ -19,6 +19,9 @@ foreach(program assay-measure-cuda assay-measure-mpi)
     install(TARGETS ${program} COMPONENT measure)
   endif()
 endforeach()
+if(TARGET assay-mpi)  # what `assay run --engine mpi` loads
+  install(TARGETS assay-mpi DESTINATION lib/assay COMPONENT measure)
+endif()
 
 # What is made of the verb table: written when it is installed, by the program itself.
 install(CODE "
@@ -38,7 +41,7 @@ install(FILES ${PROJECT_BINARY_DIR}/assay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 
 # `cmake --build --target installed` builds what is installed, and no test.
 add_custom_target(installed DEPENDS assay assay_core assay_shared)
-foreach(program assay-measure-cuda assay-measure-mpi)
+foreach(program assay-measure-cuda assay-measure-mpi assay-mpi)
   if(TARGET ${program})
     add_dependencies(installed ${program})
   endif()

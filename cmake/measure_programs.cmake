@@ -1,4 +1,4 @@
-# Programs that measure optional hardware: CUDA with NCCL and cuDNN, MPI.
+# Programs that measure optional hardware: CUDA with NCCL and cuDNN, MPI; and the library that runs over MPI.
 find_package(CUDAToolkit QUIET)
 add_executable(assay-measure-cuda apps/measure_cuda/main.cpp src/assay/measure/grid.cpp src/assay/measure/rows.cpp)
 target_include_directories(assay-measure-cuda PRIVATE src)
@@ -35,4 +35,10 @@ if(MPI_CXX_FOUND)
   target_include_directories(assay-measure-mpi PRIVATE src)
   target_compile_definitions(assay-measure-mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)  # the C interface alone
   target_link_libraries(assay-measure-mpi PRIVATE assay_flags MPI::MPI_CXX)
+  # `assay run --engine mpi` loads it from where the program is.
+  add_library(assay-mpi MODULE apps/mpi/engine.cpp)
+  target_include_directories(assay-mpi PRIVATE src)
+  target_compile_definitions(assay-mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(assay-mpi PRIVATE assay_flags MPI::MPI_CXX)
+  add_dependencies(assay assay-mpi)
 endif()

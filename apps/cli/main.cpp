@@ -252,6 +252,7 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
+  if (response.is_silent) return 0;
   const std::string text = report::render(response, options);
   watch.end();
   for (const auto& [path, content] : response.files) ASSAY_CHECK(save_extra(request, path, content));

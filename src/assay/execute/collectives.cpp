@@ -29,18 +29,18 @@ std::vector<Shards<T>> gather_blocks(VirtualDevices<T>& devices, const Shards<T>
     // by_place[device][c]: the blocks that started at position c of this axis.
     std::vector<std::vector<Shards<T>>> by_place(held.size(), std::vector<Shards<T>>(static_cast<std::size_t>(n)));
     const auto place = [&](std::size_t device) { return devices.at(device)[static_cast<std::size_t>(axis)]; };
-    for (std::size_t d = 0; d < held.size(); ++d) by_place[d][static_cast<std::size_t>(place(d))] = std::move(held[d]);
+    for (std::size_t d : devices.here()) by_place[d][static_cast<std::size_t>(place(d))] = std::move(held[d]);
     for (std::int64_t step = 0; step + 1 < n; ++step) {
-      for (std::size_t d = 0; d < held.size(); ++d)
+      for (std::size_t d : devices.here())
         for (const Array<T>& block : by_place[d][wrapped(place(d) - step, n)])
           devices.send(d, devices.neighbour(d, axis, 1), block, dtype);
-      for (std::size_t d = 0; d < held.size(); ++d) {
+      for (std::size_t d : devices.here()) {
         const std::size_t count = by_place[d][static_cast<std::size_t>(place(d))].size();
         for (std::size_t i = 0; i < count; ++i)
           by_place[d][wrapped(place(d) - step - 1, n)].push_back(devices.receive(d, devices.neighbour(d, axis, -1)));
       }
     }
-    for (std::size_t d = 0; d < held.size(); ++d) {
+    for (std::size_t d : devices.here()) {
       held[d].clear();
       for (Shards<T>& blocks : by_place[d])
         for (Array<T>& block : blocks) held[d].push_back(std::move(block));
@@ -58,12 +58,11 @@ Shards<T> scatter_sums(VirtualDevices<T>& devices, const Shards<T>& shards, int 
     const Chunk at = chunk(shards[device].shape[dim], block, static_cast<std::int64_t>(wrapped(index, n)));
     return part(shards[device], dim, at.start, at.count);
   };
-  Shards<T> sums;
-  for (std::size_t d = 0; d < shards.size(); ++d) sums.push_back(own(d, place(d) - 1));
+  Shards<T> sums(shards.size());
+  for (std::size_t d : devices.here()) sums[d] = own(d, place(d) - 1);
   for (std::int64_t step = 0; step + 1 < n; ++step) {
-    for (std::size_t d = 0; d < shards.size(); ++d)
-      devices.send(d, devices.neighbour(d, axis, 1), std::move(sums[d]), dtype);
-    for (std::size_t d = 0; d < shards.size(); ++d) {
+    for (std::size_t d : devices.here()) devices.send(d, devices.neighbour(d, axis, 1), std::move(sums[d]), dtype);
+    for (std::size_t d : devices.here()) {
       sums[d] = devices.receive(d, devices.neighbour(d, axis, -1));
       add(sums[d], own(d, place(d) - step - 2));
     }
@@ -83,13 +82,13 @@ std::vector<Shards<T>> exchange_blocks(VirtualDevices<T>& devices, std::vector<S
   }
   const std::size_t n = groups.front().size();
   std::vector<Shards<T>> got(count, Shards<T>(n));
-  for (std::size_t d = 0; d < count; ++d) got[d][mine[d]] = std::move(parts[d][mine[d]]);
+  for (std::size_t d : devices.here()) got[d][mine[d]] = std::move(parts[d][mine[d]]);
   for (std::size_t step = 1; step < n; ++step) {
-    for (std::size_t d = 0; d < count; ++d) {
+    for (std::size_t d : devices.here()) {
       const std::size_t to = (mine[d] + step) % n;
       devices.send(d, groups[d][to], std::move(parts[d][to]), dtype);
     }
-    for (std::size_t d = 0; d < count; ++d) {
+    for (std::size_t d : devices.here()) {
       const std::size_t from = (mine[d] + n - step) % n;
       got[d][from] = devices.receive(d, groups[d][from]);
     }
@@ -100,8 +99,9 @@ std::vector<Shards<T>> exchange_blocks(VirtualDevices<T>& devices, std::vector<S
 template <class T>
 Shards<T> all_gather(VirtualDevices<T>& devices, const Shards<T>& shards, const std::vector<int>& axes, std::size_t dim,
                      Dtype dtype) {
-  Shards<T> out;
-  for (const Shards<T>& blocks : gather_blocks(devices, shards, axes, dtype)) out.push_back(joined_all(blocks, dim));
+  Shards<T> out(shards.size());
+  const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, dtype);
+  for (std::size_t d : devices.here()) out[d] = joined_all(blocks[d], dim);
   return out;
 }
 
@@ -109,7 +109,7 @@ template <class T>
 Shards<T> reduce_scatter(VirtualDevices<T>& devices, const Shards<T>& shards, const std::vector<int>& axes,
                          std::size_t dim, Dtype dtype) {
   Shards<T> sums = shards;
-  std::int64_t size = shards.front().shape[dim];
+  std::int64_t size = shards[devices.here().front()].shape[dim];
   for (int axis : axes) {
     size = block_size(size, devices.mesh().size(axis));
     sums = scatter_sums(devices, sums, axis, dim, size, dtype);
@@ -122,7 +122,7 @@ Shards<T> all_reduce(VirtualDevices<T>& devices, const Shards<T>& shards, const 
   Shards<T> flat = shards;
   for (Array<T>& shard : flat) shard.shape = {static_cast<std::int64_t>(shard.values.size())};
   Shards<T> out = all_gather(devices, reduce_scatter(devices, flat, axes, 0, dtype), axes, 0, dtype);
-  for (std::size_t d = 0; d < out.size(); ++d) out[d].shape = shards[d].shape;
+  for (std::size_t d : devices.here()) out[d].shape = shards[d].shape;
   return out;
 }
 
@@ -131,15 +131,15 @@ Shards<T> all_to_all(VirtualDevices<T>& devices, const Shards<T>& shards, const 
                      std::size_t split_dim, std::size_t join_dim, Dtype dtype) {
   std::vector<Shards<T>> parts(shards.size());
   const auto n = static_cast<std::int64_t>(devices.group(0, axes).size());
-  for (std::size_t d = 0; d < shards.size(); ++d) {
+  for (std::size_t d : devices.here()) {
     for (std::int64_t i = 0; i < n; ++i) {
       const Chunk at = chunk(shards[d].shape[split_dim], block_size(shards[d].shape[split_dim], n), i);
       parts[d].push_back(part(shards[d], split_dim, at.start, at.count));
     }
   }
-  Shards<T> out;
-  for (const Shards<T>& blocks : exchange_blocks(devices, std::move(parts), axes, dtype))
-    out.push_back(joined_all(blocks, join_dim));
+  Shards<T> out(shards.size());
+  const std::vector<Shards<T>> blocks = exchange_blocks(devices, std::move(parts), axes, dtype);
+  for (std::size_t d : devices.here()) out[d] = joined_all(blocks[d], join_dim);
   return out;
 }
 
@@ -149,7 +149,7 @@ Shards<T> permute(VirtualDevices<T>& devices, const Shards<T>& shards, int axis,
   Shards<T> out;
   for (const Array<T>& shard : shards) out.push_back(zeros<T>(shard.shape));
   for (const auto& [from, to] : pairs) {
-    for (std::size_t d = 0; d < shards.size(); ++d) {
+    for (std::size_t d : devices.here()) {
       if (devices.at(d)[static_cast<std::size_t>(axis)] != from) continue;
       const std::size_t target = devices.neighbour(d, axis, to - from);
       if (target == d)
@@ -159,8 +159,8 @@ Shards<T> permute(VirtualDevices<T>& devices, const Shards<T>& shards, int axis,
     }
   }
   for (const auto& [from, to] : pairs)
-    for (std::size_t d = 0; from != to && d < shards.size(); ++d)
-      if (devices.at(d)[static_cast<std::size_t>(axis)] == to)
+    for (std::size_t d : devices.here())
+      if (from != to && devices.at(d)[static_cast<std::size_t>(axis)] == to)
         out[d] = devices.receive(d, devices.neighbour(d, axis, from - to));
   return out;
 }

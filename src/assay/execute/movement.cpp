@@ -43,8 +43,10 @@ std::vector<int> suffix(program::AxisList longer, program::AxisList shorter) {
 }
 
 template <class T>
-Shards<T> empty_shards(const program::Mesh& mesh, const program::Tensor& tensor) {
-  return Shards<T>(static_cast<std::size_t>(mesh.devices()), zeros<T>(program::local_shape(mesh, tensor)));
+Shards<T> empty_shards(const VirtualDevices<T>& devices, const program::Tensor& tensor) {
+  Shards<T> out(devices.count());
+  for (std::size_t d : devices.here()) out[d] = zeros<T>(program::local_shape(devices.mesh(), tensor));
+  return out;
 }
 
 /// A tensor's way from one sharding to another over some axes.
@@ -60,8 +62,8 @@ Shards<T> run_all_gather(VirtualDevices<T>& devices, const Move& move, const Sha
   const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   const std::vector<int> axes = axes_of(move.axes);
   const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, move.before.dtype);
-  Shards<T> out = empty_shards<T>(mesh, move.after);
-  for (std::size_t d = 0; d < out.size(); ++d) {
+  Shards<T> out = empty_shards(devices, move.after);
+  for (std::size_t d : devices.here()) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) copy_common(blocks[d][m], before[group[m]], out[d], after[d]);
   }
@@ -74,8 +76,8 @@ Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const Move& move, const
   for (std::size_t dim = 0; dim < move.before.dims.size(); ++dim)
     sums = reduce_scatter(devices, sums, suffix(move.after.sharding.dims[dim], move.before.sharding.dims[dim]), dim,
                           move.before.dtype);
-  Shards<T> out = empty_shards<T>(devices.mesh(), move.after);
-  for (std::size_t d = 0; d < out.size(); ++d) {
+  Shards<T> out = empty_shards(devices, move.after);
+  for (std::size_t d : devices.here()) {
     const Shape zero(sums[d].shape.size(), 0);
     copy_block(sums[d], zero, sums[d].shape, out[d], zero);
   }
@@ -94,7 +96,7 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Sha
   program::AxisList moved;
   for (int axis : axes) moved = moved.pushed(axis);
   std::vector<Shards<T>> parts(shards.size());
-  for (std::size_t d = 0; d < shards.size(); ++d) {
+  for (std::size_t d : devices.here()) {
     for (std::size_t member : devices.group(d, axes)) {
       // Padding that this shard already has is sent too, but no more.
       const Extent at = extent_on(mesh, shards[d].shape[*split], moved, devices.at(member));
@@ -102,8 +104,8 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Sha
     }
   }
   const std::vector<Shards<T>> got = exchange_blocks(devices, std::move(parts), axes, move.before.dtype);
-  Shards<T> out = empty_shards<T>(mesh, move.after);
-  for (std::size_t d = 0; d < out.size(); ++d) {
+  Shards<T> out = empty_shards(devices, move.after);
+  for (std::size_t d : devices.here()) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) {
       std::vector<Extent> at = before[group[m]];
@@ -139,7 +141,7 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards
   const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   const std::vector<int> split = axes_of(move.before.sharding.split_axes());
-  Shards<T> out = empty_shards<T>(mesh, move.after);
+  Shards<T> out = empty_shards(devices, move.after);
   // Each device finds the blocks that overlap its own; with even division only one does.
   struct Block {
     std::size_t from, to;
@@ -159,9 +161,9 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards
       if (!overlaps) continue;
       const std::size_t from =
           holder(mesh, move.before.sharding, move.after.sharding, devices.at(member), devices.at(d));
-      if (from == d)
+      if (from == d && devices.is_here(d))
         copy_common(shards[d], before[d], out[d], after[d]);
-      else
+      else if (from != d)
         blocks.push_back({from, d, std::move(common)});
     }
   }
@@ -171,12 +173,14 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards
     return shape;
   };
   for (const Block& block : blocks) {
+    if (!devices.is_here(block.from)) continue;
     Array<T> values = zeros<T>(shape_of(block.at));
     copy_common(shards[block.from], before[block.from], values, block.at);
     devices.send(block.from, block.to, std::move(values), move.before.dtype);
   }
   for (const Block& block : blocks)
-    copy_common(devices.receive(block.to, block.from), block.at, out[block.to], after[block.to]);
+    if (devices.is_here(block.to))
+      copy_common(devices.receive(block.to, block.from), block.at, out[block.to], after[block.to]);
   return out;
 }
 
@@ -202,11 +206,11 @@ Shards<T> run_collective(VirtualDevices<T>& devices, program::Collective kind, c
 }  // namespace
 
 template <class T>
-Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const program::Tensor& after,
+Shards<T> sliced(const VirtualDevices<T>& devices, const program::Tensor& before, const program::Tensor& after,
                  const Shards<T>& shards) {
-  const auto from = all_extents(mesh, before), to = all_extents(mesh, after);
-  Shards<T> out = empty_shards<T>(mesh, after);
-  for (std::size_t d = 0; d < out.size(); ++d) copy_common(shards[d], from[d], out[d], to[d]);
+  const auto from = all_extents(devices.mesh(), before), to = all_extents(devices.mesh(), after);
+  Shards<T> out = empty_shards(devices, after);
+  for (std::size_t d : devices.here()) copy_common(shards[d], from[d], out[d], to[d]);
   return out;
 }
 
@@ -217,7 +221,7 @@ RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, 
   const bool back = step.detail == 1;
   const std::vector<Bytes> earlier = devices.received();
   RaggedMove<T> run;
-  run.moved.shards = empty_shards<T>(devices.mesh(), after);
+  run.moved.shards = empty_shards(devices, after);
   const auto width_of = [&](const Array<T>& array, std::size_t rows) {
     return array.values.size() / std::max<std::size_t>(1, rows);
   };
@@ -273,16 +277,16 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
                       const program::Tensor& after, const Shards<T>& shards, const program::Permutation* permutation) {
   const std::vector<Bytes> earlier = devices.received();
   Moved<T> moved;
-  moved.shards = step.op == program::Op::slice ? sliced(devices.mesh(), before, after, shards)
+  moved.shards = step.op == program::Op::slice ? sliced(devices, before, after, shards)
                  : permutation ? permute(devices, shards, axes_of(step.axes).front(), permutation->pairs, before.dtype)
                                : run_collective(devices, step.collective, {before, after, step.axes}, shards);
   if (!devices.idle()) throw InternalError("a message was not received");
-  for (std::size_t d = 0; d < earlier.size(); ++d) {
+  for (std::size_t d : devices.here()) {
     const Bytes got = devices.received()[d] - earlier[d];
     moved.received += got;
     moved.busiest = std::max(moved.busiest, got);
   }
-  moved.received = moved.received / static_cast<double>(earlier.size());
+  moved.received = moved.received / static_cast<double>(devices.here().size());
   return moved;
 }
 
@@ -291,7 +295,7 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
                                  const program::Tensor&, const Shards<T>&, const program::Permutation*);          \
   template RaggedMove<T> run_ragged(VirtualDevices<T>&, const program::Step&, const Shards<T>&, const Shards<T>&, \
                                     const program::Tensor&);                                                      \
-  template Shards<T> sliced(const program::Mesh&, const program::Tensor&, const program::Tensor&, const Shards<T>&);
+  template Shards<T> sliced(const VirtualDevices<T>&, const program::Tensor&, const program::Tensor&, const Shards<T>&);
 ASSAY_INSTANTIATE(double)
 ASSAY_INSTANTIATE(float)
 #undef ASSAY_INSTANTIATE

@@ -10,7 +10,7 @@ namespace assay::execute {
 template <class T>
 struct Moved {
   Shards<T> shards;
-  Bytes received;  ///< per device, the mean over devices
+  Bytes received;  ///< per device, the mean over the devices of this process
   Bytes busiest;   ///< by the device that receives most
 };
 
@@ -37,7 +37,7 @@ RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, 
 
 /// The part of a tensor that each device keeps in another sharding; no device receives anything.
 template <class T>
-Shards<T> sliced(const program::Mesh& mesh, const program::Tensor& before, const program::Tensor& after,
+Shards<T> sliced(const VirtualDevices<T>& devices, const program::Tensor& before, const program::Tensor& after,
                  const Shards<T>& shards);
 
 }  // namespace assay::execute

@@ -287,7 +287,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
     program::ProgramTensor made = program_.tensor(x);
     made.name = "Sums";
     made.tensor_class = program::TensorClass::activation;
-    made.store_as(Dtype::fp32);
+    made.store_as(sums_format());
     made.is_given = made.is_kept = false;
     made.rank = static_cast<std::uint8_t>(rank - over + 1);
     made.dims.set(at(rank - over), {model::LogicalDim::other, 2});

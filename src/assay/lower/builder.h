@@ -77,6 +77,8 @@ class Builder {
 
   program::Program& program() { return program_; }
   const Formats& formats() const { return formats_; }
+  /// The format of sums over rows: fp64 where activations are, else fp32.
+  Dtype sums_format() const { return formats_.activations == Dtype::fp64 ? Dtype::fp64 : Dtype::fp32; }
 
   // --- tensors
   int tensor(std::string_view name, std::span<const model::Weight::Size> dims, program::TensorClass tensor_class,

@@ -88,7 +88,7 @@ void BackwardPass::transpose_norm(const program::Step& step) {
     dy = build_.settle_sums(dy);
     sums = make_gradient(step.in[2],
                          program_.tensor(x).sharding.split_axes() & ~program_.tensor(step.in[2]).sharding.split_axes());
-    program_.tensors[at(sums)].store_as(Dtype::fp32);
+    program_.tensors[at(sums)].store_as(build_.sums_format());
     build_.emit(program::Op::norm_grad, {dy, forward_value(x), forward_value(scale), forward_value(step.in[2])}, {sums})
         .is_centred = step.is_centred;
     sums = build_.settle_sums(sums);

@@ -230,12 +230,12 @@ class Lowering {
     const int scores = build_.settle_sums(logits(work, out));
     const int targets = copy_shape(scores, "Targets", Dtype::int32, 1);
     program_.tensors[at(targets)].is_given = true;
-    const int sums = copy_shape(scores, "Sums", Dtype::fp32, 2);
+    const int sums = copy_shape(scores, "Sums", build_.sums_format(), 2);
     program::ProgramTensor& partial = program_.tensors[at(sums)];
     partial.sharding.unreduced = program_.tensor(scores).sharding.dims[2].set();
     build_.emit(program::Op::loss_sums, {scores, targets}, {sums});
     const int total = build_.settle_sums(sums);
-    out.output = copy_shape(total, "Loss", Dtype::fp32, 1);
+    out.output = copy_shape(total, "Loss", build_.sums_format(), 1);
     build_.emit(program::Op::loss, {total}, {out.output});
     build_.end_block();
     out.last = static_cast<std::int32_t>(program_.steps.size());
@@ -252,7 +252,8 @@ class Lowering {
     const program::AxisList parts = program_.tensor(scores).sharding.dims[2];
     int best = scores;
     if (!parts.empty()) {
-      best = copy_shape(scores, "Best", Dtype::fp32, 2 * static_cast<std::int64_t>(program_.ways(parts.set())));
+      best =
+          copy_shape(scores, "Best", build_.sums_format(), 2 * static_cast<std::int64_t>(program_.ways(parts.set())));
       program::Sharding split = program_.tensor(best).sharding;
       split.dims[2] = parts;
       program_.place(best, split);

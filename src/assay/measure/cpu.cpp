@@ -140,7 +140,8 @@ class Run {
       out_.rows.push_back(timed({"gemm", dtype, shape.m, shape.n, shape.k}, [&] {
         const auto* left = reinterpret_cast<const T*>(operands_.next(a));
         const auto* right = reinterpret_cast<const T*>(operands_.next(b));
-        execute::multiply_matrices(shape.m, shape.n, shape.k, left, right, reinterpret_cast<T*>(results_.next(c)));
+        execute::multiply_matrices(shape.m, shape.n, shape.k, execute::Matrix<T>{left}, execute::Matrix<T>{right},
+                                   reinterpret_cast<T*>(results_.next(c)));
       }));
     }
   }

@@ -30,6 +30,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> files;  ///< further outputs that were asked for: path, content
   std::vector<std::string> lines;  ///< an answer to paste or pipe: printed as it is instead of a table
   Outcome outcome = Outcome::ok;
+  bool is_silent = false;  ///< another process of the same run answers
 };
 
 }  // namespace assay::report

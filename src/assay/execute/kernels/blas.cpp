@@ -40,6 +40,17 @@ const Library& library() {
   return loaded;
 }
 
+struct ProductSizes {
+  std::int64_t m, n, k;
+};
+
+template <class T, class Gemm>
+void multiply_by(Gemm gemm, const ProductSizes& sizes, Matrix<T> a, Matrix<T> b, T* c) {
+  const auto m = static_cast<blasint>(sizes.m), n = static_cast<blasint>(sizes.n), k = static_cast<blasint>(sizes.k);
+  gemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans, m, n, k, T(1),
+       a.values, a.transposed ? m : k, b.values, b.transposed ? k : n, T(0), c, n);
+}
+
 }  // namespace
 
 Result<void> check_blas(const char* name) {
@@ -53,16 +64,12 @@ Result<void> check_blas(const char* name) {
   return {};
 }
 
-void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c) {
-  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
-  library().sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1.0f, a, inner, b, columns, 0.0f, c,
-                  columns);
+void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<float> a, Matrix<float> b, float* c) {
+  multiply_by(library().sgemm, {m, n, k}, a, b, c);
 }
 
-void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, const double* a, const double* b, double* c) {
-  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n), inner = static_cast<blasint>(k);
-  library().dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1.0, a, inner, b, columns, 0.0, c,
-                  columns);
+void multiply_matrices(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<double> a, Matrix<double> b, double* c) {
+  multiply_by(library().dgemm, {m, n, k}, a, b, c);
 }
 
 void use_blas_threads(int threads) { library().set_num_threads(threads); }

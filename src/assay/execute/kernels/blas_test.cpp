@@ -12,7 +12,7 @@ template <class T>
 void expect_product() {
   const std::array<T, 6> a{1, 2, 3, 4, 5, 6}, b{1, 0, 0, 1, 1, 1};
   std::array<T, 4> c{};
-  multiply_matrices(2, 2, 3, a.data(), b.data(), c.data());
+  multiply_matrices(2, 2, 3, {a.data()}, {b.data()}, c.data());
   EXPECT_EQ(c, (std::array<T, 4>{4, 5, 10, 11}));
 }
 

@@ -24,9 +24,33 @@ std::int64_t size_of(const Shape& shape, const std::vector<std::size_t>& dims) {
   return size;
 }
 
-void append(std::vector<std::size_t>& list, const std::vector<std::size_t>& more) {
-  list.insert(list.end(), more.begin(), more.end());
+std::vector<std::size_t> in_turn(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b,
+                                 const std::vector<std::size_t>& c) {
+  std::vector<std::size_t> all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  all.insert(all.end(), c.begin(), c.end());
+  return all;
 }
+
+bool is_in_order(const std::vector<std::size_t>& dims) { return std::is_sorted(dims.begin(), dims.end()); }
+
+/// An operand as a matrix per batch: where it lies, if its dimensions are in an order that the library can read, else
+/// in a copy.
+template <class T>
+struct Operand {
+  Operand(const Array<T>& array, const std::vector<std::size_t>& batch, const std::vector<std::size_t>& rows,
+          const std::vector<std::size_t>& columns) {
+    const std::vector<std::size_t> order = in_turn(batch, rows, columns);
+    is_transposed = !is_in_order(order) && is_in_order(in_turn(batch, columns, rows));
+    if (!is_in_order(order) && !is_transposed) copy = execute::transposed(array, std::span<const std::size_t>(order));
+    values = copy.values.empty() ? array.values.data() : copy.values.data();
+  }
+  Matrix<T> at(std::int64_t offset) const { return {values + offset, is_transposed}; }
+
+  Array<T> copy;
+  const T* values = nullptr;
+  bool is_transposed = false;
+};
 
 }  // namespace
 
@@ -50,13 +74,7 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
   for (std::size_t d = 0; d < right_names.size(); ++d)
     if (find(left_names, right_names[d]) == nowhere) columns.push_back(d);
 
-  std::vector<std::size_t> left_order = left_batch, right_order = right_batch;
-  append(left_order, rows);
-  append(left_order, left_inner);
-  append(right_order, right_inner);
-  append(right_order, columns);
-  const Array<T> a = transposed(left, std::span<const std::size_t>(left_order));
-  const Array<T> b = transposed(right, std::span<const std::size_t>(right_order));
+  const Operand<T> a(left, left_batch, rows, left_inner), b(right, right_batch, right_inner, columns);
   const std::int64_t batch = size_of(left.shape, left_batch), m = size_of(left.shape, rows);
   const std::int64_t n = size_of(right.shape, columns), k = size_of(left.shape, left_inner);
 
@@ -69,13 +87,14 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
   use_one_thread();
   if (!c.values.empty() && k > 0)
     for (std::int64_t i = 0; i < batch; ++i)
-      multiply_matrices(m, n, k, a.values.data() + i * m * k, b.values.data() + i * k * n, c.values.data() + i * m * n);
+      multiply_matrices(m, n, k, a.at(i * m * k), b.at(i * k * n), c.values.data() + i * m * n);
   std::vector<std::size_t> order;
   for (const std::string& name : result_names) {
     const std::size_t at = find(names, name);
     if (at == nowhere) throw InternalError("a dimension of the result is in no operand");
     order.push_back(at);
   }
+  if (is_in_order(order)) return c;
   return transposed(c, std::span<const std::size_t>(order));
 }
 

@@ -59,7 +59,7 @@ TextRun run_text(const language::Compiled& compiled) {
   for (const auto* named : {&compiled.results, &compiled.gradients})
     for (const language::NamedTensor& one : *named) run.results[one.name] = runner.collected(one.tensor, run.memory);
   run.predicted = runner.predicted();
-  run.facts = {runner.disagreement(), runner.byte_error(), runner.received()};
+  run.facts = {runner.disagreement(), runner.byte_error(), runner.received(), runner.predicted()};
   return run;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/execute/array.h"
+#include "assay/execute/devices.h"
 #include "assay/execute/layout.h"
 #include "assay/model/transformer.h"
 #include "assay/program/program.h"
@@ -21,11 +22,15 @@ using NamedArrays = std::map<std::string, Array<double>>;
 /// Random values for all weights that a program reads, uniform around zero (scales of norms around one).
 NamedArrays random_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed);
 
+/// Where training starts: matrices uniform with the variance 1 / d_model, scales of norms 1, biases 0.
+NamedArrays initial_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed);
+
 /// Self-checks of an executed program.
 struct RunFacts {
   double disagreement = 0;  ///< between devices that should hold the same
   double byte_error = 0;    ///< of the worst collective: relative difference of bytes moved and bytes stated
-  Bytes moved;              ///< in all collectives, mean over devices
+  Bytes moved;              ///< in all collectives, mean over the devices of this process
+  Bytes stated;             ///< the same by the program
 };
 
 struct TrainingRun {
@@ -49,12 +54,16 @@ struct ServedSequences {
 };
 
 struct ServingRun {
-  Array<double> logits;  ///< [sequences, 1, vocabulary] of the last token
+  Array<double> logits;  ///< [sequences, scored, vocabulary] of the last tokens
   Array<double> chosen;  ///< [sequences, 1]
   RunFacts facts;
 };
+struct ServingOptions {
+  Placement placement = {};
+  std::int64_t scored = 1;  ///< of how many of the last tokens logits are computed: of all that verify a draft
+};
 /// One serving step; appends the new tokens to the caches and states.
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, ServedSequences& kept);
+                       const Array<double>& tokens, ServedSequences& kept, const ServingOptions& options = {});
 
 }  // namespace assay::execute

@@ -70,8 +70,8 @@ void give_caches(ProgramRunner& runner, const program::Program& program, const p
 }  // namespace
 
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, ServedSequences& kept) {
-  ProgramRunner runner(program, model, 1);
+                       const Array<double>& tokens, ServedSequences& kept, const ServingOptions& options) {
+  ProgramRunner runner(program, model, 1, options.placement);
   StepRunner& step = runner.step();
   kept.caches.resize(at(runner.layers()));
   kept.states.resize(at(runner.layers()));
@@ -82,6 +82,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   const int input = given(program, embedding, "Tokens");
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
+  step.settle();
   const Shards<double> embedded_tokens = outer[at(embedded_by(program, embedding))];
   Shards<double> x = embedded_tokens;
   std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values for later layers
@@ -106,6 +107,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
         memory[at(id)] = step.distributed(encoded_cache.at(i), id);
     step.carry(&kept.states[at(l)]);
     runner.run(block, l, memory);
+    step.settle();
     x = memory[at(result_of(program, block))];
     for (int id : readable_keys(program, block)) lent[l].push_back(memory[at(id)]);
     if (encoded_cache.empty())
@@ -130,15 +132,21 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
       }
     }
   }
-  for (Array<double>& shard : x) shard = part(shard, 1, shard.shape[1] - 1, 1);  // serving never splits a sequence
-  outer[at(given(program, head, "In"))] = x;
-  runner.run(head, -1, outer);
   ServingRun out;
-  for (std::int32_t i = head.first; i < head.last; ++i) {
-    const program::Step& made = program.steps[at(i)];
-    if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
-      out.logits = step.collected(made.in[0], outer);
+  std::vector<Array<double>> logits;
+  for (std::int64_t back = options.scored; back-- > 0;) {  // serving never splits a sequence
+    Shards<double>& scored = outer[at(given(program, head, "In"))];
+    scored.assign(x.size(), {});
+    for (std::size_t d : step.devices().here()) scored[d] = part(x[d], 1, x[d].shape[1] - 1 - back, 1);
+    runner.run(head, -1, outer);
+    step.settle();
+    for (std::int32_t i = head.first; i < head.last; ++i) {
+      const program::Step& made = program.steps[at(i)];
+      if (made.op == program::Op::sample && program.tensor(made.in[0]).find(model::LogicalDim::vocabulary) >= 0)
+        logits.push_back(step.collected(made.in[0], outer));
+    }
   }
+  out.logits = joined(std::span<const Array<double>>(logits), 1);
   out.chosen = step.collected(result_of(program, head), outer);
   out.facts = runner.facts();
   return out;

@@ -78,7 +78,9 @@ int token_inputs_by(const program::Program& program, const program::Block& block
 Shards<double> token_input(const Shards<double>& all, std::int64_t layer) {
   Shards<double> out;
   for (const Array<double>& shard : all) {
-    out.push_back(part(shard, 2, layer, 1));
+    out.emplace_back();
+    if (shard.shape.empty()) continue;  // of another process
+    out.back() = part(shard, 2, layer, 1);
     out.back().shape.erase(out.back().shape.begin() + 2);
   }
   return out;
@@ -98,8 +100,9 @@ std::vector<int> lent_keys(const program::Program& program, const program::Block
   return out;
 }
 
-ProgramRunner::ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens)
-    : program_(program), model_(model), step_(program, tokens), layers_(all_layers(model)) {
+ProgramRunner::ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens,
+                             Placement placement)
+    : program_(program), model_(model), step_(program, tokens, placement), layers_(all_layers(model)) {
   const std::size_t kinds = model.decoder.kinds.size() + (model.encoder ? model.encoder->kinds.size() : 0);
   for (int kind = -1; kind < static_cast<int>(kinds); ++kind) names_.push_back(weight_names(program, kind));
 }
@@ -140,8 +143,18 @@ const program::Block& ProgramRunner::block(std::string_view name, program::Phase
 
 void ProgramRunner::run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once) {
   const model::Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
+  for (std::int32_t i = which.first; step_.overlaps() && i < which.last; ++i)
+    if (program_.steps[at(i)].once == once) step_.start_ahead(program_.steps[at(i)], memory);
   for (std::int32_t i = which.first; i < which.last; ++i)
     if (program_.steps[at(i)].once == once) step_.run(program_.steps[at(i)], shape, memory);
+}
+
+void ProgramRunner::run_marked(const program::Block& which, std::int64_t layer, ProgramMemory& memory,
+                               const std::vector<char>& marks, bool marked) {
+  const model::Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
+  for (std::int32_t i = which.first; i < which.last; ++i)
+    if (!program_.steps[at(i)].once && (marks[at(i - which.first)] != 0) == marked)
+      step_.run(program_.steps[at(i)], shape, memory);
 }
 
 }  // namespace assay::execute

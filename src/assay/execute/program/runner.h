@@ -35,7 +35,8 @@ struct StackedLayer {
 
 class ProgramRunner {
  public:
-  ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens);
+  ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens,
+                Placement placement = {});
 
   /// Weights of a layer (below 0: embedding and head) by tensor, with the names they have in NamedArrays.
   std::map<int, std::string> names(std::int64_t layer) const;
@@ -56,9 +57,13 @@ class ProgramRunner {
   }
 
   void run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once = false);
+  /// Of the steps that run in every microbatch, only those that are marked, by number in the block.
+  void run_marked(const program::Block& which, std::int64_t layer, ProgramMemory& memory,
+                  const std::vector<char>& marks, bool marked);
 
   StepRunner& step() { return step_; }
-  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.received()}; }
+  const StepRunner& step() const { return step_; }
+  RunFacts facts() const { return {step_.disagreement(), step_.byte_error(), step_.received(), step_.predicted()}; }
 
  private:
   const program::Program& program_;

@@ -3,22 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
 
 #include "assay/base/index.h"
 #include "assay/base/result.h"
 #include "assay/execute/movement.h"
 
 namespace assay::execute {
-StepRunner::StepRunner(const program::Program& program, double tokens)
-    : program_(program), tokens_(tokens), devices_(program.mesh), layout_(program) {}
+namespace {
+
+/// Whether other steps need not wait for a movement.
+bool is_hidden(const program::Step& step) {
+  return program::is_collective(step.op) && step.urgency != program::Urgency::critical &&
+         !step.is(program::Collective::ragged_all_to_all) && !step.is(program::Collective::permute);
+}
+
+}  // namespace
+
+StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement)
+    : program_(program),
+      tokens_(tokens),
+      devices_(program.mesh, placement),
+      layout_(program),
+      clocks_(program.steps.size()),
+      background_(placement.transport ? std::make_unique<Background>(program.mesh, placement) : nullptr) {}
 
 Shards<double> StepRunner::distributed(const Array<double>& global, int tensor) const {
-  return distribute(global, layout_.tensor(tensor), program_.mesh);
+  Shards<double> shards = distribute(global, layout_.tensor(tensor), program_.mesh);
+  for (std::size_t d = 0; d < shards.size(); ++d)
+    if (!devices_.is_here(d)) shards[d] = {};
+  return shards;
 }
 
 Array<double> StepRunner::collected(int tensor, const ProgramMemory& memory) {
-  const Collected<double> all = collect(memory[at(tensor)], layout_.tensor(tensor), program_.mesh);
+  const Collected<double> all = collect(devices_.gathered(memory[at(tensor)]), layout_.tensor(tensor), program_.mesh);
   disagreement_ = std::max(disagreement_, all.disagreement);
   return all.array;
 }
@@ -51,22 +71,76 @@ void StepRunner::check_layouts(const program::Step& step) const {
   }
 }
 
+void StepRunner::start(const program::Step& step, ProgramMemory& memory) {
+  const Background::Key key{&memory, step.out[0]};
+  const program::Tensor &before = layout_.tensor(step.in[0]), &after = layout_.tensor(step.out[0]);
+  travelling_[key] = &memory;
+  background_->start(key, static_cast<int>(&step - program_.steps.data()),
+                     [&step, &before, &after, from = memory[at(step.in[0])]](VirtualDevices<double>& devices) {
+                       return run_movement(devices, step, before, after, from);
+                     });
+}
+
+void StepRunner::start_ahead(const program::Step& step, ProgramMemory& memory) {
+  if (step.urgency != program::Urgency::ahead || !is_hidden(step) || memory[at(step.in[0])].empty()) return;
+  start(step, memory);
+}
+
+void StepRunner::take(ProgramMemory& memory, int tensor) {
+  using Clock = std::chrono::steady_clock;
+  const Background::Key key{&memory, tensor};
+  const int number = background_->started().at(key);
+  const Clock::time_point start = Clock::now();
+  Background::Done done = background_->take(key);
+  waited_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  background_seconds_ += done.seconds;
+  travelling_.erase(key);
+  clocks_[at(number)].seconds += done.seconds;
+  ++clocks_[at(number)].runs;
+  memory[at(tensor)] = counted(program_.steps[at(number)], std::move(done.moved));
+}
+
+void StepRunner::settle() {
+  while (!travelling_.empty()) take(*travelling_.begin()->second, travelling_.begin()->first.second);
+}
+
 void StepRunner::run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
+  if (background_) {
+    for (int id : step.in)
+      if (id >= 0 && background_->has({&memory, id})) take(memory, id);
+    if (is_hidden(step)) {
+      if (!background_->has({&memory, step.out[0]})) start(step, memory);
+      return;
+    }
+  }
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
       throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
   if (program::is_movement(step.op)) {
     memory[at(step.out[0])] = step.is(program::Collective::ragged_all_to_all)
                                   ? exchanged(step, memory[at(step.in[0])], memory[at(step.in[1])])
                                   : moved(step, memory[at(step.in[0])]);
-    return;
+  } else {
+    check_layouts(step);
+    if (step.op == program::Op::update)
+      run_update(step, memory);
+    else
+      run_on_devices(step, layer, memory);
   }
-  check_layouts(step);
-  if (step.op == program::Op::update) return run_update(step, memory);
+  const program::Step* first = program_.steps.data();
+  if (std::less<>()(&step, first) || !std::less<>()(&step, first + clocks_.size())) return;  // not one of the program's
+  StepClock& clock = clocks_[static_cast<std::size_t>(&step - first)];
+  clock.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  ++clock.runs;
+}
+
+void StepRunner::run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
   for (int id : step.out)
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
   Shards<double>* state = state_of(step);
-  for (std::size_t d = 0; d < devices_.count(); ++d) {
+  for (std::size_t d : devices_.here()) {
     const LocalContext context{layout_, layer, memory, d, state ? &(*state)[d] : nullptr, tokens_};
     std::vector<Numbers> made = LocalStep(step, context).run();
     std::size_t next = 0;
@@ -84,10 +158,27 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
 void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
   // The optimizer's part of the weight may be smaller than the stored part.
   Shards<double> mine =
-      sliced(program_.mesh, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
-  for (std::size_t d = 0; d < mine.size(); ++d)
-    for (std::size_t i = 0; i < mine[d].values.size(); ++i)
-      mine[d].values[i] -= descent_rate * memory[at(step.in[0])][d].values.at(i);
+      sliced(devices_, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
+  const program::AxisSet split = program_.tensor(step.in[0]).sharding.split_axes();
+  Moments* moments = adam_ ? &(*moments_)[step.in[1]] : nullptr;
+  if (moments && moments->first.empty()) {
+    moments->first.resize(mine.size());
+    for (std::size_t d : devices_.here()) moments->first[d] = zeros<double>(mine[d].shape);
+    moments->second = moments->first;
+  }
+  for (std::size_t d : devices_.here()) {
+    const Array<double>& gradient = memory[at(step.in[0])][d];
+    if (gradient.values.size() != mine[d].values.size()) throw InternalError("a gradient is not of its weight");
+    if (moments)
+      adam_step(*adam_, update_number_, gradient, mine[d], moments->first[d], moments->second[d]);
+    else
+      for (std::size_t i = 0; i < mine[d].values.size(); ++i) mine[d].values[i] -= descent_rate * gradient.values[i];
+    bool counts = true;  // of the devices with the same part, the first one
+    for (std::size_t axis = 0; axis < devices_.at(d).size(); ++axis)
+      counts = counts && ((split & program::axis_bit(static_cast<int>(axis))) != 0 || devices_.at(d)[axis] == 0);
+    for (std::size_t i = 0; counts && i < gradient.values.size(); ++i)
+      squared_gradients_ += gradient.values[i] * gradient.values[i];
+  }
   memory[at(step.out[0])] = std::move(mine);
 }
 
@@ -115,6 +206,10 @@ Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>
   Moved<double> run = run_movement(
       devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from,
       step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr);
+  return counted(step, std::move(run));
+}
+
+Shards<double> StepRunner::counted(const program::Step& step, Moved<double> run) {
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;

@@ -1,8 +1,13 @@
 // One step of a program, executed on virtual devices with real numbers.
 #pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "assay/execute/devices.h"
+#include "assay/execute/program/adam.h"
+#include "assay/execute/program/background.h"
 #include "assay/execute/program/local_step.h"
 
 namespace assay::execute {
@@ -10,10 +15,16 @@ namespace assay::execute {
 /// Learning rate of the updates of executed programs: plain gradient descent.
 inline constexpr double descent_rate = 0.1;
 
+/// What a step of a program took so far, on the devices of this process.
+struct StepClock {
+  double seconds = 0;
+  std::int64_t runs = 0;
+};
+
 class StepRunner {
  public:
   /// The program must outlive it. The loss is averaged over `tokens`.
-  StepRunner(const program::Program& program, double tokens);
+  StepRunner(const program::Program& program, double tokens, Placement placement = {});
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
@@ -23,6 +34,24 @@ class StepRunner {
     next_state_ = 0;
   }
 
+  /// Updates are steps of AdamW from now on, the `number`-th from 1 on; its moments are kept by weight.
+  void update_with(const AdamW& adam, std::int64_t number, std::map<int, Moments>& moments) {
+    adam_ = &adam;
+    update_number_ = number;
+    moments_ = &moments;
+  }
+
+  /// Whether movements that nothing waits for travel while other steps run: between processes.
+  bool overlaps() const { return background_ != nullptr; }
+  /// Starts a movement whose result is needed later, if what it reads is there.
+  void start_ahead(const program::Step& step, ProgramMemory& memory);
+  /// Waits for everything that still travels.
+  void settle();
+  /// Seconds of movements in the background, and how long steps waited for them.
+  double background_seconds() const { return background_seconds_; }
+  double waited_seconds() const { return waited_seconds_; }
+
+  const VirtualDevices<double>& devices() const { return devices_; }
   Shards<double> distributed(const Array<double>& global, int tensor) const;
   /// The global array; records how far devices that should hold the same values disagree.
   Array<double> collected(int tensor, const ProgramMemory& memory);
@@ -31,10 +60,14 @@ class StepRunner {
   double disagreement() const { return disagreement_; }
   /// The largest relative difference so far between the bytes a collective moved and the bytes its step states.
   double byte_error() const { return byte_error_; }
-  Bytes received() const { return moved_; }  ///< mean over devices
-  Bytes predicted() const {
-    return predicted_;
-  }  ///< the same, as steps state it; of a ragged exchange, as it is routed
+  Bytes received() const { return moved_; }  ///< mean over the devices of this process
+  /// The same, as steps state it; of a ragged exchange, as it is routed.
+  Bytes predicted() const { return predicted_; }
+  /// Sum of the squares of all gradients that updates used, those on the devices of this process; every part is counted
+  /// on one device.
+  double squared_gradients() const { return squared_gradients_; }
+  /// By step of the program.
+  const std::vector<StepClock>& clocks() const { return clocks_; }
 
  private:
   /// The result of a slice or a collective, whose bytes are counted.
@@ -42,7 +75,12 @@ class StepRunner {
   /// The same of rows that go where `to` says.
   Shards<double> exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to);
   void count(Bytes received, Bytes predicted);
-  /// Plain gradient descent on a device's part of the weight.
+  /// What a movement did, counted.
+  Shards<double> counted(const program::Step& step, Moved<double> run);
+  void start(const program::Step& step, ProgramMemory& memory);
+  void take(ProgramMemory& memory, int tensor);
+  void run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
+  /// Plain gradient descent or AdamW on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
   /// The state that a recurrent step continues from; nullptr: none.
   Shards<double>* state_of(const program::Step& step);
@@ -57,6 +95,14 @@ class StepRunner {
   std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
   Bytes moved_, predicted_;
+  const AdamW* adam_ = nullptr;
+  std::int64_t update_number_ = 0;
+  std::map<int, Moments>* moments_ = nullptr;
+  double squared_gradients_ = 0;
+  std::vector<StepClock> clocks_;
+  std::unique_ptr<Background> background_;
+  std::map<Background::Key, ProgramMemory*> travelling_;  ///< where results go
+  double background_seconds_ = 0, waited_seconds_ = 0;
 };
 
 }  // namespace assay::execute

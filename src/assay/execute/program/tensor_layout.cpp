@@ -1,20 +1,32 @@
 #include "assay/execute/program/tensor_layout.h"
 
+#include <fmt/format.h>
+
 #include "assay/base/result.h"
 
 namespace assay::execute {
 
-TensorLayout::TensorLayout(const program::Program& program) : program_(program) {
-  const std::int64_t count = program.mesh.devices();
-  for (std::int64_t d = 0; d < count; ++d) devices_.push_back(coordinates(program.mesh, d));
+Result<void> check_divides(const program::Program& program) {
   for (const program::ProgramTensor& tensor : program.tensors) {
-    tensors_.push_back(program::to_tensor(program, tensor));
-    program::Tensor checked = tensors_.back();
+    program::Tensor checked = program::to_tensor(program, tensor);
     // Attention ignores the padding of a cache.
     if (const int along = tensor.find(model::LogicalDim::context); along >= 0)
       checked.sharding.dims[static_cast<std::size_t>(along)] = {};
     if (program::is_padded(program.mesh, checked))
-      throw InternalError("padded tensors are not executed: " + program::tensor_text(program.mesh, checked));
+      return fail("run",
+                  fmt::format("{} does not divide evenly, and padding is not executed",
+                              program::tensor_text(program.mesh, checked)),
+                  "choose sizes that the mesh divides: heads, widths, the batch, --seq, --vocabulary");
+  }
+  return {};
+}
+
+TensorLayout::TensorLayout(const program::Program& program) : program_(program) {
+  if (const auto divides = check_divides(program); !divides) throw InternalError(divides.error().what);
+  const std::int64_t count = program.mesh.devices();
+  for (std::int64_t d = 0; d < count; ++d) devices_.push_back(coordinates(program.mesh, d));
+  for (const program::ProgramTensor& tensor : program.tensors) {
+    tensors_.push_back(program::to_tensor(program, tensor));
     auto& here = extents_.emplace_back();
     for (const Coordinates& device : devices_) here.push_back(extents_on(program.mesh, tensors_.back(), device));
   }

@@ -3,10 +3,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "assay/base/result.h"
 #include "assay/execute/layout.h"
 #include "assay/program/program.h"
 
 namespace assay::execute {
+
+/// An error that names a tensor which the mesh does not divide evenly.
+Result<void> check_divides(const program::Program& program);
 
 class TensorLayout {
  public:

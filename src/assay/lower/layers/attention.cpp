@@ -262,7 +262,7 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   if (shape.flash) {
     rest.name = "L";
     rest.rank = 3;
-    rest.store_as(Dtype::fp32);
+    rest.store_as(build_.sums_format());
   } else {
     rest.name = "P";
     rest.dims.set(3, {context, shape.keys});

@@ -42,6 +42,7 @@ fitted?: {
     decode?: {share: number, crowded: any, item: any}, streams?: {share: number, ramp: <s>},
     collectives?: [{kind: text, latency: <s>, member: <s>, share: number, pair: number, chunk: <s>}]},
 summary: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number}],
+contention?: [{op: text, bytes: <B>, ranks: count, alone: <s>, two_at_once: <s>, slower_by: number}],
 files?: [{file: text}], basis?: text,
 cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}],
 unread?: [{place: text, because: text}]

@@ -4,16 +4,32 @@
 namespace assay::verbs::answers {
 
 extern const std::string_view run = R"keys(
+$pair: {kind: text, measured: <s>, predicted: <s>, over_predicted: number|null},
 $result: {
     name: text, tensor: text, type: text, local_shape: [count], max_error: number|null, values: any|null},
-program: text, mode: "auto"|"explicit"|"manual", mesh: text, devices: count, outputs: [$result], gradients?: [$result],
-steps: [{
+program?: text, mode?: "auto"|"explicit"|"manual", mesh?: text, devices?: count, outputs?: [$result], gradients?: [$result],
+steps?: [{
     pass: text, line: count|null, text: text, kind: text, axes: text, inserted: flag, flops: <FLOP>, received: <B>,
     time?: <s>}],
-flops_per_device: <FLOP>, compute_time?: <s>, collective_time?: <s>,
-check: {
+flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>,
+check?: {
     max_error: number|null, compared: flag, disagreement: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag},
-shown?: [{after: text, tensor: text, devices: [{device: text, values: any}]}]
+shown?: [{after: text, tensor: text, devices: [{device: text, values: any}]}],
+run?: "train"|"serve", model?: text, parameters?: count, engine?: "virtual"|"mpi",
+text?: {name: text, bytes: count, tokens: count, vocabulary: count}, strategy?: text, microbatches?: count,
+first_loss?: number, last_loss?: number, time?: <s>, moved?: <B>, predicted_bytes?: <B>, between_stages?: <B>,
+in_background?: <s>, waited_for?: <s>,
+updates?: [{step: count, loss: number, gradient_norm: number, time: <s>}],
+one_device?: {largest_difference: number, tolerance: number, equal: flag},
+compared?: [{
+    strategy: text, devices: count, largest_difference: number, time: <s>, moved: <B>, predicted_bytes: <B>,
+    losses: [number]}],
+prediction?: {on: text, by_kind: [$pair], long_steps: [$pair]},
+trained?: flag, iterations?: count, prefills?: count, decodes?: count, mean_batch?: number, generated?: count,
+prefill_time?: <s>, decode_time?: <s>, tokens_per_second?: <tokens/s>, drafted?: count, accepted?: count,
+requests?: [{
+    prompt: text, answer: text, prompt_tokens: count, new_tokens: count, started: count, finished: count}],
+tokens_equal?: flag
 )keys";
 
 }  // namespace assay::verbs::answers

@@ -8,6 +8,7 @@
 #include "assay/validate/fit/measured.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/verbs/measure/measured_table.h"
+#include "assay/verbs/run/engine.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::measure {
@@ -229,13 +230,9 @@ Result<Fitted> fit_known(const std::string& id, const assay::validate::CsvTable&
   return Fitted{std::move(chip), std::move(fit), {}};
 }
 
-Result<report::Response> answer(const Request& request, const Context& context) {
-  if (request.value("device") == "cuda" && !request.has("chip"))
-    return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
-                Error::Kind::usage);
+/// What a table says, and the files that follow from it.
+Result<report::Response> answer_table(const Request& request, const Context& context, const MeasuredTable& measured) {
   ASSAY_TRY(directory, out_directory(request, context));
-  if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
-  ASSAY_TRY(measured, measured_table(request, context));
   ASSAY_TRY(table, assay::validate::CsvTable::parse(measured.text, measured.file));
   const std::vector<Unread> unread = unread_rows(table, measured.file);
   const assay::measure::Facts facts = assay::measure::facts_of(measured.text);
@@ -260,6 +257,8 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   fitted.files.emplace_back(fmt::format("calibration/{}.toml", id), hardware::calibration_text(c));
   if (!request.has("rows")) fitted.files.emplace_back(fmt::format("measured/{}.csv", id), measured.text);
 
+  for (const auto& file : measured.files) fitted.files.push_back(file);
+
   report::Response response;
   const assay::validate::ValidationSummary all = assay::validate::summarise("all", fitted.fit.cases);
   response.headline = fmt::format(
@@ -272,6 +271,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (id == host) response.results.emplace_back("machine", machine_members(fitted.chip));
   response.results.emplace_back("fitted", fitted_numbers(c));
   response.results.emplace_back("summary", summary_rows(fitted.fit.cases));
+  if (!measured.contention.empty()) response.results.emplace_back("contention", measured.contention);
   report::Items files;
   for (auto& [path, text] : fitted.files) {
     const std::string full = directory + "/" + path;
@@ -292,6 +292,29 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   return response;
 }
 
+Result<report::Response> answer(const Request& request, const Context& context) {
+  if (request.value("device") == "cuda" && !request.has("chip"))
+    return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
+                Error::Kind::usage);
+  ASSAY_CHECK(out_directory(request, context));
+  if (request.has("network")) {
+    for (const std::string_view other : {"device", "rows", "chip", "check"})
+      if (request.has(other))
+        return fail(fmt::format("--{}", other), "--network measures this machine and its ranks", "drop one of the two",
+                    Error::Kind::usage);
+    return run::run_on_ranks(request, context, [&]() -> Result<run::PreparedRun> {
+      return run::PreparedRun{{}, [&](execute::Transport* ranks) -> Result<report::Response> {
+                                ASSAY_TRY(table, network_table(request, context, *ranks));
+                                if (ranks->rank() > 0) return report::Response{};
+                                return answer_table(request, context, table);
+                              }};
+    });
+  }
+  if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
+  ASSAY_TRY(measured, measured_table(request, context));
+  return answer_table(request, context, measured);
+}
+
 }  // namespace
 
 VerbSpec verb() {
@@ -309,6 +332,9 @@ VerbSpec verb() {
        {"threads", "N", "threads of products and copies (default: one on each core)"},
        {"rows", "FILE", "fit a table measured earlier"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
+       {"network", "",
+        "measure collectives between the ranks that mpirun started: mpirun -n 8 assay measure --network"},
+       run::time_limit_option,
        {"check", "", "measure held-out shapes and compare them with the existing calibration"}},
       {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
        {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",

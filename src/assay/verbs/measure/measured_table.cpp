@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/measure/cpu.h"
+#include "assay/measure/network.h"
 #include "assay/measure/process.h"
 #include "assay/validate/rows/csv.h"
 
@@ -65,7 +66,8 @@ void add_ranks(const Request& request, const Context& context, const assay::meas
   }
 }
 
-Result<MeasuredTable> cpu_table(const Request& request, const Context& context) {
+/// Products and copies of one process; `with_ranks`: and collectives between ranks of this machine.
+Result<MeasuredTable> cpu_table(const Request& request, const Context& context, bool with_ranks) {
   assay::measure::CpuRequest wanted;
   if (const auto text = request.value("threads")) {
     ASSAY_TRY(threads, parse_count(*text, "--threads"));
@@ -83,7 +85,7 @@ Result<MeasuredTable> cpu_table(const Request& request, const Context& context) 
   if (!context.surroundings.date.empty())
     measured.facts.insert(measured.facts.begin(), {"date", context.surroundings.date});
   MeasuredTable table{assay::measure::rows_text(measured), "measured", measured.notes};
-  if (!request.has("check")) add_ranks(request, context, machine, table);
+  if (with_ranks && !request.has("check")) add_ranks(request, context, machine, table);
   return table;
 }
 
@@ -108,7 +110,38 @@ Result<MeasuredTable> measured_table(const Request& request, const Context& cont
     ASSAY_TRY(text, assay::validate::read_data(*file, "--rows"));
     return MeasuredTable{std::move(text), *file, {}};
   }
-  return request.value("device") == "cuda" ? cuda_table(request, context) : cpu_table(request, context);
+  return request.value("device") == "cuda" ? cuda_table(request, context) : cpu_table(request, context, true);
+}
+
+Result<MeasuredTable> network_table(const Request& request, const Context& context, execute::Transport& ranks) {
+  // One rank measures its core while the others wait; each of them has one.
+  MeasuredTable table;
+  Result<void> state;
+  if (ranks.rank() == 0) {
+    const Request alone = request.has("threads") ? request : request.with("threads", "1");
+    if (auto measured = cpu_table(alone, context, false))
+      table = std::move(*measured);
+    else
+      state = tl::unexpected(measured.error());
+  }
+  ASSAY_CHECK(execute::agree(ranks, state));
+  const assay::measure::NetworkMeasurement network = assay::measure::measure_network(
+      ranks, request.has("quick") ? assay::measure::Extent::quick : assay::measure::Extent::full);
+  assay::measure::Measurement rows;
+  rows.rows = network.rows;
+  for (const std::string& line : split(assay::measure::rows_text(rows), '\n'))
+    if (!line.empty() && line[0] != '#' && !line.starts_with("op,")) table.text += line + "\n";
+  for (const assay::measure::Contention& each : network.contention)
+    table.contention.emplace_back(report::Members{{"op", each.op},
+                                                  {"bytes", Bytes(static_cast<double>(each.bytes))},
+                                                  {"ranks", each.ranks},
+                                                  {"alone", each.alone},
+                                                  {"two_at_once", each.together},
+                                                  {"slower_by", each.together / each.alone}});
+  table.files.emplace_back("clusters/ranks.toml",
+                           fmt::format("# {} ranks, measured by {}\nchip = \"host\"\nsize = \"{}\"\n", ranks.count(),
+                                       measure_command(request), ranks.count()));
+  return table;
 }
 
 }  // namespace assay::verbs::measure

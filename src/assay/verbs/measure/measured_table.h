@@ -4,16 +4,22 @@
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/execute/ranks/mpi.h"
+#include "assay/report/document.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs::measure {
 
 /// A table in the form of measure/rows.h.
 struct MeasuredTable {
-  std::string text, file;          ///< `file` names it in errors
-  std::vector<std::string> notes;  ///< what could not be measured
+  std::string text, file;                                    ///< `file` names it in errors
+  std::vector<std::string> notes;                            ///< what could not be measured
+  report::Items contention{};                                ///< of two collectives at once
+  std::vector<std::pair<std::string, std::string>> files{};  ///< to be written besides: path below the directory, text
 };
 Result<MeasuredTable> measured_table(const Request& request, const Context& context);
+/// The same of a core and of the collectives between ranks. To be called by all of them; the first one has the table.
+Result<MeasuredTable> network_table(const Request& request, const Context& context, execute::Transport& ranks);
 
 /// The command that reproduces this table.
 std::string measure_command(const Request& request);

@@ -1,5 +1,7 @@
 #include "assay/verbs/run/run.h"
 
+#include "assay/verbs/run/serve.h"
+
 namespace assay::verbs::run {
 namespace {
 
@@ -8,31 +10,39 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     std::string_view word;
     Result<report::Response> (*answer)(const Request&, const Context&);
   };
-  constexpr Kind kinds[] = {{"", &program_answer}};
+  constexpr Kind kinds[] = {{"train", &train_answer}, {"serve", &serve_answer}};
   const std::string first = request.arguments().empty() ? "" : request.arguments().front();
   for (const Kind& kind : kinds)
-    if (!kind.word.empty() && kind.word == first) return kind.answer(request, context);
+    if (kind.word == first) return kind.answer(request, context);
   return program_answer(request, context);
 }
 
 }  // namespace
 
 VerbSpec verb() {
+  std::vector<OptionSpec> options{
+      {"eval", "TEXT", "the program itself instead of a file (also -e)"},
+      {"list", "", "show every step, also those that were inserted"},
+      {"show", "LIST", "tensors, separated by commas: show what each device holds of them after each step"},
+      {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
+      {"backward", "", "also compute the gradients of the last result"},
+      on_option,
+      set_option};
+  for (const OptionSpec& option : model_run_options()) options.push_back(option);
   return {
       "run",
-      "execute a sharded program on virtual devices",
+      "execute a sharded program, or train and serve a small model, on virtual devices or ranks",
       "FILE is a program over named dimensions and sharded tensors: see docs/run.md. It runs on virtual devices with "
-      "real numbers; its results are compared with those of one device, and the bytes it moves with the prediction.",
-      {{"file", "a program, FILE.assay", false, true}},
-      {{"eval", "TEXT", "the program itself instead of a file (also -e)"},
-       {"list", "", "show every step, also those that were inserted"},
-       {"show", "LIST", "tensors, separated by commas: show what each device holds of them after each step"},
-       {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
-       {"backward", "", "also compute the gradients of the last result"},
-       on_option,
-       set_option},
+      "real numbers; its results are compared with those of one device, and the bytes it moves with the prediction. "
+      "`run train MODEL` trains a small model on text and `run serve MODEL` answers prompts, under any strategy: see "
+      "docs/run-models.md.",
+      {{"file", "a program, FILE.assay; or train MODEL, or serve MODEL", false, true}},
+      std::move(options),
       {{"assay run examples/mlp.assay --list", "a feed-forward block, and the collectives it needs"},
-       {"assay run examples/all_gather.assay --show x", "what each device holds before and after a collective"}},
+       {"assay run examples/all_gather.assay --show x", "what each device holds before and after a collective"},
+       {"assay run train llama-3-8b --layers 2 --hidden 32 --tp 2 --steps 5 --check",
+        "a small model, trained on two devices"},
+       {"assay run serve llama-3-8b --layers 2 --hidden 32 --tp 2 --speculate 2", "the same model, served"}},
       &answer,
       true,
       false,

@@ -41,44 +41,6 @@ Result<void> read_order(const Request& request, std::optional<network::AxisLayou
   return {};
 }
 
-Result<void> read_choices(const Request& request, const AssumedSoftware& software, search::TrainingChoices& choices) {
-  ASSAY_CHECK(read_count(request, "dp", choices.data));
-  ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
-  ASSAY_CHECK(read_count(request, "tp", choices.tensor));
-  ASSAY_CHECK(read_count(request, "pp", choices.pipeline));
-  ASSAY_CHECK(read_count(request, "cp", choices.context));
-  ASSAY_CHECK(read_count(request, "ep", choices.expert));
-  ASSAY_CHECK(read_count(request, "micro-batch", choices.micro_batch));
-  ASSAY_CHECK(read_count(request, "interleave", choices.interleave));
-  ASSAY_CHECK(read_expert_axes(request, choices.expert_over));
-  static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
-  ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
-  if (const auto text = request.value("schedule")) {
-    ASSAY_TRY(schedule, pipeline::parse_schedule(*text, "--schedule"));
-    choices.schedule = schedule;
-  }
-  if (const auto text = request.value("recompute"); text && *text != "auto") {
-    const std::string policy = estimate::recompute_meaning(software.recompute, *text).value_or(*text);
-    ASSAY_TRY(recompute, lower::parse_recompute(policy, "--recompute"));
-    choices.recompute = recompute;
-  }
-  static constexpr Word<lower::ResidualScheme> residuals[] = {{"replicated", lower::ResidualScheme::replicated},
-                                                              {"sequence", lower::ResidualScheme::sequence},
-                                                              {"model", lower::ResidualScheme::model}};
-  ASSAY_CHECK(read_word(request, "residual", residuals, choices.residual));
-  if (request.has("sequence-parallel")) choices.residual = lower::ResidualScheme::sequence;
-  static constexpr Word<lower::ContextScheme> schemes[] = {{"ring", lower::ContextScheme::gather},
-                                                           {"all-to-all", lower::ContextScheme::exchange}};
-  ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
-  ASSAY_CHECK(read_order(request, choices.layout));
-  const std::string offload = request.value("offload").value_or("auto");
-  choices.offloads.clear();
-  for (const training::Offload way :
-       {training::Offload::none, training::Offload::optimizer, training::Offload::activations, training::Offload::both})
-    if (offload == "auto" || offload == training::name(way)) choices.offloads.push_back(way);
-  return {};
-}
-
 /// No expert gets a token twice, so one expert gets at most all tokens.
 Result<void> check_load(const model::Transformer& model, double load, std::string_view option) {
   if (load > 1.0 && !estimate::has_experts(model))
@@ -274,6 +236,44 @@ Result<void> read_capacity(const Request& request, TrainQuery& query) {
 }
 
 }  // namespace
+
+Result<void> read_choices(const Request& request, const AssumedSoftware& software, search::TrainingChoices& choices) {
+  ASSAY_CHECK(read_count(request, "dp", choices.data));
+  ASSAY_CHECK(read_count(request, "fsdp", choices.fsdp));
+  ASSAY_CHECK(read_count(request, "tp", choices.tensor));
+  ASSAY_CHECK(read_count(request, "pp", choices.pipeline));
+  ASSAY_CHECK(read_count(request, "cp", choices.context));
+  ASSAY_CHECK(read_count(request, "ep", choices.expert));
+  ASSAY_CHECK(read_count(request, "micro-batch", choices.micro_batch));
+  ASSAY_CHECK(read_count(request, "interleave", choices.interleave));
+  ASSAY_CHECK(read_expert_axes(request, choices.expert_over));
+  static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
+  ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
+  if (const auto text = request.value("schedule")) {
+    ASSAY_TRY(schedule, pipeline::parse_schedule(*text, "--schedule"));
+    choices.schedule = schedule;
+  }
+  if (const auto text = request.value("recompute"); text && *text != "auto") {
+    const std::string policy = estimate::recompute_meaning(software.recompute, *text).value_or(*text);
+    ASSAY_TRY(recompute, lower::parse_recompute(policy, "--recompute"));
+    choices.recompute = recompute;
+  }
+  static constexpr Word<lower::ResidualScheme> residuals[] = {{"replicated", lower::ResidualScheme::replicated},
+                                                              {"sequence", lower::ResidualScheme::sequence},
+                                                              {"model", lower::ResidualScheme::model}};
+  ASSAY_CHECK(read_word(request, "residual", residuals, choices.residual));
+  if (request.has("sequence-parallel")) choices.residual = lower::ResidualScheme::sequence;
+  static constexpr Word<lower::ContextScheme> schemes[] = {{"ring", lower::ContextScheme::gather},
+                                                           {"all-to-all", lower::ContextScheme::exchange}};
+  ASSAY_CHECK(read_word(request, "context-scheme", schemes, choices.context_scheme));
+  ASSAY_CHECK(read_order(request, choices.layout));
+  const std::string offload = request.value("offload").value_or("auto");
+  choices.offloads.clear();
+  for (const training::Offload way :
+       {training::Offload::none, training::Offload::optimizer, training::Offload::activations, training::Offload::both})
+    if (offload == "auto" || offload == training::name(way)) choices.offloads.push_back(way);
+  return {};
+}
 
 std::vector<OptionSpec> train_options() {
   std::vector<OptionSpec> options{

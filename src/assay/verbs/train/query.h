@@ -40,6 +40,9 @@ struct TrainQuery {
 /// The question on one cluster.
 Result<TrainQuery> read_train_query(const Request& request, const Context& context, const hardware::Cluster& cluster);
 
+/// The choices of a strategy that a request fixes.
+Result<void> read_choices(const Request& request, const AssumedSoftware& software, search::TrainingChoices& choices);
+
 /// The options of a strategy and of number formats, for the verb table.
 std::vector<OptionSpec> train_options();
 

@@ -1,0 +1,10 @@
+// Where no library can be loaded there are no other processes.
+#include "assay/execute/ranks/mpi.h"
+
+namespace assay::execute {
+
+Result<std::unique_ptr<Ranks>> connect_mpi(const std::string&, double) {
+  return fail("--engine mpi", "there is no MPI here", "use --engine virtual", Error::Kind::missing);
+}
+
+}  // namespace assay::execute

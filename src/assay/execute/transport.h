@@ -1,0 +1,36 @@
+// Messages between the processes of a run, each of which has one device.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "assay/execute/array.h"
+
+namespace assay::execute {
+
+/// What carries messages, of several threads. Messages of one tag from one rank to another arrive in order. A message
+/// that does not come ends the run with an exception, never with a hang.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::size_t rank() const = 0;
+  virtual std::size_t count() const = 0;
+  /// Returns at once; what is sent travels while the caller computes.
+  virtual void send(std::size_t to, int tag, std::vector<std::byte> message) = 0;
+  virtual std::vector<std::byte> receive(std::size_t from, int tag) = 0;
+};
+
+/// Tags of messages: between the devices of a mesh, the same while others compute, and of everything else that
+/// processes tell each other. Stages of a pipeline use numbers from `first_stage_tag` on.
+inline constexpr int device_tag = 1, background_tag = 2, control_tag = 3, first_stage_tag = 16;
+
+/// An array as a message: its rank and sizes, then its values.
+template <class T>
+void send_array(Transport& transport, std::size_t to, int tag, const Array<T>& array);
+template <class T>
+Array<T> receive_array(Transport& transport, std::size_t from, int tag);
+
+/// The values of all ranks, in order, in every process.
+std::vector<std::vector<double>> gather_values(Transport& transport, const std::vector<double>& mine);
+
+}  // namespace assay::execute

@@ -1,0 +1,24 @@
+// Collectives between the ranks of a run, as the engine of `assay run` does them: by kind, size and group.
+#pragma once
+#include "assay/execute/transport.h"
+#include "assay/measure/grid.h"
+#include "assay/measure/rows.h"
+
+namespace assay::measure {
+
+/// A collective of one group alone, and of two groups at the same time.
+struct Contention {
+  std::string op;
+  std::int64_t bytes = 0, ranks = 0;
+  Seconds alone, together;
+};
+
+struct NetworkMeasurement {
+  std::vector<MeasuredRow> rows;  ///< the time of the slowest rank
+  std::vector<Contention> contention;
+};
+
+/// Groups of 2, 4, ... ranks from the first one on. To be called by all ranks; the first one has the rows.
+NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent);
+
+}  // namespace assay::measure

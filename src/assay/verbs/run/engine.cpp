@@ -1,0 +1,93 @@
+#include "assay/verbs/run/engine.h"
+
+#include <fmt/format.h>
+
+#include "assay/report/render.h"
+#include "assay/verbs/option_values.h"
+#include "assay/verbs/run/serve.h"
+#include "assay/verbs/run/training_job.h"
+
+namespace assay::verbs::run {
+namespace {
+
+/// What all ranks must have in common.
+execute::Fingerprints fingerprints(const Request& request, const Context& context) {
+  std::string files;
+  for (const auto& [path, text] : context.catalogue.files("")) files += fmt::format("{}\n{}\n", path, text);
+  report::Response asked;
+  asked.results = request.named_arguments();
+  const std::string words = report::render(asked, {.format = report::Format::json});
+  return {{"binary", execute::own_fingerprint()},
+          {"catalogue", execute::fingerprint(files)},
+          {"request", execute::fingerprint(words)}};
+}
+
+/// The answer of a rank that is not asked for one.
+report::Response silence() {
+  report::Response response;
+  response.is_silent = true;
+  return response;
+}
+
+Result<report::Response> run_connected(execute::Ranks& ranks, const Request& request, const Context& context,
+                                       const std::function<Result<PreparedRun>()>& prepare) {
+  const auto count = static_cast<std::int64_t>(ranks.count());
+  const auto answer = [&](Result<report::Response> response) -> Result<report::Response> {
+    ranks.finish();
+    if (ranks.rank() == 0) return response;
+    return silence();
+  };
+  if (const auto alike = execute::check_alike(ranks, fingerprints(request, context)); !alike)
+    return answer(tl::unexpected(alike.error()));
+  Result<PreparedRun> prepared = prepare();
+  Result<void> state;
+  if (!prepared)
+    state = tl::unexpected(prepared.error());
+  else if (const std::int64_t devices = prepared->devices.value_or(count); devices != count)
+    state = fail("--engine mpi",
+                 fmt::format("the mesh has {} device{}, but there {} {} rank{}", devices, devices == 1 ? "" : "s",
+                             count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
+                 fmt::format("start it with mpirun -n {}", devices));
+  if (const auto agreed = execute::agree(ranks, state); !agreed) return answer(tl::unexpected(agreed.error()));
+  // A fault from here on ends this process before it has finished, and the launcher ends the others.
+  try {
+    ASSAY_TRY(response, prepared->run(&ranks));
+    return answer(std::move(response));
+  } catch (const execute::RankFailure& failure) {
+    return fail("--engine mpi",
+                fmt::format("rank {} waited {:.3g} s for rank {} in vain", failure.rank, failure.seconds, failure.from),
+                "did that rank end? give it longer with --time-limit");
+  } catch (const InternalError& error) {
+    throw InternalError(fmt::format("rank {}: {}", ranks.rank(), error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<OptionSpec> model_run_options() {
+  std::vector<OptionSpec> out{engine_option, time_limit_option};
+  for (const OptionSpec& option : model_options()) out.push_back(option);
+  for (const OptionSpec& option : training_options()) out.push_back(option);
+  for (const OptionSpec& option : serving_options()) out.push_back(option);
+  return out;
+}
+
+Result<report::Response> run_on_engine(const Request& request, const Context& context,
+                                       const std::function<Result<PreparedRun>()>& prepare) {
+  if (request.value("engine").value_or("virtual") == "virtual") {
+    ASSAY_TRY(prepared, prepare());
+    return prepared.run(nullptr);
+  }
+  return run_on_ranks(request, context, prepare);
+}
+
+Result<report::Response> run_on_ranks(const Request& request, const Context& context,
+                                      const std::function<Result<PreparedRun>()>& prepare) {
+  std::optional<double> patience;
+  ASSAY_CHECK(read_time(request, "time-limit", patience));
+  constexpr double usual = 60;
+  ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual)));
+  return run_connected(*ranks, request, context, prepare);
+}
+
+}  // namespace assay::verbs::run

@@ -1,0 +1,31 @@
+// The engine that a run is executed by: virtual devices in this process, or ranks of MPI with a device each.
+#pragma once
+#include <functional>
+
+#include "assay/execute/ranks/mpi.h"
+#include "assay/verbs/run/run.h"
+
+namespace assay::verbs::run {
+
+inline constexpr OptionSpec engine_option{
+    "engine", "NAME",        "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N",
+    false,    "virtual|mpi", "",
+    "",       "virtual"};
+inline constexpr OptionSpec time_limit_option{
+    "time-limit", "TIME", "how long a rank waits for another before it gives up", false, "", "", "", "60s"};
+
+/// A run that is ready: how many devices it takes (nothing: any number), and what does it.
+struct PreparedRun {
+  std::optional<std::int64_t> devices;
+  std::function<Result<report::Response>(execute::Transport*)> run;
+};
+
+/// Prepares a run in every process and, if all of them could, runs it. Rank 0 answers.
+Result<report::Response> run_on_engine(const Request& request, const Context& context,
+                                       const std::function<Result<PreparedRun>()>& prepare);
+
+/// The same on ranks, whatever --engine says.
+Result<report::Response> run_on_ranks(const Request& request, const Context& context,
+                                      const std::function<Result<PreparedRun>()>& prepare);
+
+}  // namespace assay::verbs::run

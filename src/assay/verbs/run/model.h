@@ -1,0 +1,27 @@
+// The model of a run: one of the catalogue or a configuration, as small as options make it.
+#pragma once
+#include "assay/execute/text/tokens.h"
+#include "assay/model/import/config_import.h"
+#include "assay/verbs/run/run.h"
+
+namespace assay::verbs::run {
+
+/// Options that make a model small, and those of its text.
+std::vector<OptionSpec> model_options();
+
+/// The text that a model is trained on and prompted with.
+struct RunText {
+  std::string name, text;
+  execute::Tokenizer tokenizer;
+  std::vector<int> tokens;
+};
+Result<RunText> read_text(const Request& request, const Context& context);
+
+/// The second argument of a run as a model with so many tokens; notes say what was made smaller.
+Result<model::ImportedModel> read_model(const Request& request, const Context& context, std::int64_t vocabulary,
+                                        std::vector<std::string>& notes);
+
+/// "4 layers, d_model 64, 0.21 M parameters"
+std::string size_text(const model::Transformer& model);
+
+}  // namespace assay::verbs::run

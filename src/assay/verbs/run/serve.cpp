@@ -1,0 +1,258 @@
+// assay run serve: prefills and decodes requests on a sharded model, batch by batch.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/execute/kernels/blas.h"
+#include "assay/execute/program/weights_file.h"
+#include "assay/execute/serving/server.h"
+#include "assay/verbs/option_values.h"
+#include "assay/verbs/run/engine.h"
+#include "assay/verbs/run/model.h"
+#include "assay/verbs/run/serve.h"
+#include "assay/verbs/train/query.h"
+
+namespace assay::verbs::run {
+namespace {
+
+struct ServingTask {
+  RunText text;
+  model::ImportedModel imported;
+  execute::NamedArrays weights;
+  execute::ServerOptions options;
+  std::vector<execute::Prompt> prompts;
+  std::vector<std::string> notes;
+  bool is_trained = false;
+};
+
+Result<double> share_of(const Request& request, std::string_view option, double usual, double most) {
+  const auto text = request.value(option);
+  if (!text) return usual;
+  const auto number = parse_number(*text);
+  if (!number || !(*number >= 0.0) || *number > most)
+    return fail(fmt::format("--{}", option), fmt::format("{} is not a number from 0 to {}", in_quotes(*text), most),
+                "");
+  return *number;
+}
+
+Result<void> read_strategy(const Request& request, const model::Transformer& model, execute::ServerOptions& options) {
+  search::TrainingChoices choices;
+  ASSAY_CHECK(train::read_choices(request, {}, choices));
+  for (const std::string_view option : {"pp", "zero", "schedule", "recompute", "residual", "context-scheme"})
+    if (request.has(option))
+      return fail(fmt::format("--{}", option), "this is a choice of training",
+                  "serve with --dp, --fsdp, --tp, --cp, --ep", Error::Kind::usage);
+  lower::Parallelism& p = options.parallelism;
+  p.data = choices.data.value_or(1);
+  p.fsdp = choices.fsdp.value_or(1);
+  p.tensor = choices.tensor.value_or(1);
+  p.context = choices.context.value_or(1);
+  p.expert = choices.expert.value_or(1);
+  if (choices.expert_over) p.expert_over = *choices.expert_over;
+  ASSAY_CHECK(lower::check_parallelism(p, model));
+  if (p.fsdp > 1) options.scheme.weights = lower::WeightScheme::two_dimensions;
+  static constexpr Word<lower::CacheScheme> schemes[] = {{"heads", lower::CacheScheme::heads},
+                                                         {"batch", lower::CacheScheme::batch},
+                                                         {"sequence", lower::CacheScheme::sequence}};
+  std::optional<lower::CacheScheme> cache;
+  ASSAY_CHECK(read_word(request, "cache", schemes, cache));
+  options.scheme.cache = cache.value_or(lower::CacheScheme::heads);
+  return {};
+}
+
+/// Prompts of the request, or pieces of the text.
+Result<void> read_prompts(const Request& request, ServingTask& task) {
+  const auto count = [&](std::string_view option, std::int64_t usual) -> Result<std::int64_t> {
+    std::optional<std::int64_t> given;
+    ASSAY_CHECK(read_count(request, option, given));
+    return given.value_or(usual);
+  };
+  ASSAY_TRY(requests, count("requests", 4));
+  ASSAY_TRY(length, count("prompt-length", 16));
+  ASSAY_TRY(wanted, count("new-tokens", 16));
+  constexpr std::int64_t most_requests = 1000, most_tokens = 4096;
+  if (requests > most_requests || length + wanted > most_tokens)
+    return fail("run", fmt::format("at most {} requests of {} tokens are run", most_requests, most_tokens), "");
+  const std::vector<std::string> given = request.values("prompt");
+  for (const std::string& prompt : given) task.prompts.push_back({task.text.tokenizer.encode(prompt), wanted});
+  const std::int64_t starts = std::ssize(task.text.tokens) - length;
+  if (given.empty() && starts < 1)
+    return fail("--text", "the text is shorter than a prompt", "give a longer text or a shorter --prompt-length");
+  for (std::int64_t i = 0; given.empty() && i < requests; ++i) {
+    const auto first = static_cast<std::ptrdiff_t>(execute::mixed(task.options.seed, static_cast<std::uint64_t>(i)) %
+                                                   static_cast<std::uint64_t>(starts));
+    const auto begin = task.text.tokens.begin() + first;
+    // Not all are as long: sequences join and leave at different times.
+    task.prompts.push_back({{begin, begin + std::max<std::int64_t>(1, length - i % 3)}, wanted + i % 2});
+  }
+  for (const execute::Prompt& prompt : task.prompts)
+    if (prompt.tokens.empty()) return fail("--prompt", "a prompt is empty", "");
+  return {};
+}
+
+Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, const Context& context) {
+  ASSAY_CHECK(execute::check_blas());
+  auto task = std::make_shared<ServingTask>();
+  ASSAY_TRY(text, read_text(request, context));
+  task->text = std::move(text);
+  execute::WeightsFile file;
+  if (const auto path = request.value("load")) {
+    ASSAY_TRY(loaded, execute::read_weights(*path, "--load"));
+    file = std::move(loaded);
+    ASSAY_TRY(tokenizer, execute::Tokenizer::from_merges(file.facts["merges"], "--load"));
+    task->text.tokenizer = std::move(tokenizer);
+    task->text.tokens = task->text.tokenizer.encode(task->text.text);
+    task->is_trained = true;
+  }
+  ASSAY_TRY(imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
+  task->imported = std::move(imported);
+  execute::ServerOptions& options = task->options;
+  ASSAY_CHECK(read_strategy(request, task->imported.model, options));
+  std::optional<std::int64_t> seed, slots, drafts, draft_layers;
+  ASSAY_CHECK(read_count(request, "seed", seed));
+  ASSAY_CHECK(read_count(request, "slots", slots));
+  ASSAY_CHECK(read_count(request, "speculate", drafts));
+  ASSAY_CHECK(read_count(request, "draft-layers", draft_layers));
+  options.seed = static_cast<std::uint64_t>(seed.value_or(1));
+  options.slots = slots.value_or(4);
+  options.drafts = drafts.value_or(0);
+  options.draft_layers = draft_layers.value_or(1);
+  constexpr double hottest = 100;
+  ASSAY_TRY(temperature, share_of(request, "temperature", 0.0, hottest));
+  ASSAY_TRY(top_p, share_of(request, "top-p", 1.0, 1.0));
+  options.sampling = {temperature, top_p};
+  ASSAY_CHECK(execute::check_server(task->imported.model, options));
+  ASSAY_CHECK(read_prompts(request, *task));
+  task->weights = execute::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
+                                           task->imported.model, options.seed);
+  if (task->is_trained) {
+    ASSAY_CHECK(execute::check_weights(file.weights, task->weights, "--load"));
+    task->weights = std::move(file.weights);
+  } else {
+    task->notes.emplace_back("the weights are random; `assay run train --save` makes others, which --load reads");
+  }
+  return task;
+}
+
+report::Items request_rows(const ServingTask& task, const execute::ServerReport& served) {
+  report::Items rows;
+  for (std::size_t i = 0; i < task.prompts.size(); ++i)
+    rows.emplace_back(report::Members{{"prompt", task.text.tokenizer.decode(task.prompts[i].tokens)},
+                                      {"answer", task.text.tokenizer.decode(served.requests[i].tokens)},
+                                      {"prompt_tokens", std::ssize(task.prompts[i].tokens)},
+                                      {"new_tokens", std::ssize(served.requests[i].tokens)},
+                                      {"started", served.requests[i].started},
+                                      {"finished", served.requests[i].finished}});
+  return rows;
+}
+
+report::Screen screen_of_requests(const report::Response& response) {
+  report::Screen screen;
+  screen.headline = {{response.headline, report::Tone::strong}};
+  report::ScreenTable table{"Requests", {"prompt", "answer", "from", "to"}, {}, {}};
+  const std::optional<report::Value> requests = find_path(report::Value(response.results), "requests");
+  for (const report::Value& row : *requests->items()) {
+    const auto text = [&](const char* key) {
+      std::string shown = std::get<std::string>(row.find(key)->data());
+      for (char& c : shown) c = c == '\n' ? ' ' : c;
+      return shown;
+    };
+    const auto number = [&](const char* key) {
+      return fmt::format("{}", std::get<std::int64_t>(row.find(key)->data()));
+    };
+    table.rows.push_back({text("prompt"), text("answer"), number("started"), number("finished")});
+  }
+  screen.blocks.emplace_back(std::move(table));
+  screen.notes = response.important;
+  return screen;
+}
+
+Result<report::Response> serve(const Request& request, const ServingTask& task, execute::Transport* transport) {
+  const model::Transformer& model = task.imported.model;
+  execute::ServerOptions options = task.options;
+  options.transport = transport;
+  const execute::ServerReport served = execute::Server(model, task.weights, options).serve(task.prompts);
+  std::int64_t made = 0;
+  for (const execute::ServedRequest& one : served.requests) made += std::ssize(one.tokens);
+  const double seconds = served.prefill_seconds + served.decode_seconds;
+  const std::int64_t devices = options.parallelism.devices();
+  const program::Mesh mesh = lower::serving_stage(options.parallelism, options.scheme, model).mesh;
+  report::Response response;
+  response.headline = fmt::format("{} on {} {}{}: {} request{}, {} tokens in {} iterations", model.id, devices,
+                                  transport ? "rank" : "virtual device", devices == 1 ? "" : "s", task.prompts.size(),
+                                  task.prompts.size() == 1 ? "" : "s", made, served.iterations);
+  report::Members& out = response.results;
+  out = {{"run", "serve"},
+         {"model", model.id},
+         {"engine", transport ? "mpi" : "virtual"},
+         {"mesh", program::mesh_text(mesh)},
+         {"devices", devices},
+         {"trained", task.is_trained},
+         {"iterations", served.iterations},
+         {"prefills", served.prefills},
+         {"decodes", served.decodes},
+         {"mean_batch", served.mean_batch},
+         {"generated", made},
+         {"prefill_time", Seconds(served.prefill_seconds)},
+         {"decode_time", Seconds(served.decode_seconds)},
+         {"tokens_per_second", Tokens(static_cast<double>(made)) / Seconds(seconds)},
+         {"moved", served.moved},
+         {"predicted_bytes", served.stated}};
+  if (options.drafts > 0) {
+    out.emplace_back("drafted", served.drafted);
+    out.emplace_back("accepted", served.accepted);
+    response.important.push_back(fmt::format("{} of {} drafted tokens were accepted", served.accepted, served.drafted));
+  }
+  out.emplace_back("requests", request_rows(task, served));
+  if (request.has("check") && (!transport || transport->rank() == 0)) {
+    execute::ServerOptions single = options;
+    single.parallelism = {};
+    single.scheme = {};
+    single.transport = nullptr;
+    const execute::ServerReport one = execute::Server(model, task.weights, single).serve(task.prompts);
+    bool equal = true;
+    for (std::size_t i = 0; i < task.prompts.size(); ++i)
+      equal = equal && one.requests[i].tokens == served.requests[i].tokens;
+    out.emplace_back("tokens_equal", equal);
+    response.important.push_back(equal ? "one device makes the same tokens" : "one device makes other tokens");
+    if (!equal) response.outcome = report::Outcome::check_failed;
+  }
+  response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
+                                           report::short_quantity(served.moved),
+                                           report::short_quantity(served.stated)));
+  response.notes = task.notes;
+  response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
+  response.table_key = "requests";
+  response.screen = screen_of_requests(response);
+  return response;
+}
+
+}  // namespace
+
+std::vector<OptionSpec> serving_options() {
+  return {
+      OptionSpec{"requests", "N", "of serve: prompts, cut from the text"}.by_default("4"),
+      {"prompt", "TEXT", "of serve: a prompt, instead of pieces of the text", true},
+      OptionSpec{"prompt-length", "N", "of serve: tokens of a prompt that is cut from the text"}.by_default("16"),
+      OptionSpec{"new-tokens", "N", "of serve: tokens to make for a prompt"}.by_default("16"),
+      OptionSpec{"slots", "N", "of serve: most sequences at once; the others wait"}.by_default("4"),
+      OptionSpec{"temperature", "F", "of serve: 0 takes the likeliest token, 1 samples as the model says"}.by_default(
+          "0"),
+      OptionSpec{"top-p", "F", "of serve: sample among the likeliest tokens of this probability"}.by_default("1"),
+      {"speculate", "N", "of serve: draft N tokens with the first layers, and verify them at once"},
+      OptionSpec{"draft-layers", "N", "of serve: layers that draft"}.by_default("1"),
+      OptionSpec{"cache", "HOW", "of serve: what the cache is split by: heads, batch or sequence", false,
+                 "heads|batch|sequence"}
+          .by_default("heads")};
+}
+
+Result<report::Response> serve_answer(const Request& request, const Context& context) {
+  return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
+    ASSAY_TRY(task, prepare_serving(request, context));
+    return PreparedRun{task->options.parallelism.devices(),
+                       [&request, task](execute::Transport* transport) { return serve(request, *task, transport); }};
+  });
+}
+
+}  // namespace assay::verbs::run

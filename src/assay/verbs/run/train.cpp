@@ -1,0 +1,260 @@
+// assay run train: trains a small model under a strategy, and shows that the strategy changes nothing but time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "assay/base/text.h"
+#include "assay/draw/chart/chart.h"
+#include "assay/execute/kernels/blas.h"
+#include "assay/execute/program/weights_file.h"
+#include "assay/verbs/run/engine.h"
+#include "assay/verbs/run/prediction.h"
+#include "assay/verbs/run/training_job.h"
+#include "assay/verbs/train/list.h"
+
+namespace assay::verbs::run {
+namespace {
+
+/// Rounding in fp64, after some steps of which each starts from the last one's.
+constexpr double loss_tolerance = 1e-8;
+
+struct Named {
+  std::string name;
+  TrainingJob job;
+};
+
+/// Everything a request asks for, checked.
+struct Prepared {
+  TrainingTask task;
+  Named own;
+  std::vector<Named> others;  ///< of --compare
+  std::optional<Named> single;
+  execute::NamedArrays weights;
+};
+
+std::string job_name(const TrainingJob& job) {
+  std::string text = train::strategy_text(job.strategy);
+  return job.devices() == 1 && text.starts_with("one chip") ? "one device" + text.substr(8) : text;
+}
+
+Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context& context) {
+  ASSAY_CHECK(execute::check_blas());
+  auto out = std::make_shared<Prepared>();
+  ASSAY_TRY(task, read_task(request, context));
+  out->task = std::move(task);
+  const auto named = [&](const Request& of) -> Result<Named> {
+    ASSAY_TRY(job, make_job(of, out->task));
+    std::string name = job_name(job);
+    return Named{std::move(name), std::move(job)};
+  };
+  ASSAY_TRY(own, named(request));
+  out->own = std::move(own);
+  ASSAY_TRY(compared, compared_requests(request));
+  for (const Request& each : compared) {
+    ASSAY_TRY(other, named(each));
+    if (request.value("engine") == "mpi" && other.job.devices() != out->own.job.devices())
+      return fail("--compare",
+                  fmt::format("{} takes {} devices, and the run has {} ranks", other.name, other.job.devices(),
+                              out->own.job.devices()),
+                  "strategies of one MPI run have as many devices each");
+    out->others.push_back(std::move(other));
+  }
+  if (request.has("check")) {
+    ASSAY_TRY(single, named(on_one_device(request)));
+    out->single = std::move(single);
+  }
+  out->weights = execute::initial_weights(out->own.job.program, out->task.imported.model, out->task.seed);
+  if (const auto file = request.value("load")) {
+    ASSAY_TRY(loaded, execute::read_weights(*file, "--load"));
+    ASSAY_CHECK(execute::check_weights(loaded.weights, out->weights, "--load"));
+    out->weights = std::move(loaded.weights);
+  }
+  return out;
+}
+
+double largest_gap(const TrainedJob& a, const TrainedJob& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(a.steps.size(), b.steps.size()); ++i)
+    largest = std::max(largest, std::abs(a.steps[i].loss - b.steps[i].loss));
+  return largest;
+}
+
+/// The median, without the first step, which also warms up.
+double usual_seconds(const TrainedJob& run) {
+  std::vector<double> seconds(run.seconds.begin() + (run.seconds.size() > 1 ? 1 : 0), run.seconds.end());
+  if (seconds.empty()) return 0;
+  std::nth_element(seconds.begin(), seconds.begin() + std::ssize(seconds) / 2, seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+report::Items step_rows(const TrainedJob& run) {
+  report::Items rows;
+  for (std::size_t i = 0; i < run.steps.size(); ++i)
+    rows.emplace_back(report::Members{{"step", static_cast<std::int64_t>(i + 1)},
+                                      {"loss", run.steps[i].loss},
+                                      {"gradient_norm", run.steps[i].gradient_norm},
+                                      {"time", Seconds(run.seconds[i])}});
+  return rows;
+}
+
+report::Members compared_row(const Named& named, const TrainedJob& run, const TrainedJob& own) {
+  report::Items losses;
+  for (const execute::TrainedStep& step : run.steps) losses.emplace_back(step.loss);
+  return {{"strategy", named.name},
+          {"devices", named.job.devices()},
+          {"largest_difference", largest_gap(run, own)},
+          {"time", Seconds(usual_seconds(run))},
+          {"moved", run.steps.back().moved},
+          {"predicted_bytes", run.steps.back().stated},
+          {"losses", std::move(losses)}};
+}
+
+draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::string, const TrainedJob*>>& runs) {
+  draw::Chart chart;
+  chart.title = fmt::format("Training loss of {}", prepared.task.imported.model.id);
+  chart.subtitle = fmt::format("{}, {} sequences of {} tokens a step", size_text(prepared.task.imported.model),
+                               prepared.task.sequences, prepared.task.length);
+  chart.x = {"step", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};
+  chart.y = {"loss", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};
+  // Curves that lie on each other would hide each other: every strategy marks other steps.
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    draw::ChartSeries series{runs[r].first, {}, r == 0 ? draw::SeriesStyle::line : draw::SeriesStyle::markers, 0};
+    const std::size_t every = r == 0 ? 1 : std::max<std::size_t>(1, runs.size() - 1);
+    for (std::size_t i = r == 0 ? 0 : (r - 1) % every; i < runs[r].second->steps.size(); i += every)
+      series.points.push_back({static_cast<double>(i + 1), runs[r].second->steps[i].loss});
+    chart.series.push_back(std::move(series));
+  }
+  if (runs.size() > 1) {
+    double most = 0;
+    for (const auto& run : runs) most = std::max(most, largest_gap(*run.second, *runs.front().second));
+    constexpr double rounding = 1e-12;
+    chart.footnote = most < rounding ? "the curves differ by less than 1e-12"
+                                     : fmt::format("largest difference between the curves: {:.1e}", most);
+  }
+  return draw::draw(chart);
+}
+
+report::Screen training_screen(const report::Response& response, const TrainedJob& run) {
+  constexpr std::size_t most = 10;
+  report::Screen screen;
+  screen.headline = {{response.headline, report::Tone::strong}};
+  report::ScreenTable table{"Steps", {"step", "loss", "gradient norm", "time"}, {}, {}};
+  const std::size_t every = std::max<std::size_t>(1, (run.steps.size() + most - 1) / most);
+  for (std::size_t i = 0; i < run.steps.size(); ++i)
+    if (i % every == 0 || i + 1 == run.steps.size())
+      table.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", run.steps[i].loss),
+                            fmt::format("{:.3f}", run.steps[i].gradient_norm),
+                            report::short_quantity(Seconds(run.seconds[i]))});
+  if (every > 1) table.more = fmt::format("every {}th of {} steps: --all has all of them", every, run.steps.size());
+  screen.blocks.emplace_back(std::move(table));
+  const report::Value all(response.results);
+  if (const auto compared = find_path(all, "compared"); compared && compared->items()) {
+    report::ScreenTable strategies{"Strategies", {"strategy", "devices", "loss differs by", "time a step"}, {}, {}};
+    for (const report::Value& row : *compared->items())
+      strategies.rows.push_back({std::get<std::string>(row.find("strategy")->data()),
+                                 fmt::format("{}", std::get<std::int64_t>(row.find("devices")->data())),
+                                 fmt::format("{:.1e}", std::get<double>(row.find("largest_difference")->data())),
+                                 report::short_quantity(Seconds(*numeric(*row.find("time"))))});
+    screen.blocks.emplace_back(std::move(strategies));
+  }
+  add_prediction(response, screen);
+  screen.notes = response.important;
+  return screen;
+}
+
+report::Members members_of(const Prepared& prepared, const TrainedJob& own, bool on_ranks) {
+  const TrainingTask& task = prepared.task;
+  const execute::TrainedStep &first = own.steps.front(), &last = own.steps.back();
+  return {{"run", "train"},
+          {"model", task.imported.model.id},
+          {"parameters",
+           std::accumulate(prepared.weights.begin(), prepared.weights.end(), std::int64_t{0},
+                           [](std::int64_t sum, const auto& named) { return sum + std::ssize(named.second.values); })},
+          {"engine", on_ranks ? "mpi" : "virtual"},
+          {"text", report::Members{{"name", task.text.name},
+                                   {"bytes", static_cast<std::int64_t>(task.text.text.size())},
+                                   {"tokens", std::ssize(task.text.tokens)},
+                                   {"vocabulary", task.text.tokenizer.vocabulary()}}},
+          {"strategy", prepared.own.name},
+          {"mesh", program::mesh_text(prepared.own.job.program.mesh)},
+          {"devices", prepared.own.job.devices()},
+          {"microbatches", prepared.own.job.program.microbatches},
+          {"first_loss", first.loss},
+          {"last_loss", last.loss},
+          {"time", Seconds(usual_seconds(own))},
+          {"moved", last.moved},
+          {"predicted_bytes", last.stated},
+          {"between_stages", last.handed},
+          {"updates", step_rows(own)}};
+}
+
+Result<report::Response> train(const Request& request, const Context& context, const Prepared& prepared,
+                               execute::Transport* transport) {
+  const TrainingTask& task = prepared.task;
+  execute::NamedArrays trained;
+  const TrainedJob own = run_job(task, prepared.own.job, prepared.weights, transport, &trained);
+  std::vector<TrainedJob> others;
+  for (const Named& other : prepared.others) others.push_back(run_job(task, other.job, prepared.weights, transport));
+  std::optional<TrainedJob> single;
+  if (prepared.single && (!transport || transport->rank() == 0))
+    single = run_job(task, prepared.single->job, prepared.weights, nullptr);
+
+  report::Response response;
+  const model::Transformer& model = task.imported.model;
+  const execute::TrainedStep &first = own.steps.front(), &last = own.steps.back();
+  const std::string_view engine = transport ? "rank" : "virtual device";
+  response.headline = fmt::format("{} on {} {}{}: the loss falls from {:.3f} to {:.3f} in {} steps", model.id,
+                                  prepared.own.job.devices(), engine, prepared.own.job.devices() == 1 ? "" : "s",
+                                  first.loss, last.loss, own.steps.size());
+  report::Members& out = response.results;
+  out = members_of(prepared, own, transport != nullptr);
+  if (transport) {
+    const auto steps = static_cast<double>(own.steps.size());
+    out.emplace_back("in_background", Seconds(own.overlap.background / steps));
+    out.emplace_back("waited_for", Seconds(own.overlap.waited / steps));
+  }
+  if (single) {
+    const double difference = largest_gap(own, *single);
+    out.emplace_back("one_device", report::Members{{"largest_difference", difference},
+                                                   {"tolerance", loss_tolerance},
+                                                   {"equal", difference <= loss_tolerance}});
+    response.important.push_back(
+        fmt::format("the losses differ by at most {:.1e} from those of one device", difference));
+    if (difference > loss_tolerance) response.outcome = report::Outcome::check_failed;
+  }
+  report::Items compared;
+  for (std::size_t i = 0; i < others.size(); ++i)
+    compared.emplace_back(compared_row(prepared.others[i], others[i], own));
+  if (!others.empty()) out.emplace_back("compared", std::move(compared));
+  response.important.push_back(fmt::format("each device received {} in the collectives of a step; the program says {}",
+                                           report::short_quantity(last.moved), report::short_quantity(last.stated)));
+  predict(request, context, task, prepared.own.job, own, response);
+  response.notes = task.notes;
+  response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
+  response.table_key = "updates";
+  if (const auto file = request.value("save"))
+    response.files.emplace_back(*file, execute::weights_bytes({trained, {{"merges", task.text.tokenizer.merges()}}}));
+  if (request.picture()) {
+    std::vector<std::pair<std::string, const TrainedJob*>> runs{{prepared.own.name, &own}};
+    for (std::size_t i = 0; i < others.size(); ++i) runs.emplace_back(prepared.others[i].name, &others[i]);
+    if (single) runs.emplace_back("one device", &*single);
+    response.picture = picture(prepared, runs);
+  }
+  response.screen = training_screen(response, own);
+  return response;
+}
+
+}  // namespace
+
+Result<report::Response> train_answer(const Request& request, const Context& context) {
+  return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
+    ASSAY_TRY(prepared, prepare(request, context));
+    return PreparedRun{prepared->own.job.devices(), [&request, &context, prepared](execute::Transport* transport) {
+                         return train(request, context, *prepared, transport);
+                       }};
+  });
+}
+
+}  // namespace assay::verbs::run

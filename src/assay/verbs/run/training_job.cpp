@@ -1,0 +1,209 @@
+#include "assay/verbs/run/training_job.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "assay/base/progress.h"
+#include "assay/base/text.h"
+#include "assay/execute/program/tensor_layout.h"
+#include "assay/training/step_list.h"
+#include "assay/verbs/experts.h"
+#include "assay/verbs/option_values.h"
+#include "assay/verbs/train/query.h"
+
+namespace assay::verbs::run {
+namespace {
+
+/// The options that are a strategy.
+constexpr std::string_view strategy_options[] = {"dp",
+                                                 "fsdp",
+                                                 "tp",
+                                                 "pp",
+                                                 "cp",
+                                                 "ep",
+                                                 "ep-over",
+                                                 "zero",
+                                                 "schedule",
+                                                 "interleave",
+                                                 "residual",
+                                                 "recompute",
+                                                 "sequence-parallel",
+                                                 "context-scheme",
+                                                 "micro-batch"};
+
+Result<double> positive(const Request& request, std::string_view option, double usual) {
+  const auto text = request.value(option);
+  if (!text) return usual;
+  const auto number = parse_number(*text);
+  if (!number || !(*number > 0.0))
+    return fail(fmt::format("--{}", option), fmt::format("{} is not a number above 0", in_quotes(*text)), "");
+  return *number;
+}
+
+/// Sequences per microbatch and data-parallel group: all of them, or a pipeline's as many as its schedule needs.
+Result<std::int64_t> micro_batch_of(const search::TrainingChoices& choices, const TrainingTask& task,
+                                    const lower::Parallelism& p) {
+  const std::int64_t groups = p.data * p.fsdp;
+  if (task.sequences % groups != 0)
+    return fail("--batch",
+                fmt::format("{} sequences do not divide among {} data-parallel groups", task.sequences, groups),
+                fmt::format("give a multiple of {}seq", groups));
+  const std::int64_t mine = task.sequences / groups;
+  const std::int64_t size = choices.micro_batch.value_or(p.pipeline > 1 ? 1 : mine);
+  if (mine % size != 0)
+    return fail("--micro-batch", fmt::format("{} does not divide the {} sequences of a group", size, mine), "");
+  return size;
+}
+
+void set_formats(training::TrainingSetup& setup) {
+  setup.formats = {Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64};
+  setup.optimizer = {.master = false, .first_moment = Dtype::fp64, .second_moment = Dtype::fp64};
+}
+
+}  // namespace
+
+std::vector<OptionSpec> training_options() {
+  std::vector<OptionSpec> out{
+      OptionSpec{"batch", "TOKENS|Nseq", "tokens per step, or sequences (16seq)"}.by_default("16seq"),
+      OptionSpec{"seq", "N", "tokens per sequence"}.by_default("32"),
+      OptionSpec{"steps", "N", "optimizer steps"}.by_default("20"),
+      OptionSpec{"rate", "F", "AdamW's learning rate"}.by_default("0.003"),
+      OptionSpec{"seed", "N", "of initial weights, batches and samples"}.by_default("1"),
+      {"check", "", "also run on one device, and compare the losses of every step"},
+      {"compare", "LIST", "also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\""},
+      {"save", "FILE", "write the trained weights, as safetensors"},
+      {"load", "FILE", "start from weights that a run saved"}};
+  for (const OptionSpec& option : train::train_options())
+    for (const std::string_view name : strategy_options)
+      if (option.name == name) {
+        out.push_back(option);
+        out.back().fallback = {};
+      }
+  return out;
+}
+
+Result<TrainingTask> read_task(const Request& request, const Context& context) {
+  TrainingTask task;
+  ASSAY_TRY(text, read_text(request, context));
+  task.text = std::move(text);
+  ASSAY_TRY(imported, read_model(request, context, task.text.tokenizer.vocabulary(), task.notes));
+  task.imported = std::move(imported);
+  const auto count = [&](std::string_view option, std::int64_t usual) -> Result<std::int64_t> {
+    std::optional<std::int64_t> given;
+    ASSAY_CHECK(read_count(request, option, given));
+    return given.value_or(usual);
+  };
+  ASSAY_TRY(length, count("seq", 32));
+  ASSAY_TRY(steps, count("steps", 20));
+  ASSAY_TRY(seed, count("seed", 1));
+  ASSAY_TRY(rate, positive(request, "rate", task.adam.rate));
+  ASSAY_TRY(sequences, parse_batch(request.value("batch").value_or("16seq"), length, task.notes));
+  task.length = length;
+  task.steps = steps;
+  task.seed = static_cast<std::uint64_t>(seed);
+  task.adam.rate = rate;
+  task.sequences = static_cast<std::int64_t>(sequences);
+  constexpr std::int64_t most_steps = 100'000;
+  if (steps > most_steps) return fail("--steps", fmt::format("{} is more than {}", steps, most_steps), "");
+  if (std::ssize(task.text.tokens) < length + 2)
+    return fail("--text", fmt::format("{} tokens are fewer than one sequence of {}", task.text.tokens.size(), length),
+                "give a longer text or a shorter --seq");
+  const model::Transformer& model = task.imported.model;
+  if (model.learned_positions > 0 && length > model.learned_positions)
+    return fail("--seq", fmt::format("{} has {} learned positions, not {}", model.id, model.learned_positions, length),
+                "");
+  return task;
+}
+
+Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
+  const model::Transformer& model = task.imported.model;
+  search::TrainingChoices choices;
+  ASSAY_CHECK(train::read_choices(request, {}, choices));
+  TrainingJob job;
+  lower::Parallelism& p = job.strategy.parallelism;
+  p.data = choices.data.value_or(1);
+  p.fsdp = choices.fsdp.value_or(1);
+  p.tensor = choices.tensor.value_or(1);
+  p.context = choices.context.value_or(1);
+  p.pipeline = choices.pipeline.value_or(1);
+  p.expert = choices.expert.value_or(1);
+  if (choices.expert_over) p.expert_over = *choices.expert_over;
+  p.zero = choices.zero.value_or(0);
+  p.residual = choices.residual.value_or(lower::ResidualScheme::replicated);
+  p.context_scheme = choices.context_scheme.value_or(lower::ContextScheme::gather);
+  constexpr std::int64_t most_devices = 1024;
+  if (p.devices() > most_devices)
+    return fail("run", fmt::format("{} devices are more than {}", p.devices(), most_devices), "");
+  ASSAY_CHECK(lower::check_parallelism(p, model));
+  ASSAY_TRY(micro_batch, micro_batch_of(choices, task, p));
+  job.strategy.micro_batch = micro_batch;
+  job.strategy.interleave = choices.interleave.value_or(1);
+  job.strategy.schedule = choices.schedule.value_or(
+      job.strategy.interleave > 1 ? pipeline::PipelineSchedule::interleaved : pipeline::PipelineSchedule::one_f_one_b);
+  job.strategy.recompute = choices.recompute.value_or(lower::Recompute::none());
+  job.question.setup.model = &model;
+  set_formats(job.question.setup);
+  // Room for every token at every expert: nothing is dropped, so that no strategy changes what is computed.
+  job.question.setup.expert_load = most_expert_load(model);
+  job.question.sequences = static_cast<double>(task.sequences);
+  job.question.chips = static_cast<double>(p.devices());
+  const auto microbatches = static_cast<std::int64_t>(training::microbatches(job.question, job.strategy));
+  if (p.pipeline > 1) {
+    const bool two = job.strategy.schedule == pipeline::PipelineSchedule::zb_v ||
+                     job.strategy.schedule == pipeline::PipelineSchedule::dualpipe;
+    job.pipeline = {job.strategy.schedule, p.pipeline, microbatches, two ? 2 : job.strategy.interleave};
+    ASSAY_CHECK(execute::check_session(model, job.pipeline));
+  }
+  job.program = training::training_program(job.question, task.length, job.strategy);
+  ASSAY_CHECK(execute::check_divides(job.program));
+  return job;
+}
+
+Request on_one_device(const Request& request) {
+  Request out = request;
+  for (const std::string_view option : strategy_options) out = out.without(option);
+  return out;
+}
+
+Result<std::vector<Request>> compared_requests(const Request& request) {
+  std::vector<Request> out;
+  for (const std::string& strategy : split(request.value("compare").value_or(""), ';')) {
+    if (trim(strategy).empty()) continue;
+    Request one = on_one_device(request);
+    for (const std::string& word : split(std::string(trim(strategy)), ' ')) {
+      if (word.empty()) continue;
+      const std::size_t equals = word.find('=');
+      const std::string name = word.substr(0, equals);
+      const auto known = std::find(std::begin(strategy_options), std::end(strategy_options), name);
+      if (known == std::end(strategy_options) || (equals == std::string::npos && name != "sequence-parallel"))
+        return fail("--compare", fmt::format("{} is not a part of a strategy", in_quotes(word)),
+                    "write options of a strategy as tp=2, strategies apart by a semicolon", Error::Kind::usage);
+      one = one.with(*known, equals == std::string::npos ? "" : word.substr(equals + 1));
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
+                   execute::Transport* transport, execute::NamedArrays* trained) {
+  execute::TrainingSession session(job.program, task.imported.model, weights,
+                                   {.pipeline = job.pipeline, .adam = task.adam, .transport = transport});
+  TrainedJob out;
+  for (std::int64_t step = 0; step < task.steps && !progress.is_stopped(); ++step) {
+    using Clock = std::chrono::steady_clock;
+    const execute::TextBatch batch =
+        execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
+    const Clock::time_point start = Clock::now();
+    out.steps.push_back(session.step(batch.tokens, batch.targets));
+    out.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  if (trained) *trained = session.weights();
+  out.facts = session.facts();
+  out.clocks = session.clocks();
+  out.overlap = session.overlap();
+  return out;
+}
+
+}  // namespace assay::verbs::run

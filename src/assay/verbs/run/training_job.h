@@ -1,0 +1,52 @@
+// A training run as it is asked for: model, text, strategy and the program that all devices run.
+#pragma once
+#include "assay/execute/program/training_session.h"
+#include "assay/hardware/cluster.h"
+#include "assay/training/step.h"
+#include "assay/verbs/run/model.h"
+
+namespace assay::verbs::run {
+
+/// Options of a strategy, as `assay train` has them, and of the run itself.
+std::vector<OptionSpec> training_options();
+
+/// What all strategies of a request have in common.
+struct TrainingTask {
+  RunText text;
+  model::ImportedModel imported;
+  std::int64_t sequences = 0, length = 0, steps = 0;
+  std::uint64_t seed = 0;
+  execute::AdamW adam;
+  std::vector<std::string> notes;
+};
+Result<TrainingTask> read_task(const Request& request, const Context& context);
+
+/// A strategy with its program.
+struct TrainingJob {
+  training::Strategy strategy;
+  training::TrainingQuestion question;  ///< its setup points at the task's model
+  pipeline::PipelineShape pipeline;
+  program::Program program;
+
+  std::int64_t devices() const { return strategy.parallelism.devices(); }
+};
+/// The strategy of a request's options; an error where it cannot run.
+Result<TrainingJob> make_job(const Request& request, const TrainingTask& task);
+/// The same request on one device.
+Request on_one_device(const Request& request);
+/// The strategies of --compare: "tp=2; fsdp=2 zero=1" are the options --tp 2, and --fsdp 2 --zero 1.
+Result<std::vector<Request>> compared_requests(const Request& request);
+
+/// An executed strategy.
+struct TrainedJob {
+  std::vector<execute::TrainedStep> steps;
+  std::vector<double> seconds;  ///< by step
+  execute::RunFacts facts;
+  std::vector<execute::StepClock> clocks;
+  execute::TrainingSession::Overlap overlap;
+};
+/// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
+TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
+                   execute::Transport* transport, execute::NamedArrays* trained = nullptr);
+
+}  // namespace assay::verbs::run

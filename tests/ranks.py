@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""ranks.py [--path DIR] [--seed N] [--count N]: `assay run` on ranks of MPI against virtual devices, and what goes wrong.
+
+Strategies are drawn by a seed, for 2 to 8 ranks: losses are those of virtual devices and of one device, and every rank
+receives the bytes that the program says.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+top = pathlib.Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser()
+parser.add_argument("--path", default=top / "build/release", type=lambda text: pathlib.Path(text).resolve())
+parser.add_argument("--seed", default=1, type=int)
+parser.add_argument("--count", default=9, type=int)
+options = parser.parse_args()
+assay = options.path / "assay"
+# Ranks share the cores of this machine, and tests may run as root, as they do in a container.
+environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1", HOME="/nonexistent")
+environment.pop("ASSAY_CATALOGUE", None)
+faults = []
+
+
+def run(words, seconds=60):
+    """Exit code, stdout and stderr; a run that takes too long is a fault of its own."""
+    try:
+        done = subprocess.run([str(word) for word in words], env=environment, capture_output=True, text=True,
+                              timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None, "", "a hang"
+    return done.returncode, done.stdout, done.stderr
+
+
+def ranks(count, words, seconds=60):
+    return run(["mpirun", "-n", count, assay, *words], seconds)
+
+
+def expect(condition, text):
+    if not condition:
+        faults.append(text)
+        print(f"ranks.py: {text}", file=sys.stderr)
+
+
+# --- random strategies
+
+models = {"llama-3-8b": ["--kv-heads", "2"], "mixtral-8x7b": ["--experts", "4"], "gpt-2": []}
+models = {name: words for name, words in models.items()
+          if run([assay, "models", name])[0] == 0}
+small = ["--layers", "4", "--hidden", "64", "--heads", "4", "--batch", "16seq", "--seq", "16", "--steps", "2"]
+
+
+def drawn(draw):
+    """A model, a strategy as options, and its devices."""
+    model = draw.choice(sorted(models))
+    words, devices = [], 1
+    for axis in draw.sample(["dp", "fsdp", "tp", "cp", "pp"], 3):
+        if devices * 2 <= 8 and draw.random() < 0.7:
+            words += [f"--{axis}", "2"]
+            devices *= 2
+    if devices == 1:
+        words, devices = ["--tp", "2"], 2
+    if "--dp" in words:
+        words += ["--zero", draw.choice("0123")]
+        if model.startswith("mixtral"):
+            words += ["--ep", "2"]
+    if "--tp" in words and draw.random() < 0.5:
+        words += ["--sequence-parallel"]
+    if "--cp" in words and "--tp" not in words and draw.random() < 0.5:
+        words += ["--context-scheme", "all-to-all"]
+    if "--pp" in words:
+        schedule = draw.choice(["gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "dualpipe"])
+        words += ["--schedule", schedule] + (["--interleave", "2"] if schedule == "interleaved" else [])
+    words += ["--recompute", draw.choice(["none", "selective", "full"])]
+    return model, words, devices
+
+
+def compare(words, devices):
+    text = " ".join(words)
+    code, plain, error = run([assay, *words, "--check", "--format", "json"])
+    expect(code == 0, f"{text}: {error or plain}")
+    code, spread, error = ranks(devices, [*words, "--engine", "mpi", "--check", "--format", "json"])
+    expect(code == 0, f"{text} on {devices} ranks: {error or spread}")
+    if faults:
+        return
+    one, other = json.loads(plain)["results"], json.loads(spread)["results"]
+    for a, b in zip(one["updates"], other["updates"], strict=True):
+        expect(abs(a["loss"] - b["loss"]) < 1e-12, f"{text}: losses {a['loss']} and {b['loss']}")
+        expect(abs(a["gradient_norm"] - b["gradient_norm"]) < 1e-10, f"{text}: gradient norms differ")
+    for key in ["moved", "between_stages"]:
+        expect(one[key] == other[key], f"{text}: {key} {one[key]} and {other[key]}")
+    expect(abs(other["moved"]["value"] - other["predicted_bytes"]["value"]) <= 1e-9 * other["moved"]["value"],
+           f"{text}: ranks received {other['moved']}, the program says {other['predicted_bytes']}")
+
+
+draw = random.Random(options.seed)
+for _ in range(options.count):
+    model, strategy, devices = drawn(draw)
+    compare(["run", "train", model, *models[model], *small, *strategy], devices)
+words = ["run", "serve", "llama-3-8b", "--layers", "2", "--hidden", "64", "--tp", "2", "--dp", "2", "--temperature", "0.9",
+         "--speculate", "2", "--requests", "3", "--new-tokens", "5", "--cache", "batch"]
+code, spread, error = ranks(4, [*words, "--engine", "mpi", "--check", "--format", "json"])
+expect(code == 0 and json.loads(spread)["results"]["tokens_equal"], f"serving on ranks: {error or spread}")
+
+# --- what goes wrong
+
+train = ["run", "train", "llama-3-8b", *small, "--engine", "mpi"]
+code, _, error = ranks(2, [*train, "--tp", "4"])
+expect(code and "the mesh has 4 devices, but there are 2 ranks" in error, f"a wrong number of ranks: {error}")
+expect(error.count("error:") == 1, f"one rank speaks for all: {error}")
+code, text, error = run([assay, *train])
+expect(code == 0 and "on 1 rank" in text, f"without a launcher: {error}")
+code, _, error = run([assay, *train, "--tp", "2"])
+expect(code and "the mesh has 2 devices, but there is 1 rank" in error, f"without a launcher: {error}")
+code, _, error = ranks(2, [*train, "--tp", "2", "--vocabulary", "9"])
+expect(code and error.count("error:") == 1, f"bad input is said once: {error}")
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    shutil.copy(assay, folder / "assay")
+    code, _, error = run([folder / "assay", *train])
+    expect(code and "this engine is not there" in error, f"without the library: {error}")
+    shutil.copy(options.path / "libassay-mpi.so", folder)
+    with open(folder / "assay", "ab") as other:
+        other.write(b"x")
+    pair = [*train, "--tp", "2"]
+    code, _, error = run(["mpirun", "-n", 1, assay, *pair, ":", "-n", 1, folder / "assay", *pair])
+    expect(code and "rank 1 has another binary than rank 0" in error, f"unequal binaries: {error}")
+    (folder / "chips").mkdir()
+    shutil.copy(top / "catalogue/chips/h100-sxm.toml", folder / "chips/h100-sxm.toml")
+    (folder / "chips/h100-sxm.toml").write_text((folder / "chips/h100-sxm.toml").read_text() + "# mine\n")
+    code, _, error = run(["mpirun", "-n", 1, assay, *pair, ":", "-n", 1, "env", f"ASSAY_CATALOGUE={folder}", assay, *pair])
+    expect(code and "rank 1 has another catalogue than rank 0" in error, f"unequal catalogues: {error}")
+
+long = ["--steps", "100000"]
+words = " ".join(map(str, [assay, *[word for word in train if word not in ("--steps", "2")], *long, "--tp", "2",
+                           "--time-limit", "2s"]))
+start = time.monotonic()
+code, _, error = run(["mpirun", "-n", 2, "bash", "-c",
+                      f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then timeout -s KILL 1 {words}; else {words}; fi'])
+expect(code not in (0, None) and time.monotonic() - start < 30, f"a rank that dies: {code} {error}")
+code, _, error = run(["mpirun", "-n", 2, "bash", "-c",
+                      f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then {words} & sleep 1; kill -STOP $!; wait $!; '
+                      f"else {words}; fi"])
+expect(code not in (0, None) and "waited 2 s for rank 1 in vain" in error, f"a rank that hangs: {code} {error}")
+
+print(f"ranks.py: {options.count} strategies, {len(faults)} faults")
+sys.exit(1 if faults else 0)
