@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assay/report/patterns.h"
+#include "assay/verbs/profile/against.h"
 #include "assay/verbs/profile/sections.h"
 
 namespace assay::verbs::profile {
@@ -120,6 +121,7 @@ report::Screen comparing(const report::Response& answer) {
 
 std::optional<report::Screen> screen_of(const Request&, const report::Response& answer) {
   const Reader results(answer.results);
+  if (results.has("gap")) return against_screen(answer);
   if (results.has("comparison")) return comparing(answer);
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
@@ -144,6 +146,7 @@ std::optional<report::Screen> screen_of(const Request&, const report::Response& 
            report::phrases(results, {"{products.flops}", "{products.achieved} over the whole time",
                                      "{products.while_running} while they run", "{products.peak_share%} of the peak"}));
   add_table(screen, slowest(results));
+  add_line(screen, "Request", report::phrases(results, {"{recovered.command}"}));
   if (results.rows("ranks").size() > 1) {
     add_table(screen, table_of(results, "ranks", "Ranks",
                                {{"rank", "{rank}"},
