@@ -92,7 +92,8 @@ class Sweep {
 struct OperationFacts {
   MeasuredCall::Kind kind = MeasuredCall::Kind::other;
   double flops = 0, elements = 0;
-  bool masked = false;
+  bool masked = false, causal = false;
+  std::optional<Dtype> format;
   std::string shapes, attention;
   std::vector<std::vector<std::int64_t>> dims;
 };
@@ -150,6 +151,8 @@ class Calls {
     call.flops = facts.flops;
     call.elements = facts.elements;
     call.masked = facts.masked;
+    call.causal = facts.causal;
+    call.format = facts.format;
     call.dims = facts.dims;
     call.attention = facts.attention;
     call.shapes = facts.shapes;
@@ -194,6 +197,7 @@ class Calls {
     const auto work = trace::work_of(*form, inputs, vocabulary_);
     if (!work || !work->matrix) return out;
     out.flops = work->flops.value();
+    out.format = work->format;
     out.kind = form->form == trace::Form::product              ? MeasuredCall::Kind::product
                : form->form == trace::Form::attention          ? MeasuredCall::Kind::attention
                : form->form == trace::Form::attention_gradient ? MeasuredCall::Kind::attention_gradient
@@ -207,6 +211,7 @@ class Calls {
       if (form->sequence_first)
         for (std::vector<std::int64_t>& dims : out.dims) std::swap(dims[1], dims[2]);
       out.attention = form->kernel;
+      out.causal = work->causal;
     }
     if (out.kind == MeasuredCall::Kind::attention) {
       // A further tensor of four dimensions beside queries, keys and values is a mask.

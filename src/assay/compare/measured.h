@@ -25,6 +25,8 @@ struct MeasuredCall {
   bool masked = false;                          ///< of attention: with a mask of its own
   std::vector<std::vector<std::int64_t>> dims;  ///< of the operands of products, of queries and keys of attention
   std::string attention;                        ///< which one it is, as --attention-kernel names it; may be empty
+  std::optional<Dtype> format;                  ///< of products and attention
+  bool causal = false;                          ///< attention that skips what it masks
   double flops = 0;                             ///< of products and attention; 0: not known
   double elements = 0;                          ///< of its largest tensor; 0: not known
   std::int64_t kernels = 0;

@@ -8,6 +8,7 @@
 #include "assay/validate/fit/measured.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/verbs/measure/measured_table.h"
+#include "assay/verbs/measure/profile_rows.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::measure {
@@ -234,6 +235,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
                 Error::Kind::usage);
   ASSAY_TRY(directory, out_directory(request, context));
+  if (request.has("profile")) return answer_profiles(request, context, directory);
   if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
   ASSAY_TRY(measured, measured_table(request, context));
   ASSAY_TRY(table, assay::validate::CsvTable::parse(measured.text, measured.file));
@@ -308,16 +310,23 @@ VerbSpec verb() {
        OptionSpec{"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"}.by_default("cpu"),
        {"threads", "N", "threads of products and copies (default: one on each core)"},
        {"rows", "FILE", "fit a table measured earlier"},
+       {"profile", "FILE",
+        "add products and attention of a profile to the calibration of its chip, as they ran inside of a step", true},
+       {"held-out", "FILE", "with --profile: another profile, to say how much nearer its prediction is"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
        {"check", "", "measure held-out shapes and compare them with the existing calibration"}},
       {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
        {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",
-        "fit a GPU that was measured elsewhere"}},
+        "fit a GPU that was measured elsewhere"},
+       {"assay measure --profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --out my-catalogue",
+        "learn from the kernels of a training step"}},
       &answer,
       false,
       false,
       nullptr,
-      {},
+      {{"profile", "rows", "a calibration starts from a table, or learns from a profile"},
+       {"profile", "device", "with --profile nothing is measured"},
+       {"profile", "check", "--held-out names a profile to check against"}},
       true};
 }
 
