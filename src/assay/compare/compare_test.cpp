@@ -131,6 +131,13 @@ TEST(Match, FusedKernelsAreSeveralStepsAndMissingOnesDidNotRun) {
   EXPECT_NEAR(missing->difference().in(1_us), -10.0, 1e-9);
 }
 
+TEST(Match, ABiasIsNoReasonNotToBeAProduct) {
+  Profile profile;
+  profile.call("aten::addmm", "nvjet", 0, 15, "[[128],[64,32],[32,128],[],[]]");
+  const Compared of = compared(profile.read(), feed_forward());
+  EXPECT_EQ(places(of, 0), (std::vector<std::uint32_t>{1}));
+}
+
 TEST(Match, PartsOfAProductAreOneStep) {
   Prediction prediction = feed_forward();
   prediction.order = {0, 1, 5};
@@ -235,7 +242,7 @@ TEST(Recover, SizesFromShapes) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   EXPECT_EQ(command_line(*run, model_argument(model, catalogue), "h200-sxm"),
             R"(assay train '{"model_type":"llama","hidden_size":32,"intermediate_size":128,"num_hidden_layers":2,)"
-            R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,"vocab_size":1000}' --on h200-sxm:1 )"
+            R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1000}' --on h200-sxm:1 )"
             "--batch 2seq --seq 16 --micro-batch 2 --recompute none --offload none --software any --fusion eager "
             "--attention-kernel flash2");
   EXPECT_EQ(run->lacks, (std::vector<std::string>{"the optimizer: no update of weights was found"}));

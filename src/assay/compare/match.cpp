@@ -389,9 +389,11 @@ Matching match(const MeasuredStep& measured, const Prediction& prediction, const
     if (line.op == program::Op::product) predicted_flops += static_cast<double>(line.runs) * line.flops.value();
   }
   out.by_class = unknown >= known;
-  if (measured.name.empty()) {
-    const double ratio = out.by_class ? trace::seconds(computing) / kernels : measured_flops / predicted_flops;
-    constexpr double most = 10'000;
+  if (measured.name.empty() && !prediction.order.empty()) {
+    const double of = out.by_class ? kernels.value() : predicted_flops;
+    const double ratio = of > 0.0 ? (out.by_class ? trace::seconds(computing).value() : measured_flops) / of : 1.0;
+    constexpr double most_places = 4e6;
+    const double most = std::max(1.0, most_places / static_cast<double>(prediction.order.size()));
     out.steps = static_cast<std::int64_t>(std::llround(std::clamp(ratio, 1.0, most)));
   }
   for (std::int64_t step = 0; step < out.steps; ++step)

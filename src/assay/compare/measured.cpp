@@ -197,6 +197,11 @@ class Calls {
     const auto work = trace::work_of(*form, inputs, vocabulary_);
     if (!work || !work->matrix) return out;
     out.flops = work->flops.value();
+    if (form->form == trace::Form::product && form->bias >= 0) {
+      // Programs count a bias with what follows: without it, 2 k of 2 k + 1 FLOP an element are left.
+      const auto inner = static_cast<double>(inputs[static_cast<std::size_t>(form->a)].dims.back());
+      if (!inputs[static_cast<std::size_t>(form->bias)].dims.empty()) out.flops *= 2.0 * inner / (2.0 * inner + 1.0);
+    }
     out.format = work->format;
     out.kind = form->form == trace::Form::product              ? MeasuredCall::Kind::product
                : form->form == trace::Form::attention          ? MeasuredCall::Kind::attention

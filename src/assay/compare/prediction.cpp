@@ -105,6 +105,7 @@ Result<Prediction> training_prediction(const training::TrainingQuestion& questio
       line.weight_gradient = makes_weight_gradient(program, step);
       line.flops = step.flops;
       line.bytes = step.bytes;
+      if (step.op == program::Op::product && step.in[0] >= 0) line.format = program.tensor(step.in[0]).dtype;
       line.elements = tensor_sizes(program, step);
       line.runs = runs_of(block) * (once ? 1 : repeats);
       // A batch that does not divide has a part of a microbatch.

@@ -1,6 +1,7 @@
 // A predicted step, as a list of kernels in the order in which they run: what measured kernels are matched with.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct PredictedLine {
   program::Phase phase = program::Phase::forward;  ///< of recomputed work: backward
   bool weight_gradient = false;                    ///< of a product
   Flops flops;                                     ///< of one run, on one device
+  std::optional<Dtype> format;                     ///< of a product, where it is known
   Bytes bytes;                                     ///< the same
   std::vector<double> elements;                    ///< of its tensors on one device; empty: not known
   Seconds time;                                    ///< of one run

@@ -30,12 +30,19 @@ struct Product {
   std::size_t call = 0;
 };
 
+/// Sizes of tensors of models: products of four of them are whole numbers that fit.
+bool plausible(const std::vector<std::int64_t>& dims) {
+  constexpr std::int64_t largest = 1 << 24;
+  return std::all_of(dims.begin(), dims.end(), [](std::int64_t size) { return size >= 1 && size <= largest; });
+}
+
 std::vector<Product> products_of(const MeasuredStep& measured, std::int64_t tokens) {
   std::vector<Product> out;
   for (std::size_t i = 0; i < measured.calls.size(); ++i) {
     const MeasuredCall& call = measured.calls[i];
     if (call.kind != Kind::product) continue;
     const auto &a = call.dims[0], &b = call.dims[1];
+    if (!plausible(a) || !plausible(b) || a.size() > 3) continue;
     if (a.size() == 2 && b.size() == 3)  // rows of all experts, with the weights of each
       out.push_back({a[0], a[1], b[2], b[0], call.backward, i});
     else if (b.size() == 2 && a.size() >= 2) {
@@ -183,13 +190,13 @@ bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
          (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary);
 }
 
+/// Of the simplest architecture that has such layers.
 std::string configuration(const RecoveredModel& model) {
+  const std::string_view type = model.experts > 0 ? "mixtral" : model.gated ? "llama" : "starcoder2";
   std::string out = fmt::format(
-      R"({{"model_type":"{}","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{},"head_dim":{})",
-      model.experts > 0 ? "mixtral"
-      : model.gated     ? "llama"
-                        : "gpt_neox",
-      model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads, model.head_dim);
+      R"({{"model_type":"{}","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{})",
+      type, model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads);
+  if (model.heads * model.head_dim != model.hidden) out += fmt::format(R"(,"head_dim":{})", model.head_dim);
   if (model.vocabulary > 0) out += fmt::format(R"(,"vocab_size":{})", model.vocabulary);
   if (model.experts > 0)
     out += fmt::format(R"(,"num_local_experts":{},"num_experts_per_tok":{})", model.experts, model.experts_per_token);
@@ -217,7 +224,7 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
   for (std::size_t i = 0; i < measured.calls.size(); ++i) {
     const MeasuredCall& call = measured.calls[i];
     if (call.kind == Kind::attention_gradient) ++gradients;
-    if (call.kind != Kind::attention || call.backward) continue;
+    if (call.kind != Kind::attention || call.backward || !plausible(call.dims[0]) || !plausible(call.dims[1])) continue;
     attention.push_back(i);
     queries.push_back(call.dims[0]);
     keys.push_back(call.dims[1]);

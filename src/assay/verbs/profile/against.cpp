@@ -110,6 +110,27 @@ Result<void> check_device(const Query& query, const Predicted& predicted, std::v
   return {};
 }
 
+/// Products that ran in another format than predicted.
+void note_formats(Comparison& comparison) {
+  double all = 0.0, other = 0.0;
+  std::string formats;
+  for (std::size_t i = 0; i < comparison.measured.calls.size(); ++i) {
+    const compare::MeasuredCall& call = comparison.measured.calls[i];
+    const std::vector<std::uint32_t>& places = comparison.matching.places(comparison.matching.calls[i]);
+    if (call.kind != compare::MeasuredCall::Kind::product || !call.format || places.empty()) continue;
+    const auto predicted = comparison.prediction.lines[comparison.matching.order[places.front()]].format;
+    if (!predicted) continue;
+    all += call.flops;
+    if (*predicted == *call.format) continue;
+    other += call.flops;
+    if (formats.empty()) formats = fmt::format("{} instead of {}", name(*call.format), name(*predicted));
+  }
+  constexpr double notable = 0.1;
+  if (other > notable * all)
+    comparison.notes.push_back(fmt::format("{} of the FLOP of products ran in {}: ask with --compute as it ran",
+                                           report::percent(other / all), formats));
+}
+
 }  // namespace
 
 Result<Request> read_against(const std::string& text, std::string_view where) {
@@ -165,6 +186,7 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
                   [](const compare::MeasuredCall& call) { return call.work == trace::WorkClass::communication; });
   if (communicates && others.empty())
     out.notes.emplace_back("with one rank, waiting for other ranks cannot be told from moving data: give all of them");
+  note_formats(out);
   out.remedies = remedies_of(out, against, context);
   return out;
 }

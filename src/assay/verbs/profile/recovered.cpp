@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "assay/hardware/calibration.h"
 #include "assay/verbs/profile/against.h"
 
 namespace assay::verbs::profile {
@@ -16,7 +17,13 @@ Result<Recovered> recover_request(const Query& query, const Context& context) {
         fmt::format("how {} ranks share the model: sizes are those of one rank", *trace.world_size));
   if (!query.chip) out.run.lacks.emplace_back("the chip: --on names it");
   out.model = compare::model_argument(out.run.model, context.catalogue);
-  out.command = compare::command_line(out.run, out.model, query.chip ? query.chip->id : "CHIP");
+  // Only a calibration tells kernels of attention apart.
+  compare::RecoveredRun asked = out.run;
+  if (query.chip) {
+    ASSAY_TRY(calibration, hardware::calibration_of(*query.chip, context.catalogue));
+    if (!calibration) asked.attention.clear();
+  }
+  out.command = compare::command_line(asked, out.model, query.chip ? query.chip->id : "CHIP");
   return out;
 }
 

@@ -60,9 +60,7 @@ class Remedies {
         return fmt::format("no kernel was found for {}: part of another one, or the request differs from what ran",
                            step_text(item));
       case GapKind::extra:
-        return fmt::format(
-            "{}, longest {}: the program needs none of them; leave them out or fuse them, saving up to {}",
-            counted(item.kernels), call_text(item), short_quantity(item.measured));
+        return fmt::format("{}, longest {}: the program needs none of them", counted(item.kernels), call_text(item));
       case GapKind::communication:
         return by > Seconds(0) ? "more of it is exposed than predicted: start it earlier, or give it more to run beside"
                                : "less of it is exposed than predicted: it overlaps more";
