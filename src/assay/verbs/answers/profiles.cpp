@@ -45,7 +45,7 @@ ranks: [{
     host_bound_time?: <s>, categories: [$category]}],
 straggler?: {rank?: count, device: count, computation_over_median: number, extra_time: <s>},
 recovered?: {
-    command: text, model: text, batch: count, sequence: count, microbatches: count, layers: count, hidden: count,
+    command: text, model: text, mesh?: text, batch: count, sequence: count, microbatches: count, layers: count, hidden: count,
     intermediate: count, heads: count, kv_heads: count, head_dim: count, vocabulary?: count, experts?: count,
     experts_per_token?: count, gated: flag, recomputes: flag, compiled: flag, attention?: text, optimizer?: text,
     optimizer_dtype?: text, lacks: [text]},

@@ -250,6 +250,7 @@ draw::Scene waterfall_picture(const Comparison& comparison) {
   timeline.subtitle = comparison.command;
   timeline.classes = {
       {"whole step", draw::fixed_cost_colour}, {"slower", draw::network_colour}, {"faster", draw::arithmetic_colour}};
+  const auto signed_text = [](Seconds by) { return (by > Seconds(0) ? "+" : "") + report::short_quantity(by); };
   Seconds at = gap.predicted;
   const auto bar = [&](std::string lane, Seconds from, Seconds to, std::string label, int colour) {
     timeline.bars.push_back({timeline.lanes.size(), from, to, std::move(label), colour});
@@ -264,12 +265,12 @@ draw::Scene waterfall_picture(const Comparison& comparison) {
       rest += by;
       continue;
     }
-    bar(item_name(one), std::min(at, at + by), std::max(at, at + by), report::short_quantity(by),
+    bar(fmt::format("{} {}", item_name(one), signed_text(by)), std::min(at, at + by), std::max(at, at + by), "",
         by > Seconds(0) ? 1 : 2);
     at += by;
   }
   if (rest != Seconds(0))
-    bar("all others", std::min(at, at + rest), std::max(at, at + rest), report::short_quantity(rest),
+    bar(fmt::format("all others {}", signed_text(rest)), std::min(at, at + rest), std::max(at, at + rest), "",
         rest > Seconds(0) ? 1 : 2);
   bar("measured", Seconds(0), gap.measured, report::short_quantity(gap.measured), 0);
   return draw::draw_timeline(timeline);

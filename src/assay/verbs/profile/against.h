@@ -38,6 +38,7 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
 struct Recovered {
   compare::RecoveredRun run;
   std::string model, command;
+  bool alone = true;  ///< the run had one rank
 };
 Result<Recovered> recover_request(const Query& query, const Context& context);
 void add_recovered(const Recovered& recovered, report::Members& out);

@@ -12,7 +12,8 @@ Result<Recovered> recover_request(const Query& query, const Context& context) {
   ASSAY_TRY(run, compare::recover(measured, *query.vocabulary, trace.file));
   Recovered out;
   out.run = std::move(run);
-  if (trace.world_size.value_or(1) > 1)
+  out.alone = trace.world_size.value_or(1) == 1;
+  if (!out.alone)
     out.run.lacks.push_back(
         fmt::format("how {} ranks share the model: sizes are those of one rank", *trace.world_size));
   if (!query.chip) out.run.lacks.emplace_back("the chip: --on names it");
@@ -35,6 +36,7 @@ void add_recovered(const Recovered& recovered, report::Members& out) {
       {"sequence", run.sequence},     {"microbatches", run.microbatches},   {"layers", model.layers},
       {"hidden", model.hidden},       {"intermediate", model.intermediate}, {"heads", model.heads},
       {"kv_heads", model.kv_heads},   {"head_dim", model.head_dim}};
+  if (recovered.alone) row.emplace_back("mesh", "one device");
   if (model.vocabulary > 0) row.emplace_back("vocabulary", model.vocabulary);
   if (model.experts > 0) {
     row.emplace_back("experts", model.experts);
