@@ -5,7 +5,7 @@
 #   * a third-party header stands in a .cpp, never in a header of ours (fmt and tl::expected are part of our vocabulary);
 #   * the core stays portable to WebAssembly: no ranges, no source_location, and threads in base/parallel only.
 set -eu
-layers="base hardware model launch program plan lower language network roofline estimate pipeline training serving search execute trace hlo measure validate draw report sweep verbs assay.h assay.cpp assay_test.cpp testing"
+layers="base hardware model launch program plan lower language network roofline estimate pipeline training serving search execute trace hlo compare measure validate draw report sweep verbs assay.h assay.cpp assay_test.cpp testing"
 
 cd "$(dirname "$0")/../src"
 find assay -name '*.h' -o -name '*.cpp' | LC_ALL=C sort | xargs -r awk -v layers="$layers" '

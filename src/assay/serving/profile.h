@@ -165,6 +165,7 @@ struct PricedStep {
   double flops = 0, bytes = 0;                  ///< on one chip; of a collective, the bytes of its array
   double compute = 0, memory = 0, network = 0;  ///< ideal seconds
   double seconds = 0;                           ///< estimated
+  program::Op op = program::Op::collective;
 };
 /// All of them in the order of the program. Each adds layers x count x seconds to the estimate.
 std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,

@@ -83,7 +83,7 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
   if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
   if (layer.step.list && !kernel.is_view())
     layer.step.list->push_back({layer.block.text(), layer.layers, kernel.count, kernel.text(), 0, flops, bytes,
-                                arithmetic, traffic, 0.0, seconds.value()});
+                                arithmetic, traffic, 0.0, seconds.value(), kernel.op});
 }
 
 /// What all steps of one server share. Links are derived if numbers are traced.
@@ -139,7 +139,7 @@ void add_collective(const N& num, const Server<N>& server, const ServedCollectiv
     if (layer.step.list)
       layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
                                   std::string(program::name(collective.kind)), collective.over, 0.0, bytes, 0.0, 0.0,
-                                  ideal, seconds.value()});
+                                  ideal, seconds.value(), program::Op::collective});
   }
   layer.add(num, seconds, collective.count);
 }

@@ -191,11 +191,6 @@ class Grouping {
   std::unordered_map<std::uint32_t, const OperationForm*> forms_;
 };
 
-const Event* launch_of(const Trace& trace, const Event& event) {
-  if (event.parent == none || trace.events[event.parent].kind != EventKind::launch) return nullptr;
-  return &trace.events[event.parent];
-}
-
 /// Gaps between events of the device, in order of time; `events` is in order of starts.
 std::vector<IdleGap> idle_gaps(const Trace& trace, const std::vector<PlacedEvent>& events) {
   std::vector<IdleGap> out;
@@ -268,51 +263,6 @@ std::vector<StepRange> step_ranges(const Trace& trace, const Vocabulary& vocabul
   return out;
 }
 
-/// Steps: what the file calls so, ranges that are marked as steps, or what ends with an update of the weights.
-void find_steps(const Trace& trace, const Vocabulary& vocabulary, const std::vector<PlacedEvent>& events,
-                DeviceSummary& out) {
-  std::vector<StepRange> ranges;
-  const bool stated = std::any_of(trace.steps.begin(), trace.steps.end(),
-                                  [&](const DeviceStep& step) { return step.device == out.device; });
-  if (stated) {
-    for (const DeviceStep& step : trace.steps)
-      if (step.device == out.device) ranges.push_back({step.name, step.start, step.end});
-  } else {
-    ranges = step_ranges(trace, vocabulary, MarkRole::step);
-    if (ranges.empty()) {
-      ranges = step_ranges(trace, vocabulary, MarkRole::optimizer);
-      out.steps_by_optimizer = !ranges.empty();
-      for (std::size_t i = 0; i < ranges.size(); ++i) {
-        ranges[i].begin = i == 0 ? INT64_MIN : ranges[i - 1].end;
-        ranges[i].name = "update " + std::to_string(i + 1);
-      }
-    }
-  }
-  std::vector<std::vector<PlacedEvent>> members(ranges.size());
-  for (const PlacedEvent& placed : events) {
-    const Event& event = trace.events[placed.event];
-    const Event* launch = launch_of(trace, event);
-    if (!stated && !launch) continue;
-    const Ticks at = stated ? event.start : launch->start;
-    const auto after = std::upper_bound(ranges.begin(), ranges.end(), at,
-                                        [](Ticks time, const StepRange& range) { return time < range.begin; });
-    if (after == ranges.begin() || at > std::prev(after)->end) continue;
-    members[static_cast<std::size_t>(after - ranges.begin()) - 1].push_back(placed);
-  }
-  std::optional<Ticks> before;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (members[i].empty()) continue;
-    Ticks first = INT64_MAX, last = INT64_MIN;
-    for (const PlacedEvent& placed : members[i]) {
-      first = std::min(first, trace.events[placed.event].start);
-      last = std::max(last, trace.events[placed.event].end());
-    }
-    out.steps.push_back(
-        {ranges[i].name, seconds(last - before.value_or(first)), times_of(trace, vocabulary, members[i])});
-    before = last;
-  }
-}
-
 DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, std::int64_t device,
                          const std::vector<PlacedEvent>& events) {
   DeviceSummary out;
@@ -354,11 +304,67 @@ DeviceSummary summary_of(const Trace& trace, const Vocabulary& vocabulary, std::
   constexpr std::size_t most_gaps = 20;
   if (out.gaps.size() > most_gaps) out.gaps.resize(most_gaps);
   out.streams = stream_times(trace, events);
-  find_steps(trace, vocabulary, events, out);
+  const DeviceSteps steps = device_steps(trace, vocabulary, device, events);
+  out.steps_by_optimizer = steps.by_optimizer;
+  for (const StepEvents& step : steps.steps)
+    out.steps.push_back({step.name, seconds(step.end - step.begin), times_of(trace, vocabulary, step.events)});
   return out;
 }
 
 }  // namespace
+
+const Event* launch_of(const Trace& trace, const Event& event) {
+  if (event.parent == none || trace.events[event.parent].kind != EventKind::launch) return nullptr;
+  return &trace.events[event.parent];
+}
+
+DeviceSteps device_steps(const Trace& trace, const Vocabulary& vocabulary, std::int64_t device,
+                         const std::vector<PlacedEvent>& events) {
+  DeviceSteps out;
+  std::vector<StepRange> ranges;
+  const bool stated = std::any_of(trace.steps.begin(), trace.steps.end(),
+                                  [&](const DeviceStep& step) { return step.device == device; });
+  if (stated) {
+    for (const DeviceStep& step : trace.steps)
+      if (step.device == device) ranges.push_back({step.name, step.start, step.end});
+  } else {
+    ranges = step_ranges(trace, vocabulary, MarkRole::step);
+    if (ranges.empty()) {
+      ranges = step_ranges(trace, vocabulary, MarkRole::optimizer);
+      out.by_optimizer = !ranges.empty();
+      for (std::size_t i = 0; i < ranges.size(); ++i) {
+        ranges[i].begin = i == 0 ? INT64_MIN : ranges[i - 1].end;
+        ranges[i].name = "update " + std::to_string(i + 1);
+      }
+    }
+  }
+  std::vector<StepEvents> found(ranges.size());
+  for (const PlacedEvent& placed : events) {
+    const Event& event = trace.events[placed.event];
+    const Event* launch = launch_of(trace, event);
+    if (!stated && !launch) continue;
+    const Ticks at = stated ? event.start : launch->start;
+    const auto after = std::upper_bound(ranges.begin(), ranges.end(), at,
+                                        [](Ticks time, const StepRange& range) { return time < range.begin; });
+    if (after == ranges.begin() || at > std::prev(after)->end) continue;
+    found[static_cast<std::size_t>(after - ranges.begin()) - 1].events.push_back(placed);
+  }
+  std::optional<Ticks> before;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (found[i].events.empty()) continue;
+    Ticks first = INT64_MAX, last = INT64_MIN;
+    for (const PlacedEvent& placed : found[i].events) {
+      first = std::min(first, trace.events[placed.event].start);
+      last = std::max(last, trace.events[placed.event].end());
+    }
+    found[i].name = ranges[i].name;
+    found[i].begin = before.value_or(first);
+    found[i].end = last;
+    before = last;
+    out.steps.push_back(std::move(found[i]));
+  }
+  return out;
+}
 
 std::map<std::int64_t, std::vector<PlacedEvent>> device_events(const Trace& trace, const Vocabulary& vocabulary) {
   std::map<std::int64_t, std::vector<PlacedEvent>> out;

@@ -24,6 +24,23 @@ struct PlacedEvent {
 /// The events of each device, in order of their starts.
 std::map<std::int64_t, std::vector<PlacedEvent>> device_events(const Trace& trace, const Vocabulary& vocabulary);
 
+/// The events of one step of a device, from the end of the step before it, or of its own first event, to the end of its
+/// last one.
+struct StepEvents {
+  std::string name;
+  std::vector<PlacedEvent> events;  ///< in order of their starts
+  Ticks begin = 0, end = 0;
+};
+struct DeviceSteps {
+  std::vector<StepEvents> steps;
+  bool by_optimizer = false;  ///< for want of better marks, steps end with updates of the weights
+};
+DeviceSteps device_steps(const Trace& trace, const Vocabulary& vocabulary, std::int64_t device,
+                         const std::vector<PlacedEvent>& events);
+
+/// The launch of an event of a device; null where the file lacks it.
+const Event* launch_of(const Trace& trace, const Event& event);
+
 /// Of one device, from its first event to the end of its last one. Computation, exposed communication, exposed copies
 /// and idle time add up to the total.
 struct DeviceTimes {

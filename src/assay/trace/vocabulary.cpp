@@ -86,11 +86,15 @@ void read_operation(OperationForm& out, RecordReader& reader) {
     read_place(reader, key, *place);
   reader.flag("transposed", out.transposed);
   reader.flag("sequence_first", out.sequence_first);
+  if (reader.has("kernel")) reader.text("kernel", out.kernel);
 }
 
 void read_mark(Mark& out, RecordReader& reader) {
-  constexpr std::pair<std::string_view, MarkRole> roles[] = {
-      {"step", MarkRole::step}, {"optimizer", MarkRole::optimizer}, {"recompute", MarkRole::recompute}};
+  constexpr std::pair<std::string_view, MarkRole> roles[] = {{"step", MarkRole::step},
+                                                             {"optimizer", MarkRole::optimizer},
+                                                             {"recompute", MarkRole::recompute},
+                                                             {"backward", MarkRole::backward},
+                                                             {"compiled", MarkRole::compiled}};
   read_word(reader, "role", roles, out.role);
   reader.texts("all", out.all);
 }
@@ -103,6 +107,14 @@ void read_line(DeviceLine& out, RecordReader& reader) {
   if (reader.has("prefixes")) reader.texts("prefixes", out.prefixes);
 }
 
+void read_step(StepSigns& out, RecordReader& reader) {
+  reader.texts("names", out.steps);
+  read_lower_case(reader, "signs", out.signs);
+  read_lower_case(reader, "also", out.also);
+  read_lower_case(reader, "without", out.without);
+  reader.flag("exact", out.exact);
+}
+
 void read_profiler(Vocabulary& out, RecordReader& reader) {
   std::string id, name;
   reader.text("id", id);
@@ -111,6 +123,7 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.items("operation", out.operations, read_operation);
   reader.items("mark", out.marks, read_mark);
   reader.items("line", out.lines, read_line);
+  reader.items("step", out.steps, read_step);
   reader.each_key("devices", [&](const std::string& device, RecordReader& inner) {
     auto& [text, chip] = out.devices.emplace_back(device, "");
     inner.text(text, chip);
@@ -181,6 +194,12 @@ std::size_t Vocabulary::optimizer_category() const {
   const auto found =
       std::find_if(categories.begin(), categories.end(), [](const Category& category) { return category.optimizer; });
   return static_cast<std::size_t>(found - categories.begin());
+}
+
+const StepSigns* Vocabulary::step_signs(std::string_view step) const {
+  for (const StepSigns& one : steps)
+    if (std::find(one.steps.begin(), one.steps.end(), step) != one.steps.end()) return &one;
+  return nullptr;
 }
 
 Result<const Vocabulary*> vocabulary_of(const hardware::Catalogue& catalogue) {

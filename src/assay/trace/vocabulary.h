@@ -48,12 +48,13 @@ struct OperationForm {
   std::int64_t query = 0, key = 1, value = 2;  ///< of attention
   std::int64_t causal = -1;                    ///< the input that says whether attention is causal
   bool sequence_first = false;  ///< [batch, sequence, heads, dim] instead of [batch, heads, sequence, dim]
+  std::string kernel;           ///< of attention: as --attention-kernel names it; may be empty
   std::int64_t stride = -1, padding = -1, dilation = -1,
                turned = -1;  ///< of a convolution: lists, and whether transposed
 };
 
-/// What a named range of the host says.
-enum class MarkRole { step, optimizer, recompute };
+/// What a named range of the host says, or the name of an operation.
+enum class MarkRole { step, optimizer, recompute, backward, compiled };
 struct Mark {
   MarkRole role = MarkRole::step;
   std::vector<std::string> all;  ///< the name contains each of them
@@ -66,11 +67,21 @@ struct DeviceLine {
   std::vector<std::string> names, prefixes;
 };
 
+/// What steps of a predicted program run as: parts of names of operations, in lower case.
+struct StepSigns {
+  std::vector<std::string> steps;  ///< names of operations of a program
+  std::vector<std::string> signs;  ///< each says on its own that it is such a step
+  std::vector<std::string> also;   ///< says so only beside it, with tensors of its sizes
+  std::vector<std::string> without;
+  bool exact = false;  ///< only with tensors of its sizes, and in its place in the program
+};
+
 struct Vocabulary {
   std::vector<Category> categories;  ///< in their order; the last one holds for every name
   std::vector<OperationForm> operations;
   std::vector<Mark> marks;
   std::vector<DeviceLine> lines;
+  std::vector<StepSigns> steps;
   std::vector<std::pair<std::string, std::string>> devices;  ///< name in a profile, id of the chip
   std::vector<std::pair<std::string, Dtype>> types;          ///< name in a profile, number format
 
@@ -86,6 +97,7 @@ struct Vocabulary {
   std::optional<std::string_view> chip(std::string_view device) const;
   std::optional<Dtype> dtype(std::string_view type) const;
   std::size_t optimizer_category() const;
+  const StepSigns* step_signs(std::string_view step) const;
 };
 
 /// Of the catalogue, read once.

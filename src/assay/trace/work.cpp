@@ -89,8 +89,9 @@ std::optional<Work> attention_work(const OperationForm& form, const Inputs& inpu
   const bool gradient = form.form == Form::attention_gradient;
   // Scores and values; the gradient recomputes the scores, and has two products for each of both.
   double flops = 2.0 * pairs * (gradient ? 3.0 * size(q, 3) + 2.0 * size(v, 3) : size(q, 3) + size(v, 3));
-  if (is_true(input_at(inputs, form.causal)) && q->dims[sequence] == k->dims[sequence]) flops /= 2.0;
   Work work;
+  work.causal = is_true(input_at(inputs, form.causal)) && q->dims[sequence] == k->dims[sequence];
+  if (work.causal) flops /= 2.0;
   work.flops = Flops(flops);
   work.format = vocabulary.dtype(q->type);
   work.matrix = true;

@@ -29,6 +29,7 @@ struct Work {
   std::optional<Bytes> bytes;   ///< each input read once and the result written once; nothing where a type is not known
   std::optional<Dtype> format;  ///< of the products
   bool matrix = false;          ///< products of matrices, which have a peak of their own
+  bool causal = false;          ///< attention of which half of the square is counted
 };
 
 /// The work of one call; nothing where the shapes do not suit the form. An addition of a bias counts one FLOP per

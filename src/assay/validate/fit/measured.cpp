@@ -286,6 +286,51 @@ Problem problem_of(const CsvTable& table, const hardware::Chip& chip, std::vecto
   return problem;
 }
 
+void learn_products(Problem& p, const MeasuredRanges& ranges) {
+  hardware::MatmulCalibration& m = *p.calibration.matmul;
+  const auto objective = [&] { return p.misfit(is_product); };
+  minimise({fit(m.droop, ranges.gpu.droop)}, objective, 200);
+  constexpr double good_enough = 0.02;
+  if (objective() <= good_enough) return;
+  std::vector<FitParameter> shares;
+  for (std::size_t format = 0; format < m.share.size(); ++format)
+    if (m.share[format] > 0.0 && std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
+          return is_product(row) && static_cast<std::size_t>(row.kernel.compute) == format;
+        }))
+      shares.push_back(fit(m.share[format], ranges.gpu.share));
+  if (!shares.empty()) minimise(shares, objective, 200);
+}
+
+/// Shares of the passes that have rows, of each kernel of attention by itself.
+void learn_attention(Problem& p, const AttentionRanges& ranges) {
+  struct Named {
+    hardware::AttentionKernel kernel;
+    std::optional<hardware::AttentionKernelCalibration>* numbers;
+  };
+  hardware::AttentionCalibration& all = *p.calibration.attention;
+  for (const auto& [of, numbers] :
+       {Named{hardware::AttentionKernel::flash2, &all.flash2}, Named{hardware::AttentionKernel::cudnn, &all.cudnn}}) {
+    if (!*numbers) continue;
+    const auto learn = [&, kernel = of](double& share, FitRange<double> range, KernelKind kind) {
+      const auto take = [&](const KernelRow& row) { return row.kernel.kind == kind && row.kernel.attention == kernel; };
+      if (std::none_of(p.kernels.begin(), p.kernels.end(), take)) return;
+      range.low = std::min(range.low, share);
+      range.high = std::max(range.high, share);
+      minimise(
+          {fit(share, range)}, [&] { return p.misfit(take); }, 200);
+    };
+    learn((*numbers)->forward.share, ranges.forward.share, KernelKind::attention_forward);
+    learn((*numbers)->backward.share, ranges.backward.share, KernelKind::attention_backward);
+    learn((*numbers)->decode.share, ranges.decode_share, KernelKind::decode);
+  }
+}
+
+std::vector<ValidationCase> unfitted_cases(const Problem& p) {
+  std::vector<ValidationCase> cases = cases_of(p);
+  for (ValidationCase& one : cases) one.fitted = false;
+  return cases;
+}
+
 }  // namespace
 
 std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
@@ -346,9 +391,47 @@ std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware
     problem.harness.ramp = burst->ramp;
     launch_alike(problem.harness);
   }
-  std::vector<ValidationCase> cases = cases_of(problem);
-  for (ValidationCase& one : cases) one.fitted = false;
-  return cases;
+  return unfitted_cases(problem);
+}
+
+LearnedFit learn_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration& start,
+                          const MeasuredRanges& ranges, const hardware::CalibrationSource& source) {
+  LearnedFit out;
+  Problem problem = problem_of(table, chip, nullptr);
+  problem.calibration = start;
+  for (KernelRow& row : problem.kernels) row.fitted = true;
+  out.before = unfitted_cases(problem);
+  hardware::Calibration& c = problem.calibration;
+  const bool products = c.matmul && problem.has(KernelKind::matmul, true), attends = c.attention.has_value();
+  if (products) learn_products(problem, ranges);
+  if (attends) learn_attention(problem, ranges.attention);
+  out.after = unfitted_cases(problem);
+  c.id = chip.id;
+  c.name = chip.name;
+  c.chip = chip.id;
+  c.architectures.reset();
+  // Sections name their sources by what stands first.
+  SourceTable origins;
+  const std::string origin = fmt::format("calibration/{}.toml ({})", chip.id, source.key);
+  if (products) origins.add("matmul", origin);
+  if (attends && std::any_of(problem.kernels.begin(), problem.kernels.end(),
+                             [](const KernelRow& row) { return row.kernel.kind != KernelKind::matmul; }))
+    origins.add("attention", origin);
+  for (const auto& [key, from] : c.origins.all()) origins.add(key, from);
+  c.origins = std::move(origins);
+  std::erase_if(c.sources, [&](const hardware::CalibrationSource& one) { return one.key == source.key; });
+  c.sources.push_back(source);
+  c.sources.back().rows = fmt::format("{} kernels", out.after.size());
+  c.sources.back().error = fmt::format("median {:.1f} %", 100.0 * summarise("all", out.after).median);
+  out.calibration = std::move(c);
+  return out;
+}
+
+std::vector<ValidationCase> check_learned(const CsvTable& table, const hardware::Chip& chip,
+                                          const hardware::Calibration& calibration) {
+  Problem problem = problem_of(table, chip, nullptr);
+  problem.calibration = calibration;
+  return unfitted_cases(problem);
 }
 
 }  // namespace assay::validate

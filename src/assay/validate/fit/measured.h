@@ -32,4 +32,16 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,
                                            const hardware::Calibration& calibration);
 
+/// A calibration with what kernels inside of a step say: how much products slow down at the sustained clock, the share
+/// of the peak that each format reaches where that is not enough, and the shares of attention. All other numbers stay.
+struct LearnedFit {
+  hardware::Calibration calibration;
+  std::vector<ValidationCase> before, after;  ///< the same rows, none of them held out
+};
+LearnedFit learn_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration& start,
+                          const MeasuredRanges& ranges, const hardware::CalibrationSource& source);
+/// Rows of kernels inside of a step against a calibration: they have no launches or flushes of a table.
+std::vector<ValidationCase> check_learned(const CsvTable& table, const hardware::Chip& chip,
+                                          const hardware::Calibration& calibration);
+
 }  // namespace assay::validate

@@ -1,6 +1,7 @@
 // A fit is checked by rows that the model itself makes from known numbers.
 #include "assay/validate/fit/measured.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -198,6 +199,39 @@ TEST(FitMeasured, AnEmptyTableFitsNothing) {
   const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, measured_ranges(), made_up);
   EXPECT_FALSE(fit.calibration.matmul || fit.calibration.pointwise || fit.calibration.collective);
   EXPECT_TRUE(fit.cases.empty());
+}
+
+TEST(LearnMeasured, KernelsOfAStepChangeTheClockAndSharesOfAttentionAlone) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const hardware::Chip chip = *catalogue.chip("h200-sxm", "test");
+  const hardware::Calibration start = (*hardware::calibration_of(chip, catalogue))->values;
+  // Rows that take 0.93 of what the calibration predicts.
+  constexpr std::string_view head = "op,dtype,a,b,c,d,e,us_median,us_min,note\n";
+  const std::string shapes[] = {"gemm,bf16,8192,4096,4096,,,", "gemm,bf16,4096,14336,4096,,,",
+                                "gemm,bf16,4096,4096,14336,,,"};
+  const std::string attention = "attn_fwd_causal,bf16,2,32,8,4096,128,";
+  const auto table = [&](double factor, const std::vector<ValidationCase>& predicted) {
+    std::string text(head);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double time = predicted.empty() ? 100.0 : factor * Seconds(predicted[i].predicted.value).in(1_us);
+      text += fmt::format("{}{:.6f},,{}\n", i < 3 ? shapes[i] : attention, time, i < 3 ? "sustained" : "cudnn");
+    }
+    return *CsvTable::parse(text, "test.csv");
+  };
+  const CsvTable rows = table(0.93, check_learned(table(1.0, {}), chip, start));
+  const hardware::CalibrationSource source{"profile", "synthetic", "test", "", "2026-11-15", "", ""};
+  const LearnedFit fit = learn_measured(rows, chip, start, measured_ranges(), source);
+  EXPECT_NEAR(summarise("all", fit.before).median, 0.075, 0.002);
+  EXPECT_LT(summarise("all", fit.after).median, 0.01);
+  EXPECT_LT(fit.calibration.matmul->droop, start.matmul->droop);
+  EXPECT_EQ(fit.calibration.matmul->fill, start.matmul->fill);
+  EXPECT_EQ(fit.calibration.burst->launch, start.burst->launch);
+  EXPECT_GT(fit.calibration.attention->cudnn->forward.share, 0.0);
+  EXPECT_EQ(fit.calibration.attention->cudnn->backward.share, start.attention->cudnn->backward.share);
+  const std::string text = hardware::calibration_text(fit.calibration);
+  const auto read = hardware::read_calibration(text, "calibration/h200-sxm.toml");
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_NE(text.find("[matmul]\nsource = \"profile\""), std::string::npos) << text;
 }
 
 TEST(Forked, ACpuUsesMoreCoresForLargerProductsAndNeverBeatsItsBounds) {

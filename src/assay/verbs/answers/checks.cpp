@@ -41,7 +41,16 @@ fitted?: {
     attention_backward?: {share: number, softmax: any, passes: any},
     decode?: {share: number, crowded: any, item: any}, streams?: {share: number, ramp: <s>},
     collectives?: [{kind: text, latency: <s>, member: <s>, share: number, pair: number, chunk: <s>}]},
-summary: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number}],
+learned?: {
+    kernels: count, before: {median_ape: number, p90_ape: number, predicted_over_measured: number},
+    after: {median_ape: number, p90_ape: number, predicted_over_measured: number}},
+held_out?: {
+    kernels: count, before: {median_ape: number, p90_ape: number, predicted_over_measured: number},
+    after: {median_ape: number, p90_ape: number, predicted_over_measured: number},
+    step?: {
+        command: text, measured: <s>, predicted_before: <s>, predicted_after: <s>,
+        products_and_attention_off_before: <s>, products_and_attention_off_after: <s>}},
+summary?: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number}],
 contention?: [{op: text, bytes: <B>, ranks: count, alone: <s>, two_at_once: <s>, slower_by: number}],
 files?: [{file: text}], basis?: text,
 cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}],

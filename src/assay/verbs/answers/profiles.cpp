@@ -45,6 +45,19 @@ ranks?: [{
     exposed_copy_time: <s>, computation_without_fills: <s>, busy_share?: number, hidden_communication?: number, overlap_without_fills?: number,
     host_bound_time?: <s>, categories: [$category]}],
 straggler?: {rank?: count, device: count, computation_over_median: number, extra_time: <s>},
+recovered?: {
+    command: text, model: text, mesh?: text, batch: count, sequence: count, microbatches: count, layers: count, hidden: count,
+    intermediate: count, heads: count, kv_heads: count, head_dim: count, vocabulary?: count, experts?: count,
+    experts_per_token?: count, gated: flag, recomputes: flag, compiled: flag, attention?: text, optimizer?: text,
+    optimizer_dtype?: text, lacks: [text]},
+prediction?: {command: text, step: text, overhead: <s>, communication: <s>},
+predicted_time?: <s>, measured_time?: <s>, matched_share?: number, residual?: <s>, residual_share?: number,
+gap?: [{
+    kind: "kernels"|"around"|"missing"|"extra"|"communication"|"waiting"|"copies"|"host"|"gaps", class: text, step?: text,
+    predicted: <s>, measured: <s>, difference: <s>, kernels: number, kernel?: text, remedy?: text}],
+gap_steps?: [{
+    block: text, step: text, class: text, runs: count, ran: number, predicted: <s>, measured: <s>, around: <s>,
+    kernels: number, kernel?: text}],
 comparison?: {
     per: "step"|"profile", before: $side, after: $side, change: <s>, relative_change?: number,
     categories: [$pair], operations: [$pair]},

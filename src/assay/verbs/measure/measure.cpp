@@ -8,6 +8,7 @@
 #include "assay/validate/fit/measured.h"
 #include "assay/validate/rows/kernel_rows.h"
 #include "assay/verbs/measure/measured_table.h"
+#include "assay/verbs/measure/profile_rows.h"
 #include "assay/verbs/run/engine.h"
 #include "assay/verbs/verbs.h"
 
@@ -296,9 +297,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.value("device") == "cuda" && !request.has("chip"))
     return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
                 Error::Kind::usage);
-  ASSAY_CHECK(out_directory(request, context));
+  ASSAY_TRY(directory, out_directory(request, context));
   if (request.has("network")) {
-    for (const std::string_view other : {"device", "rows", "chip", "check"})
+    for (const std::string_view other : {"device", "rows", "profile", "chip", "check"})
       if (request.has(other))
         return fail(fmt::format("--{}", other), "--network measures this machine and its ranks", "drop one of the two",
                     Error::Kind::usage);
@@ -310,6 +311,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                               }};
     });
   }
+  if (request.has("profile")) return answer_profiles(request, context, directory);
   if (request.has("check") && !request.has("rows")) ASSAY_CHECK(context.catalogue.chip(host, "--check"));
   ASSAY_TRY(measured, measured_table(request, context));
   return answer_table(request, context, measured);
@@ -331,6 +333,9 @@ VerbSpec verb() {
        OptionSpec{"device", "DEVICE", "cpu (default) or cuda", false, "cpu|cuda"}.by_default("cpu"),
        {"threads", "N", "threads of products and copies (default: one on each core)"},
        {"rows", "FILE", "fit a table measured earlier"},
+       {"profile", "FILE",
+        "add products and attention of a profile to the calibration of its chip, as they ran inside of a step", true},
+       {"held-out", "FILE", "with --profile: another profile, to say how much nearer its prediction is"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
        {"network", "",
         "measure collectives between the ranks that mpirun started: mpirun -n 8 assay measure --network"},
@@ -338,12 +343,16 @@ VerbSpec verb() {
        {"check", "", "measure held-out shapes and compare them with the existing calibration"}},
       {{"assay measure --rows tests/cli/measure/host_rows.csv --out my-catalogue", "fit rows of a small machine"},
        {"assay measure --rows catalogue/validation/h200_measure.csv --chip h200-sxm --out my-catalogue",
-        "fit a GPU that was measured elsewhere"}},
+        "fit a GPU that was measured elsewhere"},
+       {"assay measure --profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --out my-catalogue",
+        "learn from the kernels of a training step"}},
       &answer,
       false,
       false,
       nullptr,
-      {},
+      {{"profile", "rows", "a calibration starts from a table, or learns from a profile"},
+       {"profile", "device", "with --profile nothing is measured"},
+       {"profile", "check", "--held-out names a profile to check against"}},
       true};
 }
 

@@ -7,6 +7,7 @@
 #include "assay/report/figures.h"
 #include "assay/report/reader.h"
 #include "assay/trace/bytes.h"
+#include "assay/verbs/profile/against.h"
 #include "assay/verbs/profile/hlo.h"
 #include "assay/verbs/profile/sections.h"
 #include "assay/verbs/verbs.h"
@@ -107,9 +108,26 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   response.table_key = "operations";
   response.notes = query.notes;
   response.headline = query.before ? comparing_headline(out) : headline(query);
+  std::optional<Comparison> against;
+  const auto text = request.value("against");
+  const Result<Recovered> recovered = recover_request(query, context);
+  if (recovered) add_recovered(*recovered, out);
+  if (text) {
+    if (text->empty() && !recovered) return tl::unexpected(recovered.error());
+    ASSAY_TRY(other, read_against(text->empty() ? recovered->command : *text, "--against"));
+    ASSAY_TRY(compared, compare_with(query, other, context));
+    against = std::move(compared);
+    add_against(*against, out);
+    response.table_key = "gap";
+    response.headline = against_headline(*against);
+    response.notes.insert(response.notes.end(), against->notes.begin(), against->notes.end());
+    if (text->empty())
+      for (const std::string& lack : recovered->run.lacks)
+        response.notes.push_back(fmt::format("the profile does not tell {}", lack));
+  }
   if (const auto file = request.value("perfetto"))
     response.files.emplace_back(*file, draw::chrome_trace_json(timeline_of(query)));
-  if (request.picture()) response.picture = picture_of(query);
+  if (request.picture()) response.picture = against ? waterfall_picture(*against) : picture_of(query);
   return response;
 }
 
@@ -132,12 +150,21 @@ VerbSpec verb() {
        OptionSpec{"capture", "FILE",
                   "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
            .may_be_attached(),
+       OptionSpec{"against", "REQUEST",
+                  "a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it "
+                  "predicts, step by step, and what to do about it; alone: the request that the profile's own shapes "
+                  "imply"}
+           .or_alone(),
        {"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"},
        set_option},
       {{"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz",
         "time by category, idle time and the slowest operations"},
        {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
         "ranks side by side, and which one the others wait for"},
+       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --against 'train {\"base\": "
+        "\"llama-3.1-8b\", \"num_hidden_layers\": 4} --on h200-sxm:1 --batch 2seq --seq 2048 --software huggingface "
+        "--grads bf16 --moments bf16 --optimizer none'",
+        "from the predicted step to the measured one"},
        {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --output profile.svg",
         "timeline, breakdown and roofline as a picture"},
        {"assay profile tests/data/programs/llama-2l-fsdp4.hlo --on h100-sxm:4",

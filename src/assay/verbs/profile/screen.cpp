@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "assay/report/patterns.h"
+#include "assay/verbs/profile/against.h"
 #include "assay/verbs/profile/hlo.h"
 #include "assay/verbs/profile/sections.h"
 
@@ -123,6 +124,7 @@ std::optional<report::Screen> screen_of(const Request&, const report::Response& 
   const Reader results(answer.results);
   if (results.has("layout")) return layout_screen(answer);
   if (results.has("program")) return program_screen(answer);
+  if (results.has("gap")) return against_screen(answer);
   if (results.has("comparison")) return comparing(answer);
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
@@ -147,6 +149,7 @@ std::optional<report::Screen> screen_of(const Request&, const report::Response& 
            report::phrases(results, {"{products.flops}", "{products.achieved} over the whole time",
                                      "{products.while_running} while they run", "{products.peak_share%} of the peak"}));
   add_table(screen, slowest(results));
+  add_line(screen, "Request", report::phrases(results, {"{recovered.command}"}));
   if (results.rows("ranks").size() > 1) {
     add_table(screen, table_of(results, "ranks", "Ranks",
                                {{"rank", "{rank}"},

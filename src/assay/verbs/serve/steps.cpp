@@ -74,16 +74,20 @@ Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, co
   return out;
 }
 
-Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out) {
+Result<ListedSteps> listed_steps(const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(steps, steps_of(query, point));
   const serving::ServingSetup& setup = query.question.setup;
-  out.emplace_back("decode_steps", step_rows(serving::list_serving_step(setup, point.strategy, steps.profiles.decode,
-                                                                        steps.links, point.batch)));
   serving::ServingStrategy prefilled = point.strategy;
   prefilled.scheme = steps.profiles.prefill.scheme;
-  out.emplace_back("prefill_steps", step_rows(serving::list_serving_step(
-                                        setup, prefilled, steps.profiles.prefill.profile, steps.links,
-                                        serving::prompts_of(query.question, steps.profiles.prefill.profile))));
+  return ListedSteps{serving::list_serving_step(setup, point.strategy, steps.profiles.decode, steps.links, point.batch),
+                     serving::list_serving_step(setup, prefilled, steps.profiles.prefill.profile, steps.links,
+                                                serving::prompts_of(query.question, steps.profiles.prefill.profile))};
+}
+
+Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out) {
+  ASSAY_TRY(steps, listed_steps(query, point));
+  out.emplace_back("decode_steps", step_rows(steps.decode));
+  out.emplace_back("prefill_steps", step_rows(steps.prefill));
   return {};
 }
 

@@ -13,6 +13,12 @@ struct DerivedSteps {
 };
 Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point);
 
+/// The kernels and collectives of a decode step and of a prefill.
+struct ListedSteps {
+  std::vector<serving::PricedStep> decode, prefill;
+};
+Result<ListedSteps> listed_steps(const ServeQuery& query, const serving::ServingPoint& point);
+
 /// Adds the kernels and collectives of a decode step and of a prefill.
 Result<void> list_steps(const ServeQuery& query, const serving::ServingPoint& point, report::Members& out);
 

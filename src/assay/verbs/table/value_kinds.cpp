@@ -78,6 +78,7 @@ constexpr Placeholder placeholders[] = {
     {"OP", {}},
     {"PLACE", {}},
     {"POLICY", {}},
+    {"REQUEST", {}},
     {"PROGRAM", {}},
     {"PROVIDER", {}},
     {"RxC", {}},

@@ -1,0 +1,53 @@
+// A predicted step, as a list of kernels in the order in which they run: what measured kernels are matched with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+#include "assay/program/program.h"
+#include "assay/serving/point.h"
+#include "assay/training/step.h"
+
+namespace assay::compare {
+
+/// One line of a program: a kernel, run so often in a step.
+struct PredictedLine {
+  std::string block, text;  ///< "layer forward", and the line as --list prints it
+  program::Op op = program::Op::product;
+  program::Phase phase = program::Phase::forward;  ///< of recomputed work: backward
+  bool weight_gradient = false;                    ///< of a product
+  Flops flops;                                     ///< of one run, on one device
+  std::optional<Dtype> format;                     ///< of a product, where it is known
+  Bytes bytes;                                     ///< the same
+  std::vector<double> elements;                    ///< of its tensors on one device; empty: not known
+  Seconds time;                                    ///< of one run
+  std::int64_t runs = 1;                           ///< in a step
+};
+
+/// What a request predicts of one step. Kernels and the parts outside of them add up to `time`.
+struct Prediction {
+  std::string what;  ///< "training step", "decode step", "prefill"
+  Seconds time;
+  std::vector<PredictedLine> lines;
+  std::vector<std::uint32_t> order;  ///< lines as they run
+  bool ordered = true;               ///< false: the order inside of a layer is not known
+  Seconds communication;             ///< exposed
+  Seconds overhead;                  ///< outside of kernels: the host, and what a step costs beyond its kernels
+};
+
+/// The class of a step in comparisons: products, attention, norms, rotations, ...
+std::string_view class_of(program::Op op);
+
+/// A training step of a strategy on one stage; an error where there are several stages.
+Result<Prediction> training_prediction(const training::TrainingQuestion& question, std::int64_t sequence,
+                                       const hardware::Cluster& cluster, const training::Strategy& strategy,
+                                       const training::TrainingCost& cost);
+
+/// One step of a server from its listed kernels.
+Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Seconds time, std::string what);
+
+}  // namespace assay::compare

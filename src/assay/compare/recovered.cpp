@@ -1,0 +1,304 @@
+#include "assay/compare/recovered.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "assay/model/model_catalogue.h"
+
+namespace assay::compare {
+namespace {
+
+using Kind = MeasuredCall::Kind;
+
+/// The size that most calls have.
+template <class T>
+T most_common(const std::vector<T>& values) {
+  std::map<T, int> counts;
+  for (const T& value : values) ++counts[value];
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+/// A product as [rows, inner] x [inner, columns], of so many experts.
+struct Product {
+  std::int64_t rows = 0, inner = 0, columns = 0, experts = 0;
+  bool backward = false;
+  std::size_t call = 0;
+};
+
+/// Sizes of tensors of models: products of four of them are whole numbers that fit.
+bool plausible(const std::vector<std::int64_t>& dims) {
+  constexpr std::int64_t largest = 1 << 24;
+  return std::all_of(dims.begin(), dims.end(), [](std::int64_t size) { return size >= 1 && size <= largest; });
+}
+
+std::vector<Product> products_of(const MeasuredStep& measured, std::int64_t tokens) {
+  std::vector<Product> out;
+  for (std::size_t i = 0; i < measured.calls.size(); ++i) {
+    const MeasuredCall& call = measured.calls[i];
+    if (call.kind != Kind::product) continue;
+    const auto &a = call.dims[0], &b = call.dims[1];
+    if (!plausible(a) || !plausible(b) || a.size() > 3) continue;
+    if (a.size() == 2 && b.size() == 3)  // rows of all experts, with the weights of each
+      out.push_back({a[0], a[1], b[2], b[0], call.backward, i});
+    else if (b.size() == 2 && a.size() >= 2) {
+      std::int64_t rows = 1;
+      for (std::size_t d = 0; d + 1 < a.size(); ++d) rows *= a[d];
+      if (rows == tokens || call.backward) out.push_back({rows, a.back(), b[1], 0, call.backward, i});
+    }
+  }
+  return out;
+}
+
+/// Reads the sizes of layers from the products between attention calls.
+class LayerReader {
+ public:
+  LayerReader(const MeasuredStep& measured, std::vector<Product> products, RecoveredRun& run)
+      : measured_(measured), products_(std::move(products)), run_(run) {}
+
+  bool read(const std::vector<std::size_t>& attention) {
+    RecoveredModel& model = run_.model;
+    const std::int64_t width = model.heads * model.head_dim;
+    std::vector<std::int64_t> hidden;
+    for (const std::size_t call : attention)
+      if (const Product* after = next(call); after && after->inner == width) hidden.push_back(after->columns);
+    if (hidden.empty()) return false;
+    model.hidden = most_common(hidden);
+    read_keys(attention);
+    read_experts();
+    if (model.experts == 0) read_feed_forward(attention);
+    for (const Product& one : products_)
+      if (!one.backward && one.inner == model.hidden && one.experts == 0)
+        model.vocabulary = std::max(model.vocabulary, one.columns);
+    // Without a head, the widest product is one of a layer.
+    const std::int64_t widest = std::max({2 * model.intermediate, (model.heads + 2 * model.kv_heads) * model.head_dim});
+    if (model.vocabulary <= widest) model.vocabulary = 0;
+    return model.intermediate > 0;
+  }
+
+ private:
+  const Product* next(std::size_t call) const {
+    for (const Product& one : products_)
+      if (one.call > call) return one.backward ? nullptr : &one;
+    return nullptr;
+  }
+
+  /// Keys may be repeated for every head before attention: their projection tells how many there are.
+  void read_keys(const std::vector<std::size_t>& attention) {
+    RecoveredModel& model = run_.model;
+    const std::int64_t seen = measured_.calls[attention.front()].dims[1][1];
+    model.kv_heads = seen;
+    if (seen != model.heads) return;
+    for (const Product& one : products_) {
+      if (one.backward || one.call > attention.front() || one.inner != model.hidden ||
+          one.columns % model.head_dim != 0)
+        continue;
+      const std::int64_t heads = one.columns / model.head_dim;
+      if (heads < model.heads)
+        model.kv_heads = heads;
+      else if (heads > model.heads && (heads - model.heads) % 2 == 0)
+        model.kv_heads = (heads - model.heads) / 2;
+    }
+    run_.repeats_keys = model.kv_heads < seen;
+  }
+
+  void read_experts() {
+    RecoveredModel& model = run_.model;
+    for (const Product& one : products_) {
+      if (one.backward || one.experts == 0 || one.columns != model.hidden) continue;
+      model.experts = one.experts;
+      model.intermediate = one.inner;
+      model.experts_per_token = one.rows / (run_.batch * (run_.kind == RecoveredRun::Kind::decode ? 1 : run_.sequence));
+    }
+    std::int64_t up = 0;
+    for (const Product& one : products_)
+      if (!one.backward && one.experts > 0 && one.inner == model.hidden) up = std::max(up, one.columns);
+    std::int64_t ups = std::count_if(products_.begin(), products_.end(), [&](const Product& one) {
+      return !one.backward && one.experts > 0 && one.inner == model.hidden && one.columns == up;
+    });
+    const std::int64_t downs = std::count_if(products_.begin(), products_.end(), [&](const Product& one) {
+      return !one.backward && one.experts > 0 && one.columns == model.hidden;
+    });
+    if (model.experts > 0) model.gated = up == 2 * model.intermediate || ups >= 2 * downs;
+  }
+
+  /// The product of attention's result comes first, then what leads up, and what leads back to the residual stream.
+  void read_feed_forward(const std::vector<std::size_t>& attention) {
+    RecoveredModel& model = run_.model;
+    std::vector<std::pair<std::int64_t, bool>> found;  // width, and whether it is gated
+    for (const std::size_t call : attention) {
+      auto at = std::find_if(products_.begin(), products_.end(), [&](const Product& one) { return one.call > call; });
+      if (at == products_.end()) continue;
+      const auto first = ++at;
+      while (at != products_.end() && !at->backward && at->columns != model.hidden) ++at;
+      if (at == products_.end() || at->backward) continue;
+      const auto ups = std::count_if(first, at, [&](const Product& one) { return one.columns == at->inner; });
+      const auto both = std::count_if(first, at, [&](const Product& one) { return one.columns == 2 * at->inner; });
+      if (ups + both > 0) found.emplace_back(at->inner, both > 0 || ups > 1);
+    }
+    if (!found.empty()) std::tie(model.intermediate, model.gated) = most_common(found);
+  }
+
+  const MeasuredStep& measured_;
+  std::vector<Product> products_;
+  RecoveredRun& run_;
+};
+
+/// The update, and the formats that its kernels name.
+void read_update(const MeasuredStep& measured, const trace::Vocabulary& vocabulary, RecoveredRun& run) {
+  trace::Ticks longest = -1;
+  for (const MeasuredCall& call : measured.calls) {
+    if (!vocabulary.categories[call.category].optimizer || call.duration <= longest) continue;
+    longest = call.duration;
+    run.optimizer = call.label;
+    run.updated.reset();
+    constexpr std::string_view parameters = "Functor<";
+    const std::size_t at = call.kernel.find(parameters);
+    if (at == std::string::npos) continue;
+    const std::string_view of = std::string_view(call.kernel).substr(at + parameters.size());
+    for (const auto& [type, format] : vocabulary.types)
+      if (of.starts_with(type) && (of.size() == type.size() || of[type.size()] == ',' || of[type.size()] == '>'))
+        run.updated = format;
+  }
+}
+
+void read_how(const MeasuredStep& measured, RecoveredRun& run) {
+  std::int64_t forward = 0, again = 0, gradients = 0;
+  for (const MeasuredCall& call : measured.calls) {
+    run.compiled |= call.fused;
+    if (call.kind == Kind::attention) ++(call.backward ? again : forward);
+    if (call.kind == Kind::attention_gradient) ++gradients;
+  }
+  run.recomputes = again > 0 || (gradients > 0 && forward >= 2 * gradients);
+}
+
+/// Whether a model of the catalogue has the same layers.
+bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
+  if (known.encoder || known.decoder.kinds.size() != 1 || known.d_model != wanted.hidden) return false;
+  const model::Layer& layer = known.decoder.kinds.front();
+  if (!layer.attention || !layer.feed_forward || layer.state_space) return false;
+  const model::Attention& attention = *layer.attention;
+  const model::FeedForward& block = *layer.feed_forward;
+  return attention.heads == wanted.heads && attention.kv_heads == wanted.kv_heads &&
+         attention.head_dim == wanted.head_dim && attention.kv_rank == 0 && block.width == wanted.intermediate &&
+         block.gated == wanted.gated && block.experts == wanted.experts &&
+         block.experts_per_token == wanted.experts_per_token && block.shared_width == 0 &&
+         (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary);
+}
+
+/// Of the simplest architecture that has such layers.
+std::string configuration(const RecoveredModel& model) {
+  const std::string_view type = model.experts > 0 ? "mixtral" : model.gated ? "llama" : "starcoder2";
+  std::string out = fmt::format(
+      R"({{"model_type":"{}","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{})",
+      type, model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads);
+  if (model.heads * model.head_dim != model.hidden) out += fmt::format(R"(,"head_dim":{})", model.head_dim);
+  if (model.vocabulary > 0) out += fmt::format(R"(,"vocab_size":{})", model.vocabulary);
+  if (model.experts > 0)
+    out += fmt::format(R"(,"num_local_experts":{},"num_experts_per_tok":{})", model.experts, model.experts_per_token);
+  return out + "}";
+}
+
+void note_lacking(RecoveredRun& run) {
+  if (run.model.vocabulary == 0) run.lacks.emplace_back("the vocabulary: no product of a head was found");
+  if (run.attention.empty()) run.lacks.emplace_back("which attention kernel it is");
+  if (run.kind != RecoveredRun::Kind::training) return;
+  if (run.optimizer.empty())
+    run.lacks.emplace_back("the optimizer: no update of weights was found");
+  else if (!run.updated)
+    run.lacks.emplace_back("the formats of gradients and optimizer states");
+}
+
+}  // namespace
+
+Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabulary& vocabulary,
+                             const std::string& file) {
+  RecoveredRun run;
+  std::vector<std::size_t> attention;
+  std::vector<std::vector<std::int64_t>> queries, keys;
+  std::int64_t gradients = 0;
+  for (std::size_t i = 0; i < measured.calls.size(); ++i) {
+    const MeasuredCall& call = measured.calls[i];
+    if (call.kind == Kind::attention_gradient) ++gradients;
+    if (call.kind != Kind::attention || call.backward || !plausible(call.dims[0]) || !plausible(call.dims[1])) continue;
+    attention.push_back(i);
+    queries.push_back(call.dims[0]);
+    keys.push_back(call.dims[1]);
+    run.attention = call.attention;
+  }
+  if (attention.empty())
+    return fail(file, "no attention with shapes is in the profile, so that the request cannot be found from it",
+                "profile a language model with record_shapes=True, or give the request: --against 'train MODEL ...'");
+  const std::vector<std::int64_t> query = most_common(queries), key = most_common(keys);
+  run.batch = query[0];
+  run.model.heads = query[1];
+  run.model.head_dim = query[3];
+  run.sequence = key[2];
+  run.kind = gradients > 0   ? RecoveredRun::Kind::training
+             : query[2] == 1 ? RecoveredRun::Kind::decode
+                             : RecoveredRun::Kind::prefill;
+  const std::int64_t tokens = run.batch * query[2];
+  const std::vector<Product> products = products_of(measured, tokens);
+  const auto runs = static_cast<std::int64_t>(attention.size());
+  LayerReader reader(measured, products, run);
+  run.model.layers = runs;
+  if (!reader.read(attention))
+    return fail(file, "the products around attention have no shapes that make layers",
+                "profile with record_shapes=True, or give the request: --against 'train MODEL ...'");
+  // The head runs once for each microbatch, or for each step of a profile without marks.
+  const std::int64_t heads = std::count_if(products.begin(), products.end(), [&](const Product& one) {
+    return !one.backward && one.experts == 0 && one.inner == run.model.hidden && one.columns == run.model.vocabulary;
+  });
+  if (heads > 1 && runs % heads == 0) {
+    run.model.layers = runs / heads;
+    if (run.kind == RecoveredRun::Kind::training && !measured.name.empty()) run.microbatches = heads;
+  }
+  read_how(measured, run);
+  if (run.kind == RecoveredRun::Kind::training) read_update(measured, vocabulary, run);
+  note_lacking(run);
+  return run;
+}
+
+std::string model_argument(const RecoveredModel& wanted, const hardware::Catalogue& catalogue) {
+  std::string near;
+  for (const std::string& id : model::model_ids(catalogue)) {
+    const auto entry = model::catalogue_model(id, catalogue, "models");
+    if (!entry || !same_sizes(wanted, entry->imported.model)) continue;
+    if (entry->imported.model.decoder.layers() == wanted.layers) return id;
+    if (near.empty()) near = id;
+  }
+  if (!near.empty()) return fmt::format(R"({{"base":"{}","num_hidden_layers":{}}})", near, wanted.layers);
+  return configuration(wanted);
+}
+
+std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip) {
+  std::string out;
+  const std::string named = model.starts_with('{') ? fmt::format("'{}'", model) : model;
+  switch (run.kind) {
+    case RecoveredRun::Kind::training:
+      out = fmt::format("assay train {} --on {}:1 --batch {}seq --seq {} --micro-batch {}", named, chip,
+                        run.batch * run.microbatches, run.sequence, run.batch);
+      out += fmt::format(" --recompute {} --offload none", run.recomputes ? "full" : "none");
+      if (run.updated)
+        out += fmt::format(" --params {0} --grads {0} --moments {0} --optimizer none", name(*run.updated));
+      break;
+    case RecoveredRun::Kind::prefill:
+      out = fmt::format("assay serve {} --on {}:1 --batch {} --prompts {} --prompt {} --output 1", named, chip,
+                        run.batch, run.batch, run.sequence);
+      break;
+    case RecoveredRun::Kind::decode:
+      out = fmt::format("assay serve {} --on {}:1 --batch {} --prompt {} --output 2", named, chip, run.batch,
+                        std::max<std::int64_t>(1, run.sequence - 1));
+      if (run.repeats_keys) out += " --cache-kernel copies";
+      break;
+  }
+  out += fmt::format(" --software any --fusion {}", run.compiled ? "compiled" : "eager");
+  if (!run.attention.empty()) out += fmt::format(" --attention-kernel {}", run.attention);
+  return out;
+}
+
+}  // namespace assay::compare

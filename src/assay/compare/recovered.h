@@ -1,0 +1,48 @@
+// What ran, from the shapes of a profile alone: the sizes of the model, the batch and how it was trained or served.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/compare/measured.h"
+#include "assay/hardware/catalogue.h"
+
+namespace assay::compare {
+
+struct RecoveredModel {
+  std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t intermediate = 0;  ///< of one expert, where there are any
+  std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t vocabulary = 0;  ///< 0: the profile has no head
+  bool gated = true;            ///< two matrices up
+};
+
+struct RecoveredRun {
+  enum class Kind : std::uint8_t { training, prefill, decode };
+  Kind kind = Kind::training;
+  RecoveredModel model;
+  std::int64_t batch = 1;     ///< sequences of a microbatch, or that are decoded
+  std::int64_t sequence = 1;  ///< tokens of each; of decoding, the context
+  std::int64_t microbatches = 1;
+  bool recomputes = false;    ///< the backward pass runs attention, or the products, of the forward pass again
+  bool compiled = false;      ///< a compiler fused its kernels
+  bool repeats_keys = false;  ///< keys and values are copied for every head
+  std::string attention;      ///< as --attention-kernel names it; empty: not known
+  std::string optimizer;      ///< the operation that updates weights; empty: none was found
+  std::optional<Dtype> weights, updated;  ///< formats of products, and of what the update reads and writes
+  std::vector<std::string> lacks;         ///< what the profile does not tell
+};
+
+/// From products and attention with shapes; an error says which of them are missing.
+Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabulary& vocabulary,
+                             const std::string& file);
+
+/// The model as train and serve take it: an id of the catalogue whose sizes agree, with other layers if need be, or a
+/// configuration.
+std::string model_argument(const RecoveredModel& model, const hardware::Catalogue& catalogue);
+
+/// A command line of train or serve on so many of a chip.
+std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip);
+
+}  // namespace assay::compare

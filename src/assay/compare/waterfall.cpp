@@ -1,0 +1,198 @@
+#include "assay/compare/waterfall.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay::compare {
+namespace {
+
+/// Sums over a step that are made of many calls.
+class Ledger {
+ public:
+  Ledger(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,
+         const trace::Vocabulary& vocabulary)
+      : measured_(measured),
+        prediction_(prediction),
+        matching_(matching),
+        vocabulary_(vocabulary),
+        each_(static_cast<double>(matching.steps)) {
+    out_.steps.resize(prediction.lines.size());
+    for (std::size_t i = 0; i < out_.steps.size(); ++i) out_.steps[i].line = static_cast<std::uint32_t>(i);
+    longest_.resize(prediction.lines.size(), -1.0);
+    for (const std::vector<std::uint32_t>& group : matching.groups) groups_.push_back(shares(group));
+  }
+
+  Waterfall finish() {
+    out_.predicted = prediction_.time;
+    out_.measured = per_step(measured_.total);
+    add_calls();
+    add_lines();
+    add({GapKind::host, "", prediction_.overhead, per_step(measured_.host_gaps)});
+    add({GapKind::gaps, "", Seconds(0), per_step(measured_.other_gaps)});
+    item(GapKind::communication, "").predicted += prediction_.communication;
+    for (auto& [key, one] : items_)
+      if (one.predicted != Seconds(0) || one.measured != Seconds(0)) out_.items.push_back(std::move(one));
+    Seconds sum = out_.predicted;
+    for (const GapItem& one : out_.items) sum += one.difference();
+    out_.residual = out_.measured - sum;
+    std::stable_sort(out_.items.begin(), out_.items.end(), [](const GapItem& a, const GapItem& b) {
+      return std::abs(a.difference().value()) > std::abs(b.difference().value());
+    });
+    return std::move(out_);
+  }
+
+ private:
+  using Shares = std::vector<std::pair<std::uint32_t, double>>;  ///< of lines
+
+  Seconds per_step(trace::Ticks ticks) const { return trace::seconds(ticks) / each_; }
+  void add(GapItem one) {
+    GapItem& known = item(one.kind, one.group);
+    known.predicted += one.predicted;
+    known.measured += one.measured;
+  }
+  GapItem& item(GapKind kind, std::string_view group) {
+    GapItem& one = items_[{kind, std::string(group)}];
+    one.kind = kind;
+    one.group = group;
+    return one;
+  }
+
+  /// A call of several steps belongs to each by its predicted time.
+  Shares shares(const std::vector<std::uint32_t>& places) const {
+    std::map<std::uint32_t, double> by_line;
+    double sum = 0.0;
+    for (const std::uint32_t place : places) {
+      const std::uint32_t line = matching_.order[place];
+      const double weight = std::max(prediction_.lines[line].time.value(), 1e-15);
+      by_line[line] += weight;
+      sum += weight;
+    }
+    Shares out;
+    for (const auto& [line, weight] : by_line) out.emplace_back(line, weight / sum);
+    return out;
+  }
+
+  void add_calls() {
+    std::vector<char> ran(matching_.order.size(), 0);
+    std::vector<char> group_ran(matching_.groups.size(), 0);
+    double all = 0.0, matched = 0.0;
+    for (std::size_t i = 0; i < measured_.calls.size(); ++i) {
+      const MeasuredCall& call = measured_.calls[i];
+      const CallMatch& match = matching_.calls[i];
+      const auto length = static_cast<double>(call.duration);
+      all += length;
+      if (call.work == trace::WorkClass::communication) {
+        matched += length;
+        add_call(item(GapKind::communication, ""), i, call.alone - call.waited);
+        if (call.waited > 0) add_call(item(GapKind::waiting, ""), i, call.waited);
+        continue;
+      }
+      if (matching_.places(match).empty()) {
+        const bool copies = call.work == trace::WorkClass::copy;
+        add_call(copies ? item(GapKind::copies, "") : item(GapKind::extra, vocabulary_.categories[call.category].name),
+                 i, call.alone);
+        continue;
+      }
+      matched += length;
+      add_matched(i, match.group >= 0 ? groups_[static_cast<std::size_t>(match.group)] : shares(match.places));
+      if (match.group >= 0)
+        group_ran[static_cast<std::size_t>(match.group)] = 1;
+      else if (!match.around)
+        for (const std::uint32_t place : match.places) ran[place] = 1;
+    }
+    for (std::size_t g = 0; g < group_ran.size(); ++g)
+      if (group_ran[g])
+        for (const std::uint32_t place : matching_.groups[g]) ran[place] = 1;
+    for (std::size_t place = 0; place < ran.size(); ++place)
+      if (ran[place]) out_.steps[matching_.order[place]].ran += 1.0 / each_;
+    out_.matched_share = all > 0.0 ? matched / all : 0.0;
+  }
+
+  void add_call(GapItem& one, std::size_t call, trace::Ticks alone) {
+    one.measured += per_step(alone);
+    one.kernels += static_cast<double>(measured_.calls[call].kernels) / each_;
+    if (one.call < 0 || measured_.calls[call].alone > measured_.calls[static_cast<std::size_t>(one.call)].alone)
+      one.call = static_cast<std::int64_t>(call);
+  }
+
+  void add_matched(std::size_t i, const Shares& lines) {
+    const MeasuredCall& call = measured_.calls[i];
+    const bool around = matching_.calls[i].around;
+    Seconds left = per_step(call.alone);
+    for (std::size_t k = 0; k < lines.size(); ++k) {
+      const auto& [line, share] = lines[k];
+      const Seconds part = k + 1 == lines.size() ? left : share * per_step(call.alone);
+      left -= part;
+      StepGap& step = out_.steps[line];
+      (around ? step.around : step.measured) += part;
+      step.kernels += share * static_cast<double>(call.kernels) / each_;
+      if (!around && part.value() > longest_[line])
+        longest_[line] = part.value(), step.call = static_cast<std::uint32_t>(i);
+      GapItem& one = item(around ? GapKind::around : GapKind::kernels, class_of(prediction_.lines[line], matching_));
+      one.measured += part;
+      one.masked |= call.masked;
+      one.kernels += share * static_cast<double>(call.kernels) / each_;
+      if (one.call < 0 || call.alone > measured_.calls[static_cast<std::size_t>(one.call)].alone)
+        one.call = static_cast<std::int64_t>(i);
+    }
+  }
+
+  /// What was predicted of steps that ran and that did not.
+  void add_lines() {
+    for (std::size_t i = 0; i < prediction_.lines.size(); ++i) {
+      const PredictedLine& line = prediction_.lines[i];
+      StepGap& step = out_.steps[i];
+      const std::string_view group = class_of(line, matching_);
+      step.predicted = step.ran * line.time;
+      const double absent = static_cast<double>(line.runs) - step.ran;
+      if (step.ran > 0.0) {
+        GapItem& one = item(GapKind::kernels, group);
+        one.predicted += step.predicted;
+        if (one.step < 0 || std::abs(step.difference().value()) >
+                                std::abs(out_.steps[static_cast<std::size_t>(one.step)].difference().value()))
+          one.step = static_cast<std::int64_t>(i);
+      }
+      if (absent > 0.0) {
+        GapItem& one = item(GapKind::missing, group);
+        const Seconds time = absent * line.time;
+        if (one.step < 0 || time > prediction_.lines[static_cast<std::size_t>(one.step)].time)
+          one.step = static_cast<std::int64_t>(i);
+        one.predicted += time;
+        one.kernels += absent;
+      }
+    }
+  }
+
+  const MeasuredStep& measured_;
+  const Prediction& prediction_;
+  const Matching& matching_;
+  const trace::Vocabulary& vocabulary_;
+  double each_;
+  std::vector<Shares> groups_;
+  std::vector<double> longest_;
+  std::map<std::pair<GapKind, std::string>, GapItem> items_;
+  Waterfall out_;
+};
+
+}  // namespace
+
+std::string_view name(GapKind kind) {
+  constexpr std::string_view names[] = {"kernels", "around", "missing", "extra", "communication",
+                                        "waiting", "copies", "host",    "gaps"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view class_of(const PredictedLine& line, const Matching& matching) {
+  if (!matching.by_class) return class_of(line.op);
+  if (line.op == program::Op::product || program::is_attention(line.op)) return class_of(line.op);
+  const bool apart = line.op == program::Op::update && matching.groups.size() > 2 && !matching.groups[2].empty();
+  return apart ? class_of(line.op) : "element-wise and the rest";
+}
+
+Waterfall waterfall(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,
+                    const trace::Vocabulary& vocabulary) {
+  return Ledger(measured, prediction, matching, vocabulary).finish();
+}
+
+}  // namespace assay::compare
