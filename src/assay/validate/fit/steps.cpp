@@ -49,7 +49,9 @@ double GroupMean::sum() const {
   return total;
 }
 
-Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
+namespace {
+
+Result<std::vector<TrainingRow>> all_step_rows(const FitInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
   const auto take = [&](const CsvTable& table) -> Result<void> {
@@ -63,8 +65,19 @@ Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
     ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
     ASSAY_CHECK(take(table));
   }
-  std::erase_if(rows.rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
   return std::move(rows.rows);
+}
+
+std::vector<TrainingRow> seen(std::vector<TrainingRow> rows, const FitInput& input) {
+  std::erase_if(rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
+  return rows;
+}
+
+}  // namespace
+
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
+  ASSAY_TRY(rows, all_step_rows(input));
+  return seen(std::move(rows), input);
 }
 
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all) {
@@ -131,8 +144,14 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
   return {};
 }
 
-Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
-  ASSAY_TRY(rows, step_rows(input));
+/// The source of a row, which its group begins with. Our own steps are of one.
+bool is_own_step(const TrainingRow& row) { return std::count(row.group.begin(), row.group.end(), ',') < 2; }
+std::string left_out_with(const TrainingRow& row, LeftOut what) {
+  if (what == LeftOut::hardware) return row.cluster.substr(0, row.cluster.find(':'));
+  return is_own_step(row) ? "own" : row.group.substr(0, row.group.find(','));
+}
+
+Result<estimate::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
   ASSAY_TRY(ranges, training_ranges_of(input.catalogue));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   fit_step_times(rows_for_times(rows), ranges, predict);
@@ -140,7 +159,47 @@ Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
   return predict.steps;
 }
 
+Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
+  ASSAY_TRY(rows, step_rows(input));
+  return fitted_to(rows, input);
+}
+
 }  // namespace
+
+Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                             const std::optional<std::string>& data) {
+  ASSAY_TRY(rows, all_step_rows({catalogue, data}));
+  for (TrainingRow& row : rows)
+    if (row.fold != held_out) row.fold = fold_of(left_out_with(row, what));
+  std::array<std::optional<Result<estimate::StepCalibration>>, folds> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t fold) {
+    const FitInput input{catalogue, data, fold};
+    fitted[fold] = fitted_to(seen(rows, input), input);
+  });
+  ASSAY_TRY(shipped, TrainingPredictor::make(catalogue));
+  ValidationResult result;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    ASSAY_TRY(numbers, std::move(*fitted[fold]));
+    ASSAY_TRY(predict, TrainingPredictor::make(catalogue));
+    predict.steps = std::move(numbers);
+    for (const TrainingRow& row : rows) {
+      if (row.fold != fold || !row.measured || is_own_step(row)) continue;
+      const Result<training::TrainingCost> cost = predict(row);
+      if (!cost) {
+        result.unanswered.push_back({row.id, row.group, cost.error().what});
+        continue;
+      }
+      ValidationCase one{row.id, row.group, *row.measured, Seconds(cost->estimate), row.what};
+      const hardware::Cluster& cluster = *predict.cluster(row);
+      one.traits = step_traits(row.group, row.model, cluster);
+      if (const auto* found = estimate::interval_of(shipped.steps.time_intervals,
+                                                    estimate::step_classes(predict.family(row), cluster, row.model)))
+        one.spread = found->spread;
+      result.cases.push_back(std::move(one));
+    }
+  }
+  return result;
+}
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
