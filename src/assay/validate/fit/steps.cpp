@@ -51,9 +51,15 @@ double GroupMean::sum() const {
 
 namespace {
 
-Result<std::vector<TrainingRow>> all_step_rows(const FitInput& input) {
+/// The steps of all tables, our own ones first.
+struct StepRows {
+  std::vector<TrainingRow> rows;
+  std::size_t own = 0;
+};
+Result<StepRows> all_step_rows(const FitInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
+  const std::size_t own = rows.rows.size();
   const auto take = [&](const CsvTable& table) -> Result<void> {
     ASSAY_TRY(more, read_training(table, input.catalogue));
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
@@ -65,7 +71,7 @@ Result<std::vector<TrainingRow>> all_step_rows(const FitInput& input) {
     ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
     ASSAY_CHECK(take(table));
   }
-  return std::move(rows.rows);
+  return StepRows{std::move(rows.rows), own};
 }
 
 std::vector<TrainingRow> seen(std::vector<TrainingRow> rows, const FitInput& input) {
@@ -76,8 +82,8 @@ std::vector<TrainingRow> seen(std::vector<TrainingRow> rows, const FitInput& inp
 }  // namespace
 
 Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
-  ASSAY_TRY(rows, all_step_rows(input));
-  return seen(std::move(rows), input);
+  ASSAY_TRY(all, all_step_rows(input));
+  return seen(std::move(all.rows), input);
 }
 
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all) {
@@ -144,11 +150,11 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
   return {};
 }
 
-/// The source of a row, which its group begins with. Our own steps are of one.
-bool is_own_step(const TrainingRow& row) { return std::count(row.group.begin(), row.group.end(), ',') < 2; }
-std::string left_out_with(const TrainingRow& row, LeftOut what) {
+/// What is left out together with a row: its chip, or its source, which its group begins with. Our own steps are of
+/// one.
+std::string left_out_with(const TrainingRow& row, bool own, LeftOut what) {
   if (what == LeftOut::hardware) return row.cluster.substr(0, row.cluster.find(':'));
-  return is_own_step(row) ? "own" : row.group.substr(0, row.group.find(','));
+  return own ? "own" : row.group.substr(0, row.group.find(','));
 }
 
 Result<estimate::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
@@ -168,9 +174,10 @@ Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
 
 Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
                                              const std::optional<std::string>& data) {
-  ASSAY_TRY(rows, all_step_rows({catalogue, data}));
-  for (TrainingRow& row : rows)
-    if (row.fold != held_out) row.fold = fold_of(left_out_with(row, what));
+  ASSAY_TRY(all, all_step_rows({catalogue, data}));
+  std::vector<TrainingRow>& rows = all.rows;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].fold != held_out) rows[i].fold = fold_of(left_out_with(rows[i], i < all.own, what));
   std::array<std::optional<Result<estimate::StepCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
     const FitInput input{catalogue, data, fold};
@@ -182,8 +189,9 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, TrainingPredictor::make(catalogue));
     predict.steps = std::move(numbers);
-    for (const TrainingRow& row : rows) {
-      if (row.fold != fold || !row.measured || is_own_step(row)) continue;
+    for (std::size_t i = all.own; i < rows.size(); ++i) {
+      const TrainingRow& row = rows[i];
+      if (row.fold != fold || !row.measured) continue;
       const Result<training::TrainingCost> cost = predict(row);
       if (!cost) {
         result.unanswered.push_back({row.id, row.group, cost.error().what});
