@@ -9,10 +9,14 @@ namespace {
 
 /// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
 /// filled up in both; GPU kernels are made for some widths.
-double padded_head(const CoreRates& chip, double head_dim) {
-  constexpr double gpu_step = 32;  // FlashAttention's
-  const auto up_to = [&](double step) { return std::ceil(head_dim / step) * step; };
-  return chip.systolic ? (up_to(chip.pad_k) + up_to(chip.pad_n)) / 2.0 : up_to(gpu_step);
+double padded_head(const AttentionRates& rates, const AttentionWork& work) {
+  constexpr double usual_heads = 128, wide_step = 64;  // beyond, kernels exist for 192 and 256 only
+  const CoreRates& chip = rates.chip;
+  const auto up_to = [](double size, double step) { return std::ceil(size / step) * step; };
+  if (chip.systolic) return (up_to(work.head_dim, chip.pad_k) + up_to(work.head_dim, chip.pad_n)) / 2.0;
+  const auto padded = [&](double size) { return up_to(size, size > usual_heads ? wide_step : rates.head_step); };
+  const double lead = work.key_lead / 2.0;
+  return (padded(work.head_dim + lead) + padded(work.head_dim - lead)) / 2.0;
 }
 
 constexpr double score_tile = 128;  ///< side of a tile of scores
@@ -28,15 +32,17 @@ auto pass_number(const N& num, const AttentionRates& rates, bool backward, std::
 }
 
 template <class N>
-auto attention_share(const N& num, const AttentionRates& rates, double head_dim, bool backward) {
+auto attention_share(const N& num, const AttentionRates& rates, const AttentionWork& work, bool backward) {
   const auto share = pass_number(num, rates, backward, "share", rates.fit.share);
-  return head_dim > hardware::wide_head ? share * pass_number(num, rates, backward, "wide", rates.fit.wide) : share;
+  return padded_head(rates, work) > hardware::wide_head
+             ? share * pass_number(num, rates, backward, "wide", rates.fit.wide)
+             : share;
 }
 
 /// Elements of a head that a tile of scores is worth, its softmax included.
 template <class N>
-auto head_elements(const N& num, const AttentionRates& rates, double head_dim, bool backward) {
-  return num.given("padded head", padded_head(rates.chip, head_dim), "elements") +
+auto head_elements(const N& num, const AttentionRates& rates, const AttentionWork& work, bool backward) {
+  return num.given("padded head", padded_head(rates, work), "elements") +
          pass_number(num, rates, backward, "softmax", rates.fit.softmax);
 }
 
@@ -51,8 +57,8 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const auto products =
       num.given("products", backward ? 2.5 : 1.0, backward ? "recomputed scores, and four gradients" : "of a pass");
   const auto scores = num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows * side;
-  const auto tile = num.named("tile", scores * head_elements(num, rates, work.head_dim, backward) * products);
-  const auto each = tile / (attention_share(num, rates, work.head_dim, backward) / cores * peak_of(num, rates));
+  const auto tile = num.named("tile", scores * head_elements(num, rates, work, backward) * products);
+  const auto each = tile / (attention_share(num, rates, work, backward) / cores * peak_of(num, rates));
   // Tiles on the diagonal are computed in full.
   const auto across = num.named(
       "tiles across", ceil(num.given("keys", static_cast<double>(work.shape.keys), "of one sequence") / side));
@@ -103,8 +109,8 @@ NumberOf<N, Seconds> split_attention_time(const N& num, const AttentionRates& ra
   const auto met = num.given("keys per query", work.shape.mean_keys(), "on average");
   const auto tiles = num.named("tiles", caches * ceil(queries * heads / caches / rows) * met / side);
   const auto work_of_tiles = tiles * num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows *
-                             side * head_elements(num, rates, work.head_dim, false);
-  return work_of_tiles / (attention_share(num, rates, work.head_dim, false) * peak_of(num, rates));
+                             side * head_elements(num, rates, work, false);
+  return work_of_tiles / (attention_share(num, rates, work, false) * peak_of(num, rates));
 }
 
 template NumberOf<Plain, Seconds> attention_time(const Plain&, const AttentionRates&, const AttentionWork&, bool);

@@ -47,8 +47,7 @@ class CollectiveFormer {
     const auto rate = num_.named("bandwidth between nodes",
                                  given_across("share of the interfaces", across.share, "share") * outward(levels));
     const auto between = num_.named("between nodes", between_nodes(levels, rate));
-    starts = starts + num_.given("doublings of nodes", std::log2(levels.nodes), "of the group") *
-                          given_across("latency between nodes", across.latency, "latency");
+    starts = starts + rounds(across, levels.nodes) * given_across("latency between nodes", across.latency, "latency");
     const auto chunk = given_across("chunk between nodes", across.chunk, "chunk") / rate;
     fill = fill + num_.constant(2.0) * sqrt(between * num_.constant(1_B) * chunk);
     return {num_.named("latency", starts), num_.named("time of a byte", max(inside, between)),
@@ -82,6 +81,19 @@ class CollectiveFormer {
       if (!out.narrowest || level.chip_bandwidth < out.narrowest->chip_bandwidth) out.narrowest = &level;
     }
     return out;
+  }
+
+  /// How often a collective pays the latency between nodes. Trees double the nodes that they reach with each step. In
+  /// NCCL's own model (src/graph/tuning.cc) a ring crosses to another node once for each, and an all-reduce goes around
+  /// twice, or up and down a tree whose steps take twice as long under the protocol Simple. Two nodes gather in one.
+  NumberOf<N, double> rounds(const hardware::AcrossCurve& across, double nodes) const {
+    const double doublings = std::log2(nodes);
+    if (!across.simple || program::is_exchange(kind_))
+      return num_.given("doublings of nodes", doublings, "of the group");
+    const double around = nodes / 2.0;
+    return num_.given("rounds over nodes",
+                      kind_ == program::Collective::all_reduce ? std::min(2.0 * around, 2.0 * doublings) : around,
+                      "steps of a ring or a tree, relative to a gather over two nodes");
   }
 
   /// Time of a byte between chips of one node.

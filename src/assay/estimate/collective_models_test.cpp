@@ -94,6 +94,22 @@ TEST(CollectiveEstimate, ChainsOfChipsBoundATreeAndRingsTakeOverWhereTheyAreFast
   EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(1, 2))), 10 + 50 + 100000, 1e-6);
 }
 
+TEST(CollectiveEstimate, OneProtocolPaysForEveryStepOfARing) {
+  hardware::CollectiveCalibration fit = simple();
+  fit.tcpxo->simple = true;
+  const auto latency = [&](program::Collective kind, double nodes, hardware::Fabric fabric) {
+    return us(collective_estimate(fit, kind, Bytes(0), group(1, nodes), fabric)) - 10;
+  };
+  using enum program::Collective;
+  // The fitted latency is that of a gather over two nodes, one round. Reducing goes around twice; over eight nodes, a
+  // tree of twice as long steps has 2 x 3 of them instead of 8.
+  EXPECT_NEAR(latency(all_gather, 2, hardware::Fabric::tcpxo), 50, 1e-6);
+  EXPECT_NEAR(latency(all_gather, 8, hardware::Fabric::tcpxo), 4 * 50, 1e-6);
+  EXPECT_NEAR(latency(all_reduce, 2, hardware::Fabric::tcpxo), 2 * 50, 1e-6);
+  EXPECT_NEAR(latency(all_reduce, 8, hardware::Fabric::tcpxo), 6 * 50, 1e-6);
+  EXPECT_NEAR(latency(all_reduce, 8, hardware::Fabric::infiniband), 3 * 50, 1e-6);
+}
+
 TEST(CollectiveEstimate, OneDeviceIsFree) {
   EXPECT_EQ(collective_estimate(simple(), program::Collective::all_reduce, 1_GB, group(1)), Seconds(0));
 }

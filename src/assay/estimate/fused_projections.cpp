@@ -1,5 +1,7 @@
 #include "assay/estimate/fused_projections.h"
 
+#include <algorithm>
+
 namespace assay::estimate {
 namespace {
 
@@ -26,7 +28,7 @@ std::optional<JoinedProducts::Part> JoinedProducts::part_of(const KernelRates& r
   const Part::Kind kind = !is_weight(b) ? of_weight : out.is_gradient ? of_input : forward;
   if (kind == of_weight && is_weight(a)) return std::nullopt;
   if (kind != of_input && step.in[2] >= 0) return std::nullopt;  // adds to an earlier sum
-  MatmulShape shape = product_shape(program, step);
+  MatmulShape shape = product_shape(rates, program, step);
   shape.added = gradient_buffer(program, step);
   if (kind == of_input)  // the sum stays inside
     return Part{kind,       step.is_recomputed, of_adapter, a.dtype,
@@ -51,6 +53,8 @@ bool JoinedProducts::take(const Part& part) {
     joint.next = part.next;
     joint.shape.bytes += part.shape.bytes - part.shared;
     joint.shape.added += part.shape.added;
+    joint.shape.operand_rows = std::min(joint.shape.operand_rows, part.shape.operand_rows);
+    joint.shape.result_rows = std::min(joint.shape.result_rows, part.shape.result_rows);
     return true;
   }
   if (part.kind == Part::Kind::of_input && part.reads >= 0) return false;

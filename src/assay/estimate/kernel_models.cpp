@@ -80,8 +80,9 @@ NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates
 template <class N>
 class Throttle {
  public:
-  Throttle(const N& num, const ProductRates& rates, const hardware::Regime& regime)
-      : droop_(num.given("droop", rates.fit.droop, rates.sources, "matmul.droop")),
+  Throttle(const N& num, const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime)
+      : droop_(loads_narrowly(rates.fit, shape) ? num.given("droop", 0.0, "matrix units wait for loads")
+                                                : num.given("droop", rates.fit.droop, rates.sources, "matmul.droop")),
         gap_(num.given("gap", regime.gap, rates.sources, "regime.gap")) {}
   auto operator()(NumberOf<N, Seconds> work) const { return work * (1.0 + droop_ * (work / (work + gap_))); }
 
@@ -89,6 +90,17 @@ class Throttle {
   NumberOf<N, double> droop_;
   NumberOf<N, Seconds> gap_;
 };
+
+/// How much longer a product takes because rows of its operands begin inside cache lines; 1 where this was not
+/// measured.
+template <class N>
+NumberOf<N, double> straddled(const N& num, const ProductRates& rates, const MatmulShape& shape) {
+  if (!rates.fit.straddle || !(shape.operand_rows < cache_line) || loads_narrowly(rates.fit, shape))
+    return num.given("straddling", 1.0, "rows are whole cache lines");
+  const auto inside = num.given("part of a line", 1.0 - shape.operand_rows / cache_line, "where rows may begin");
+  return num.named("straddling",
+                   1.0 + num.given("straddle", *rates.fit.straddle, rates.sources, "matmul.straddle") * inside);
+}
 
 template <class N>
 NumberOf<N, Seconds> product_stream(const N& num, const ProductRates& rates, const MatmulShape& shape,
@@ -98,8 +110,8 @@ NumberOf<N, Seconds> product_stream(const N& num, const ProductRates& rates, con
       shape.grouped ? dense * num.given("grouped", rates.fit.grouped, rates.sources, "matmul.grouped") : dense;
   auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
   if (shape.added.value() > 0.0) bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
-  return num.named("streaming",
-                   stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"), bytes));
+  const auto moved = stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"), bytes);
+  return num.named("streaming", shape.operand_rows < cache_line ? moved * straddled(num, rates, shape) : moved);
 }
 
 /// On some cores of a CPU. They share its rates in equal parts.
@@ -114,7 +126,7 @@ MatmulTimeOf<N> forked_at(const N& num, const ProductRates& rates, const MatmulS
   const auto work = product_flops(num) * size.batch * size.m * size.n * (size.k + fill);
   MatmulTimeOf<N> time;
   time.arithmetic = work / (part * reached_rate(num, rates));
-  time.sustained = num.named("arithmetic", Throttle<N>(num, rates, regime)(time.arithmetic));
+  time.sustained = num.named("arithmetic", Throttle<N>(num, rates, shape, regime)(time.arithmetic));
   time.memory = product_stream(num, rates, shape, regime, part * main_memory(num, rates.chip, rates.sources));
   time.adding = num.given("adding", Seconds(0), "k is not split");
   const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
@@ -142,6 +154,26 @@ MatmulTimeOf<N> forked_time(const N& num, const ProductRates& rates, const Matmu
 }
 
 }  // namespace
+
+namespace {
+constexpr double bulk_copy = 16;  ///< bytes: what the addresses and strides of bulk copies are multiples of
+}  // namespace
+
+double row_alignment(Dtype dtype, double elements) {
+  const double bytes = std::ceil(storage(dtype, elements).value());
+  double divides = facts(dtype).bits < 16 ? bulk_copy : 1.0;
+  while (divides < cache_line && std::fmod(bytes, 2.0 * divides) == 0.0) divides *= 2.0;
+  return divides;
+}
+
+double padded_row(double elements, Bytes element) {
+  const double step = cache_line / element.value();
+  return std::ceil(elements / step) * step;
+}
+
+bool loads_narrowly(const hardware::MatmulCalibration& fit, const MatmulShape& shape) {
+  return fit.narrow_port && fit.scattered_port && std::min(shape.operand_rows, shape.result_rows) < bulk_copy;
+}
 
 CoreRates core_rates(const hardware::Chip& chip) {
   CoreRates rates;
@@ -171,18 +203,31 @@ struct TileRates {
   NumberOf<N, double> faster;                  ///< than bf16; a tile's start and end take the same time in all formats
   NumberOf<N, double> small_tile;              ///< elements
   std::optional<NumberOf<N, Seconds>> loaded;  ///< time to get one element of an operand
+  bool straddles = false;                      ///< rows begin inside cache lines
+  NumberOf<N, double> longer{};                ///< by that
 
-  TileRates(const N& num, const ProductRates& rates)
+  TileRates(const N& num, const ProductRates& rates, const MatmulShape& shape)
       : per_core(num.named("rate of a core", reached_rate(num, rates) / core_count(num, rates.chip, rates.sources))),
         faster(rates.chip.bf16.value() > 0.0
                    ? num.named("faster than bf16", peak_of(num, rates) / num.given("bf16 peak", rates.chip.bf16,
                                                                                    rates.sources, "peak.bf16"))
                    : num.given("faster than bf16", 1.0, "the chip has no bf16")),
         small_tile(num.given("small tile", rates.fit.small_tile, rates.sources, "matmul.small_tile")) {
-    if (!rates.fit.port || !(rates.fit.port->value() > 0.0)) return;
+    straddles = shape.operand_rows < cache_line;
+    if (straddles) longer = straddled(num, rates, shape);
+    const bool narrow = loads_narrowly(rates.fit, shape);
+    constexpr double narrow_load = 4;  // bytes: the least that is copied without passing through registers
+    const bool scattered = narrow && std::min(shape.operand_rows, shape.result_rows) < narrow_load;
+    const std::optional<BytesPerSecond>& port = scattered ? rates.fit.scattered_port
+                                                : narrow  ? rates.fit.narrow_port
+                                                          : rates.fit.port;
+    if (!port || !(port->value() > 0.0)) return;
     const auto element = min(num.given("widest element", Bytes(4.0), "32 bits"),
                              num.given("element in bf16", Bytes(2.0), "16 bits") / faster);
-    loaded = element / num.given("port", *rates.fit.port, rates.sources, "matmul.port");
+    loaded = element / num.given("port", *port, rates.sources,
+                                 scattered ? "matmul.scattered_port"
+                                 : narrow  ? "matmul.narrow_port"
+                                           : "matmul.port");
   }
   auto fill(const N& num, const ProductRates& rates) const {
     return num.named("fill", num.given("fill in bf16", rates.fit.fill, rates.sources, "matmul.fill") * faster);
@@ -191,23 +236,24 @@ struct TileRates {
   NumberOf<N, Seconds> step(const N& num, const TileSize& tile) const {
     const auto edges = num.given("edges", tile.edges, "of the tile, beyond those of 128 x 256");
     const auto work = num.given("FLOP of a tile", Flops(2.0 * tile.m * tile.n), "for one element of k");
-    const auto arithmetic = work * (1.0 + small_tile * edges) / per_core;
-    if (!loaded) return num.named("step of a tile", arithmetic);
-    const auto operands = num.given("operands of a tile", tile.m + tile.n, "elements, for one element of k");
-    return num.named("step of a tile", max(arithmetic, operands * *loaded));
+    auto time = work * (1.0 + small_tile * edges) / per_core;
+    if (loaded)
+      time = max(time, num.given("operands of a tile", tile.m + tile.n, "elements, for one element of k") * *loaded);
+    return num.named("step of a tile", straddles ? time * longer : time);
   }
 };
 
 }  // namespace
 
-TileSteps tile_steps(const ProductRates& rates) {
+TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
   const Plain num;
-  const TileRates<Plain> tiles(num, rates);
+  const TileRates<Plain> tiles(num, rates, shape);
+  const bool fine = rates.fit.fine_tiles && !loads_narrowly(rates.fit, shape);
   steps.fill = tiles.fill(num, rates);
   steps.seconds.fill(HUGE_VAL);
-  for (std::size_t t = 0; t < (rates.fit.fine_tiles ? steps.seconds.size() : coarse_tiles); ++t)
+  for (std::size_t t = 0; t < (fine ? steps.seconds.size() : coarse_tiles); ++t)
     steps.seconds[t] = tiles.step(num, tile_sizes[t]).value();
   return steps;
 }
@@ -293,7 +339,7 @@ TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const Matmul
                            const TileChoice& choice) {
   const TileSize& tile = tile_sizes[found.size];
   const SizesOf<N> size(num, shape);
-  const TileRates<N> by(num, rates);
+  const TileRates<N> by(num, rates, shape);
   const auto tile_m = num.given("tile rows", tile.m, "the library's choice"),
              tile_n = num.given("tile columns", tile.n, "the library's choice"),
              split = num.given("parts of k", choice.split, "the library's choice");
@@ -314,7 +360,7 @@ template <class N>
 MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, const TiledTime<N>& tiled) {
   MatmulTimeOf<N> time;
-  const Throttle<N> slowed(num, rates, regime);
+  const Throttle<N> slowed(num, rates, shape, regime);
   time.arithmetic = num.named("arithmetic in a burst", tiled.arithmetic);
   time.sustained = num.named("arithmetic", slowed(tiled.arithmetic));
   time.memory = product_stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
@@ -385,7 +431,7 @@ template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, bool may_split) {
   const bool tiled = !rates.fit.fork && !rates.chip.systolic;
-  return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates) : TileSteps{}, may_split);
+  return searched_time(num, rates, shape, regime, tiled ? tile_steps(rates, shape) : TileSteps{}, may_split);
 }
 
 template <class N>

@@ -28,13 +28,25 @@ struct CoreRates {
 };
 CoreRates core_rates(const hardware::Chip& chip);
 
+/// Rows that are multiples of a cache line are as good as rows can be.
+inline constexpr double cache_line = 128;
+/// The largest power of two in bytes that divides a row of `elements`, up to a cache line: every row begins at a
+/// multiple of it. Libraries take narrow formats only in multiples of 16 bytes, so that who quantises pads.
+double row_alignment(Dtype dtype, double elements);
+/// The next size whose rows of elements are whole cache lines.
+double padded_row(double elements, Bytes element);
+
 /// batch x [m,k] x [k,n]; `bytes` counts the operands and the result.
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
   bool grouped = false;  ///< each of the batch has its own rows: experts
   Bytes added = {};      ///< read besides: a buffer that the result is added to
+  /// Bytes: see row_alignment. Rows are those of tensors as they lie in memory.
+  double operand_rows = cache_line, result_rows = cache_line;
 };
+/// Whether rows are too odd for the library's fast kernels; false where others were not measured.
+bool loads_narrowly(const hardware::MatmulCalibration& fit, const MatmulShape& shape);
 
 /// How a product is tiled: what the search over tiles found.
 struct TileChoice {
@@ -69,7 +81,8 @@ struct TileSteps {
   std::array<double, 18> seconds{};  ///< of each tile size that libraries choose from, for one element of k
   double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
 };
-TileSteps tile_steps(const ProductRates& rates);
+/// Of the shape, only its rows matter.
+TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape);
 /// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the seconds of the best
 /// tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16 rows, so that nothing
 /// else about the rows matters. Up to `most` rows of `product`; empty on systolic arrays and CPUs.
@@ -99,16 +112,20 @@ NumberOf<N, Seconds> stream_time(const N& num, NumberOf<N, BytesPerSecond> hbm, 
 /// Attention on one device: `heads` counts the heads of all sequences together.
 struct AttentionWork {
   double heads = 1, head_dim = 128;  ///< head_dim: mean over keys and values
+  double key_lead = 0;               ///< elements that keys have more than values
   double queries = 1;                ///< of a sequence on this device
   program::AttentionShape shape;     ///< of whole sequences
   Bytes bytes;                       ///< queries, keys, values and results
   Bytes shared;  ///< extra if every query head had its own keys and values: gradients are summed from such
 };
+/// Where a calibration does not say for which heads kernels exist: FlashAttention's.
+inline constexpr double usual_head_step = 32;
 /// What a chip does in attention. Holds references: for the duration of a call.
 struct AttentionRates {
   const hardware::AttentionPass& fit;
   const CoreRates& chip;
   FlopsPerSecond peak;
+  double head_step = usual_head_step;  ///< kernels exist for heads of its multiples
   const SourceTable* sources = nullptr;
   std::string_view format = {};
 };

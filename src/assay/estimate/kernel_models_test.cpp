@@ -83,6 +83,53 @@ TEST(Matmul, ACoreWaitsForItsOperands) {
   EXPECT_NEAR(matmul_time(Plain{}, {fit, rates, 2.0 * peak, 1.0}, s, {}, false).total.value(), 65.536e-3, 1e-9);
 }
 
+TEST(Matmul, RowsStartWhereTheirSizeSays) {
+  EXPECT_EQ(row_alignment(Dtype::bf16, 50257), 2.0);
+  EXPECT_EQ(row_alignment(Dtype::bf16, 50260), 8.0);
+  EXPECT_EQ(row_alignment(Dtype::bf16, 50264), 16.0);
+  EXPECT_EQ(row_alignment(Dtype::bf16, 50304), cache_line);
+  EXPECT_EQ(row_alignment(Dtype::fp32, 50257), 4.0);
+  EXPECT_EQ(row_alignment(Dtype::fp8, 50257), 16.0);
+  EXPECT_EQ(padded_row(50257, Bytes(2.0)), 50304.0);
+  EXPECT_EQ(padded_row(50304, Bytes(2.0)), 50304.0);
+}
+
+TEST(Matmul, OddRowsPassThroughANarrowerPort) {
+  // As above: 384 elements of two bytes for each of k, through ports of 768 B in 131.072 us, and a half and a quarter
+  // of that. Matrix units wait, so that no clock drops.
+  MatmulShape s = shape(1280, 2560, 1000);
+  s.bytes = Bytes(0);
+  hardware::MatmulCalibration fit = ideal();
+  fit.droop = 0.25;
+  fit.narrow_port = BytesPerSecond(768 / 262.144e-6);
+  fit.scattered_port = BytesPerSecond(768 / 524.288e-6);
+  CoreRates rates = chip();
+  rates.bf16 = peak;
+  const auto time = [&](double operands, double result) {
+    s.operand_rows = operands, s.result_rows = result;
+    return matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false).total.value();
+  };
+  EXPECT_NEAR(time(8, 128), 262.144e-3, 1e-9);
+  EXPECT_NEAR(time(128, 4), 262.144e-3, 1e-9);
+  EXPECT_NEAR(time(2, 128), 524.288e-3, 1e-9);
+  EXPECT_NEAR(time(16, 16), 1.25 * 65.536e-3, 1e-9);
+  fit.narrow_port.reset();  // nobody measured such kernels
+  EXPECT_NEAR(time(2, 2), 1.25 * 65.536e-3, 1e-9);
+}
+
+TEST(Matmul, RowsThatBeginInsideCacheLinesTakeLonger) {
+  MatmulShape s = shape(1280, 2560, 1000);
+  hardware::MatmulCalibration fit = ideal();
+  fit.straddle = 0.2;
+  CoreRates rates = chip();
+  rates.bf16 = peak;
+  const MatmulTime whole = matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false);
+  s.operand_rows = 32;  // three of four rows begin inside a line of 128 bytes
+  const MatmulTime odd = matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false);
+  EXPECT_NEAR(odd.arithmetic / whole.arithmetic, 1.15, 1e-12);
+  EXPECT_NEAR(odd.memory / whole.memory, 1.15, 1e-12);
+}
+
 TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {
   const MatmulShape s = shape(128, 128, 65536);
   const Seconds with = matmul_time(Plain{}, {ideal(), chip(), peak, 1.0}, s, {}).arithmetic;
@@ -124,7 +171,7 @@ TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
   fit.fine_tiles = true;
   fit.small_tile = 20, fit.fill = 300, fit.split_cost = Seconds(3e-6), fit.droop = 0.1, fit.memory_share = 0.9;
   fit.port = BytesPerSecond(1e7);
-  const TileSteps steps = tile_steps({fit, chip(), peak, 0.8});
+  const TileSteps steps = tile_steps({fit, chip(), peak, 0.8}, {});
   for (const auto& [batch, n, k] : {std::tuple{1.0, 2304.0, 7168.0}, {1.0, 128.0, 65536.0}, {16.0, 512.0, 128.0}}) {
     const TileRows rows = tile_rows(fit, chip(), steps, {batch, 1, n, k, {}}, 1000);
     ASSERT_EQ(rows.size(), 63u);
@@ -202,6 +249,19 @@ TEST(Attention, ByHand) {
   // tiles).
   EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, true), false).value() / (36e4 * tile),
               1.0, 2e-3);
+}
+
+TEST(Attention, KernelsExistForSomeHeads) {
+  const hardware::AttentionPass fit{1.0, 1.0, 0.0, 0.0};
+  const auto time = [&](double head_dim, double step) {
+    AttentionWork work = attention(1e6, 1024, false);
+    work.head_dim = head_dim;
+    return attention_time(Plain{}, {fit, chip(), peak, step}, work, false).value();
+  };
+  EXPECT_EQ(time(72, 64), time(128, 64));
+  EXPECT_EQ(time(72, 32), time(96, 32));
+  EXPECT_EQ(time(160, 32), time(192, 32));
+  EXPECT_LT(time(72, 32), time(72, 64));
 }
 
 TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {

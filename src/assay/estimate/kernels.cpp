@@ -1,6 +1,7 @@
 #include "assay/estimate/kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace assay::estimate {
 namespace {
@@ -36,8 +37,9 @@ double touched_experts(const program::Program& program, const program::Step& ste
   return std::clamp((step.bytes - filled * rest) / weights, 1e-6, 1.0);
 }
 
-void set_product(const program::Program& program, const program::Step& step, KernelWork& work) {
-  MatmulShape& shape = work.product = product_shape(program, step);
+void set_product(const KernelRates& rates, const program::Program& program, const program::Step& step,
+                 KernelWork& work) {
+  MatmulShape& shape = work.product = product_shape(rates, program, step);
   const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
   // Experts that get more than their part make the product longer than its tensors say.
   work.load = flops > 0.0 ? step.flops.value() / flops : 1.0;
@@ -63,7 +65,10 @@ void set_attention(const program::Program& program, const program::Step& step, K
   work.heads = program::local_extent(program, q, 0) * program::local_extent(program, q, 2);
   const int values = step.in[first + 2];
   const program::ProgramTensor& v = values >= 0 ? program.tensor(values) : k;
-  work.head_dim = (program::local_extent(program, q, q.rank - 1) + program::local_extent(program, v, v.rank - 1)) / 2.0;
+  const double keys = program::local_extent(program, q, q.rank - 1),
+               of_values = program::local_extent(program, v, v.rank - 1);
+  work.head_dim = (keys + of_values) / 2.0;
+  work.key_lead = keys - of_values;
   work.shape = shape;
   work.bytes = step.bytes / (kernel.backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
   if (k.rank == 4) {
@@ -164,6 +169,7 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
     rates.matmul->grouped = 1.0;
     rates.sources.add("matmul.grouped", "serving kernels stream experts as other weights");
   }
+  rates.pads_vocabulary = software.pads_vocabulary;
   rates.pointwise = calibration->pointwise;
   const hardware::AttentionKernelCalibration* kernel =
       calibration->attention ? attention_kernel(*calibration->attention, software.attention) : nullptr;
@@ -183,7 +189,26 @@ Bytes gradient_buffer(const program::Program& program, const program::Step& step
   return program::local_bytes(program, made);
 }
 
-MatmulShape product_shape(const program::Program& program, const program::Step& step) {
+namespace {
+
+/// What divides the rows of a tensor: everything that it holds for a token or, of a weight, for all of it. Weights have
+/// the dimensions of the rows that they are multiplied with.
+double alignment_of_rows(const KernelRates& rates, const program::Program& program,
+                         const program::ProgramTensor& tensor) {
+  using enum model::LogicalDim;
+  double row = 1;
+  for (int i = tensor.rank - 1; i >= 0; --i) {
+    const model::LogicalDim dim = tensor.dims[static_cast<std::size_t>(i)].dim;
+    if (dim == batch || dim == sequence || dim == context || dim == capacity) break;
+    if (dim == vocabulary && rates.pads_vocabulary) return cache_line;
+    row *= std::ceil(program::local_extent(program, tensor, i));
+  }
+  return row_alignment(tensor.dtype, row);
+}
+
+}  // namespace
+
+MatmulShape product_shape(const KernelRates& rates, const program::Program& program, const program::Step& step) {
   const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
                                &c = program.tensor(step.out[0]);
   MatmulShape shape;
@@ -198,6 +223,9 @@ MatmulShape product_shape(const program::Program& program, const program::Step& 
     const model::LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
     if (c.find(dim) < 0 && b.find(dim) >= 0) shape.k *= program::local_extent(program, a, i);
   }
+  if (shape.grouped) return shape;  // kernels over experts are the software's own, which pads
+  shape.operand_rows = std::min(alignment_of_rows(rates, program, a), alignment_of_rows(rates, program, b));
+  shape.result_rows = alignment_of_rows(rates, program, c);
   return shape;
 }
 
@@ -216,7 +244,7 @@ KernelWork kernel_work(const KernelRates& rates, const program::Program& program
   const bool attends = program::is_attention(step.op) && step.detail >= 0;
   if (step.op == program::Op::product && work.share > 0.0) {
     work.model = KernelWork::Model::product;
-    set_product(program, step, work);
+    set_product(rates, program, step, work);
   } else if (attends && rates.attention && program.attentions[static_cast<std::size_t>(step.detail)].flash) {
     set_attention(program, step, work);
   } else if (attends && work.share > 0.0) {  // plain attention: products, then scores through memory
@@ -230,7 +258,11 @@ ProductRates product_rates(const KernelRates& rates, const KernelWork& work) {
 }
 
 AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work) {
-  return {work.backward ? rates.attention->backward : rates.attention->forward, rates.cores, work.peak, &rates.sources,
+  return {work.backward ? rates.attention->backward : rates.attention->forward,
+          rates.cores,
+          work.peak,
+          rates.attention->head_step.value_or(usual_head_step),
+          &rates.sources,
           name(work.format)};
 }
 

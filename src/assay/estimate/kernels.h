@@ -22,6 +22,7 @@ struct KernelRates {
   // What was calibrated; the shares above stand in for what was not.
   CoreRates cores;
   hardware::Regime regime;  ///< sustained: steps follow each other without a pause
+  bool pads_vocabulary = false;
   std::optional<hardware::MatmulCalibration> matmul;
   std::optional<hardware::PointwiseCalibration> pointwise;
   std::optional<hardware::AttentionKernelCalibration> attention;
@@ -49,7 +50,8 @@ NumberOf<N, BytesPerSecond> optimizer_rate(const N& num, const KernelRates& rate
 /// Which software runs the steps.
 struct KernelSoftware {
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  bool serves = false;  ///< serving kernels: products of experts stream as others do
+  bool serves = false;           ///< serving kernels: products of experts stream as others do
+  bool pads_vocabulary = false;  ///< rows of logits are whole cache lines
 };
 
 /// `compute` must be a format of the chip; the error names those it has. Without a calibration the estimate uses the
@@ -132,6 +134,6 @@ Bytes gradient_buffer(const program::Program& program, const program::Step& step
 
 /// A product's sizes on one device: letters in both operands and the result form the batch, letters in one operand and
 /// the result its rows and columns, letters in both operands only are summed over.
-MatmulShape product_shape(const program::Program& program, const program::Step& step);
+MatmulShape product_shape(const KernelRates& rates, const program::Program& program, const program::Step& step);
 
 }  // namespace assay::estimate

@@ -45,15 +45,42 @@ hardware::Chip h200() { return *hardware::Catalogue::builtin().chip("h200-sxm", 
 
 TEST(ProductShape, ComesFromTheLettersOfTheTensors) {
   const program::Program p = program();
-  const MatmulShape q = product_shape(p, step_with(p, program::Op::product, "Q"));
+  const MatmulShape q = product_shape({}, p, step_with(p, program::Op::product, "Q"));
   EXPECT_EQ(q.batch, 1.0);
   EXPECT_EQ(q.m, 2 * 2048.0);
   EXPECT_EQ(q.n, 4 * 128.0);  // half of the heads
   EXPECT_EQ(q.k, 1024.0);
   for (const program::Step& step : p.steps)
     if (step.op == program::Op::product) {
-      const MatmulShape s = product_shape(p, step);
+      const MatmulShape s = product_shape({}, p, step);
       EXPECT_NEAR(2 * s.batch * s.m * s.n * s.k / step.flops.value(), 1.0, 1e-12) << program::step_text(p, step);
+    }
+}
+
+TEST(ProductShape, RowsOfLogitsAreAsOddAsTheVocabulary) {
+  model::Transformer odd = model();
+  odd.vocabulary = 32001;
+  lower::TrainingPlan plan;
+  plan.work.sequences = 2, plan.work.queries = plan.work.keys = 2048;
+  const program::Program p = lower::lower_training(odd, lower::stage_mesh({}), lower::training_rules({}), plan);
+  KernelRates rates;
+  int products = 0;
+  for (const program::Step& step : p.steps) {
+    if (step.op != program::Op::product) continue;
+    bool logits = false;
+    for (const int id : {step.in[0], step.in[1], step.out[0]})
+      logits |= program::local_extent(p, p.tensor(id), p.tensor(id).rank - 1) == 32001.0 ||
+                p.tensor(id).find(model::LogicalDim::vocabulary) >= 0;
+    const MatmulShape s = product_shape(rates, p, step);
+    EXPECT_EQ(std::min(s.operand_rows, s.result_rows), logits ? 2.0 : cache_line) << program::step_text(p, step);
+    products += logits;
+  }
+  EXPECT_EQ(products, 3);  // forward, and the gradients of both operands
+  rates.pads_vocabulary = true;
+  for (const program::Step& step : p.steps)
+    if (step.op == program::Op::product) {
+      const MatmulShape s = product_shape(rates, p, step);
+      EXPECT_EQ(std::min(s.operand_rows, s.result_rows), cache_line) << program::step_text(p, step);
     }
 }
 
@@ -93,7 +120,7 @@ TEST(KernelTime, OfAProductIsThatOfTheMatmulModel) {
       matmul_time(Plain{},
                   {*c.matmul, core_rates(chip), chip.peak[static_cast<std::size_t>(Dtype::bf16)]->value,
                    matmul_share(*c.matmul, Dtype::bf16)},
-                  product_shape(p, q), *c.sustained);
+                  product_shape(rates, p, q), *c.sustained);
   EXPECT_EQ(kernel_time(rates, p, q).estimate, expected.total);
 }
 

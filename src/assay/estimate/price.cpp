@@ -162,7 +162,8 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   if (step.op == program::Op::route || step.op == program::Op::route_grad)
     price.launches += kernels.effects.routing_launches;
   price.full_power = is_product || (program::is_attention(step.op) && !is_plain);
-  const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul;
+  const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul &&
+                             !loads_narrowly(*kernels.rates.matmul, work.product);
   if (!by_arithmetic) {
     price.slowed = nothing(num, "arithmetic on matrix units does not bound it");
     return price;

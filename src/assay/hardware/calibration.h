@@ -30,6 +30,11 @@ struct MatmulCalibration {
   Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
   /// Rate at which one core gets operands from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
+  /// The same of kernels that load rows in parts of 4 or 8 bytes, and of 2: bulk copies need rows of whole 16 bytes.
+  /// Absent: not known.
+  std::optional<BytesPerSecond> narrow_port, scattered_port;
+  /// How much longer a product takes if every row of its operands begins inside a cache line.
+  std::optional<double> straddle;
   /// CPU: time to start the other cores and wait for them. A product uses as many cores as pay off, and its operands
   /// are first copied into panels, so memory time adds to arithmetic instead of overlapping with it.
   std::optional<Seconds> fork;
@@ -75,6 +80,7 @@ struct DecodeCalibration {
   Seconds item;        ///< per sequence and key-value head, on one core
 };
 struct AttentionKernelCalibration {
+  std::optional<double> head_step;  ///< kernels exist for heads of its multiples; 32 if absent
   AttentionPass forward, backward;
   DecodeCalibration decode;
 };
@@ -97,6 +103,8 @@ struct AcrossCurve {
   Seconds latency;
   double share = 1;
   Bytes chunk;  ///< in flight before the first byte arrives
+  /// Only NCCL's protocol Simple runs, with a fixed time for every step of a ring; others choose among protocols.
+  bool simple = false;
 };
 enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts as InfiniBand
 /// From the technology named by a chip file or a user; InfiniBand by default.
@@ -166,6 +174,9 @@ struct CalibrationSections {
     v.number("fill", x.fill);
     v.number("split_cost", x.split_cost);
     v.number("port", x.port);
+    v.number("narrow_port", x.narrow_port);
+    v.number("scattered_port", x.scattered_port);
+    v.number("straddle", x.straddle);
     v.number("fork", x.fork);
   };
   static constexpr auto regime = [](auto& x, auto& v) {
@@ -206,6 +217,7 @@ struct CalibrationSections {
     v.number("item", x.item);
   };
   static constexpr auto attention_kernel = [](auto& x, auto& v) {
+    v.number("head_step", x.head_step);
     v.table("forward", x.forward, attention_pass);
     v.table("backward", x.backward, attention_pass);
     v.table("decode", x.decode, decode);
@@ -225,6 +237,7 @@ struct CalibrationSections {
     v.number("latency", x.latency);
     v.share("share", x.share);
     v.number("chunk", x.chunk);
+    v.flag("simple", x.simple);
   };
   static constexpr auto collective = [](auto& x, auto& v) {
     v.number("in_network", x.in_network);

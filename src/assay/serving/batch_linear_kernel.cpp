@@ -33,8 +33,9 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
          expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
          quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
          shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && n == o.n && k == o.k &&
-         share == o.share && peak == o.peak && items == o.items && heads == o.heads && met == o.met &&
-         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         operand_rows == o.operand_rows && result_rows == o.result_rows && share == o.share && peak == o.peak &&
+         items == o.items && heads == o.heads && met == o.met && attention.queries == o.attention.queries &&
+         attention.head_dim == o.attention.head_dim && attention.key_lead == o.attention.key_lead &&
          mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
          mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
@@ -53,6 +54,8 @@ void ServedKernel::join(const ServedKernel& o) {
   add(bytes, o.bytes);
   expert_bytes += o.expert_bytes;
   n += o.n;
+  operand_rows = std::min(operand_rows, o.operand_rows);
+  result_rows = std::min(result_rows, o.result_rows);
   fused += o.fused;
 }
 
@@ -95,13 +98,16 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   }
   if (kernel.kind == Kind::product) {
     // Before experts without tokens are taken out, which depends on the batch.
-    const estimate::MatmulShape a = estimate::product_shape(one, at_one), b = estimate::product_shape(two, at_two);
+    const estimate::MatmulShape a = estimate::product_shape(rates, one, at_one),
+                                b = estimate::product_shape(rates, two, at_two);
     kernel.batch = line_through(sequences, a.batch, b.batch);
     kernel.m = line_through(sequences, a.m, b.m);
     kernel.n = a.n;
     kernel.k = a.k;
+    kernel.operand_rows = a.operand_rows;
+    kernel.result_rows = a.result_rows;
     if (kernel.model == Model::product)
-      kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share});
+      kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share}, a);
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
@@ -156,6 +162,8 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     estimate::MatmulShape& shape = work.product;
     shape = {used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, work.bytes,
              kernel.expert_bytes > 0.0};
+    shape.operand_rows = kernel.operand_rows;
+    shape.result_rows = kernel.result_rows;
     const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
     work.load = std::max(1.0, work.flops.value() / whole);
   } else if (kernel.model != Model::stream && kernel.model != Model::shares) {

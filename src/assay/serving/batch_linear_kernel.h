@@ -46,6 +46,7 @@ struct ServedKernel {
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine batch, m;
   double n = 0, k = 0, share = 0, peak = 0;
+  double operand_rows = estimate::cache_line, result_rows = estimate::cache_line;
   estimate::TileSteps tiles{};
   estimate::TileRows rows;  ///< of a product that is priced at many batches
   // Of attention: heads of all sequences, or caches that decoding reads.

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,9 @@
 #include "assay/validate/validation.h"
 
 namespace assay::validate {
+
+/// What is left out of a fit as a whole.
+enum class LeftOut : std::uint8_t { source, hardware };
 
 /// Numbers fitted without each pair of folds; `held_out` stands for no fold. Kernels are fitted without the first fold
 /// of the pair.

@@ -18,6 +18,7 @@ void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
   reader.flag("unbounded_port", kernels.unbounded_port);
   if (reader.has("tiles_with")) reader.text("tiles_with", kernels.tiles_with);
   if (reader.has("own_products")) reader.texts("own_products", kernels.own_products);
+  reader.number("head_step", kernels.head_step);
   reader.flag("flash2", kernels.flash2);
   reader.flag("paged_attention", kernels.paged_attention);
   reader.flag("fixed_groups", kernels.fixed_groups);

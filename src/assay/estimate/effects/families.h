@@ -28,10 +28,11 @@ struct FamilyKernels {
   std::string tiles_with;       ///< id of the family whose tiles cost the same; empty: none
   /// Ids of chips whose products have a calibration of their own, e.g. because their memory differs.
   std::vector<std::string> own_products;
-  bool flash2 = false;           ///< FlashAttention 2 was measured in addition to the vendor's kernel
-  bool paged_attention = false;  ///< attention was measured over paged caches only: prompts are not fitted
-  bool fixed_groups = false;     ///< collectives were measured over groups of one size
-  double in_network = 0;         ///< start; 0: switches do not reduce
+  std::optional<double> head_step;  ///< of the vendor's attention kernels; see AttentionKernelCalibration
+  bool flash2 = false;              ///< FlashAttention 2 was measured in addition to the vendor's kernel
+  bool paged_attention = false;     ///< attention was measured over paged caches only: prompts are not fitted
+  bool fixed_groups = false;        ///< collectives were measured over groups of one size
+  double in_network = 0;            ///< start; 0: switches do not reduce
   hardware::HostCalibration host;
   std::string pointwise_from, collective_from;  ///< ids of families whose fits are taken over; empty: own
 };

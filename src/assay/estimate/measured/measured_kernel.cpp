@@ -34,6 +34,7 @@ void set_attention(const roofline::Attention& attention, Kernel& kernel) {
   const double sizes = batch * (head_dim + value_dim);
   kernel.work.heads = batch * heads;
   kernel.work.head_dim = (head_dim + value_dim) / 2.0;
+  kernel.work.key_lead = head_dim - value_dim;
   kernel.work.queries = queries;
   kernel.work.shape = attention.shape();
   // Kernels were fitted with all keys, whatever a window leaves of them.
@@ -64,8 +65,10 @@ NumberOf<N, Seconds> pass_of(const N& num, const Kernel& kernel, const KernelPla
   const hardware::AttentionKernelCalibration& fit = *attention_kernel(*place.fits.attention, kernel.attention);
   hardware::AttentionPass pass = backward ? fit.backward : fit.forward;
   pass.passes = extra ? pass.passes + *extra : 0.0;
-  return attention_time(num, {pass, place.cores, place.peak, place.sources, name(kernel.compute)}, kernel.work,
-                        backward);
+  return attention_time(
+      num,
+      {pass, place.cores, place.peak, fit.head_step.value_or(usual_head_step), place.sources, name(kernel.compute)},
+      kernel.work, backward);
 }
 
 std::string_view stream_key(KernelKind kind) {
@@ -89,6 +92,10 @@ Kernel kernel_of(const roofline::Operation& operation, Dtype compute, hardware::
   if (operation.is_matmul()) {
     const roofline::Matmul m = operation.matmul();
     kernel.matmul = {m.batch, m.m, m.n, m.k, bytes, m.grouped};
+    if (!m.grouped) {
+      kernel.matmul.operand_rows = row_alignment(compute, m.k);
+      kernel.matmul.result_rows = row_alignment(operation.result().dtype, m.n);
+    }
   } else {
     kernel.kind = kind_of(*operation.function());
     kernel.bytes = bytes;

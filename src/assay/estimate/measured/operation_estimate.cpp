@@ -49,6 +49,23 @@ double OperationEstimate::spread(const roofline::Operation& operation) const {
   return spreads ? spread_of(*spreads, kernel(operation).kind) : 0.0;
 }
 
+std::optional<OperationEstimate::Padded> OperationEstimate::padded(const roofline::Operation& operation) const {
+  Kernel whole = kernel(operation);
+  if (whole.kind != KernelKind::matmul || !loads_narrowly(*calibration_.values.matmul, whole.matmul))
+    return std::nullopt;
+  MatmulShape& shape = whole.matmul;
+  const Bytes operand = storage(whole.compute, 1.0), result = storage(operation.result().dtype, 1.0);
+  const double n = padded_row(shape.n, result), k = padded_row(shape.k, operand);
+  const auto moved = [&](double columns, double depth) {
+    return shape.batch * ((shape.m + columns) * depth * operand + shape.m * columns * result);
+  };
+  shape.bytes += moved(n, k) - moved(shape.n, shape.k);
+  shape.n = n;
+  shape.k = k;
+  shape.operand_rows = shape.result_rows = cache_line;
+  return Padded{n, k, measured_time(Plain{}, whole, place(), setting_.way.harness).total};
+}
+
 NumberOf<Traced, Seconds> OperationEstimate::traced(const Traced& num, const roofline::Operation& operation) const {
   return num.named("estimate", measured_time(num, kernel(operation), place(), setting_.way.harness).total);
 }

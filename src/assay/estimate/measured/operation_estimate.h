@@ -36,6 +36,13 @@ class OperationEstimate {
   MeasuredTime parts(const roofline::Operation& operation) const;
   /// Four of five measurements are within a factor of 1 + spread; 0 if unknown.
   double spread(const roofline::Operation& operation) const;
+  /// A product whose odd rows are padded to whole cache lines.
+  struct Padded {
+    double n, k;
+    Seconds time;
+  };
+  /// Nothing where rows are not so odd that the library falls back to slow kernels.
+  std::optional<Padded> padded(const roofline::Operation& operation) const;
   /// fitted(), derived.
   NumberOf<Traced, Seconds> traced(const Traced& num, const roofline::Operation& operation) const;
 

@@ -24,6 +24,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
                                                {"no-expert-overlap", flag_words},
                                                {"no-overlap", flag_words},
                                                {"dropout", flag_words},
+                                               {"padded-vocabulary", flag_words},
                                                {"optimizer", "fp32|shared"}};
 
 constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
@@ -32,6 +33,7 @@ constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"scheduler", "loop|native|python|ahead"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
                                              {"all-reduce", "one-shot|library"},
+                                             {"padded-vocabulary", flag_words},
                                              {"kv", "bf16|fp8"},
                                              {"memory-share", ""}};
 
@@ -119,6 +121,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
   if (option == "no-expert-overlap") software.step.expert_overlap = !yes;
   if (option == "no-overlap") software.overlap = !yes;
   if (option == "dropout") software.dropout = yes;
+  if (option == "padded-vocabulary") software.pads_vocabulary = yes;
   if (option == "optimizer") software.shared_master = word == 1;
   return {};
 }
@@ -139,6 +142,7 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
     software.step.repeats_kv = word == 4;
   }
   if (option == "all-reduce") software.step.one_shot = word == 0;
+  if (option == "padded-vocabulary") software.pads_vocabulary = word == 0;
   if (option == "kv") software.kv = word == 0 ? Dtype::bf16 : Dtype::fp8;
   if (option == "memory-share") {
     ASSAY_TRY(memory, parse_memory_share(value, where));

@@ -22,7 +22,8 @@ struct TrainingSoftware {
   bool flash = true;
   bool overlap = true;  ///< communication overlaps with compute
   bool dropout = false;
-  bool shared_master = false;  ///< see Optimizer::cast_when_gathered
+  bool pads_vocabulary = false;  ///< rows of logits are whole cache lines
+  bool shared_master = false;    ///< see Optimizer::cast_when_gathered
 };
 
 /// How much of a chip's memory a server uses.
@@ -38,6 +39,7 @@ std::string text_of(MemoryShare memory);
 struct EngineSoftware {
   ServingSoftware step;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
+  bool pads_vocabulary = false;
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
   MemoryShare memory{};
 };

@@ -62,16 +62,20 @@ void fit_fabric(FitProblem& problem, hardware::Fabric fabric,
                 std::optional<hardware::AcrossCurve> hardware::CollectiveCalibration::*curve) {
   const CollectiveRanges& ranges = problem.ranges.collective;
   hardware::AcrossCurve shared{ranges.across_latency.start, ranges.across_share.start, ranges.across_chunk.start};
+  // GPUDirect-TCPXO runs one protocol, and its rows are straight lines from the smallest on: nothing is left to fill.
+  shared.simple = fabric == hardware::Fabric::tcpxo;
+  if (shared.simple) shared.chunk = Bytes(0);
   const auto spread = [&] {
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.collective) (*calibration.collective).*curve = shared;
   };
-  minimise({fit(shared.latency, ranges.across_latency), fit(shared.share, ranges.across_share),
-            fit(shared.chunk, ranges.across_chunk)},
-           [&] {
-             spread();
-             return misfit(problem, [&](const CollectiveRow& row) { return row.across && row.fabric == fabric; });
-           });
+  std::vector<FitParameter> parameters{fit(shared.latency, ranges.across_latency),
+                                       fit(shared.share, ranges.across_share)};
+  if (!shared.simple) parameters.push_back(fit(shared.chunk, ranges.across_chunk));
+  minimise(parameters, [&] {
+    spread();
+    return misfit(problem, [&](const CollectiveRow& row) { return row.across && row.fabric == fabric; });
+  });
   spread();
 }
 

@@ -60,6 +60,7 @@ void start_family(FitProblem& problem, const estimate::Family& family) {
   c.pointwise =
       hardware::PointwiseCalibration{p.stream.start, p.norm.start, p.softmax.start, p.optimizer.start, p.ramp.start};
   c.attention.emplace().cudnn = ranges.attention.start();
+  c.attention->cudnn->head_step = kernels.head_step;
   if (kernels.flash2) c.attention->flash2 = ranges.attention.start();
   if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels.in_network);
   c.host = kernels.host;
@@ -110,7 +111,8 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
   std::map<double*, std::vector<double>> logs;
   for (const KernelRow& row : problem.kernels) {
     const hardware::Chip& chip = problem.chips.at(row.chip);
-    if (!row.fitted || calibration_id(problem.families, chip, row.kernel.kind) != c.id) continue;
+    if (!row.fitted || row.source == odd_table || calibration_id(problem.families, chip, row.kernel.kind) != c.id)
+      continue;
     const auto predicted = predict(row, chip, c, problem.harnesses.at(row.source));
     if (!predicted) continue;
     double& field = row.kernel.kind == KernelKind::matmul   ? spread.matmul
@@ -297,10 +299,10 @@ void complete_harnesses(FitProblem& problem) {
           }))
         h.launch[kind] = Seconds(0);
   const Harness own = problem.harnesses.at("h200-random");
-  for (const OwnTable& table : own_tables)  // all of their kernels are replayed from a graph
+  for (const OwnTable& table : own_tables)
     if (!table.fitted) {
       Harness& h = problem.harnesses[std::string(table.source)] = own;
-      launch_alike(h);
+      if (table.captured) launch_alike(h);
     }
 }
 

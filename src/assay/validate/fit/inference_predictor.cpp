@@ -60,7 +60,7 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
   setup.model = &row.model;
   setup.formats = row.formats;
   ASSAY_TRY(rates, estimate::kernel_rates(where->cluster.chip, row.formats.compute, row.id, calibration,
-                                          {row.software.attention, true}));
+                                          {row.software.attention, true, row.software.pads_vocabulary}));
   setup.rates = rates;
   if (calibration) setup.collectives = calibration->collective;
   setup.effects = steps.effects(where->cluster.chip, row.software.step);

@@ -15,7 +15,7 @@ std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 /// sweep.
 bool is_matmul(const KernelRow& row) {
   return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
-         !(row.source == "simumax" && row.chip == "b200");
+         row.source != odd_table && !(row.source == "simumax" && row.chip == "b200");
 }
 
 /// The numbers of one die that have rows to fit. Chips that differ only in memory share them.
@@ -138,6 +138,28 @@ void fit_grouped(FitProblem& problem) {
     if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->grouped = grouped;
 }
 
+/// What odd rows cost, from our own table, which was measured as the other one of products. Libraries fall back to the
+/// same kernels on all GPUs; what rows that begin inside cache lines cost belongs to a family's own.
+void fit_odd_rows(FitProblem& problem) {
+  problem.harnesses.at(std::string(odd_table)) = problem.harnesses.at("h200-products");
+  hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
+  const MatmulRanges& ranges = problem.ranges.matmul;
+  m.narrow_port = ranges.narrow_port.start;
+  m.scattered_port = ranges.scattered_port.start;
+  m.straddle = ranges.straddle.start;
+  minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
+            fit(*m.straddle, ranges.straddle)},
+           [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.source == odd_table; }); });
+  const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
+  for (auto& [id, calibration] : problem.calibrations) {
+    const estimate::Family& of = family_of_calibration(problem, id);
+    if (!calibration.matmul || of.compiled_whole) continue;
+    calibration.matmul->narrow_port = m.narrow_port;
+    calibration.matmul->scattered_port = m.scattered_port;
+    if (of.id == family) calibration.matmul->straddle = m.straddle;
+  }
+}
+
 /// Calibrations that share a die: the family's and its chips'.
 std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
   std::vector<std::vector<std::string>> dies;
@@ -178,6 +200,7 @@ void fit_matmuls(FitProblem& problem) {
     for (const std::vector<std::string>& ids : tiles) fit_tiles(problem, ids);
   }
   fit_grouped(problem);
+  fit_odd_rows(problem);
 }
 
 }  // namespace assay::validate

@@ -33,6 +33,9 @@ void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
   reader.range("fill", matmul.fill);
   reader.range("split_cost", matmul.split_cost);
   reader.range("port", matmul.port);
+  reader.range("narrow_port", matmul.narrow_port);
+  reader.range("scattered_port", matmul.scattered_port);
+  reader.range("straddle", matmul.straddle);
 }
 
 void read_pointwise(RecordReader& reader, PointwiseRanges& pointwise) {
@@ -150,6 +153,7 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
     inner.range("traffic_xla", out.pointwise_xla);
     inner.range("composed", out.composed);
     inner.range("casts", out.cast);
+    inner.range("casts_compiled", out.cast_compiled);
     inner.range("casts_xla", out.cast_xla);
     inner.range("loss", out.loss);
     inner.range("loss_xla", out.loss_xla);

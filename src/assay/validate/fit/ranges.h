@@ -27,13 +27,13 @@ struct AttentionRanges {
   FitRange<Seconds> item;
   /// Start values of a kernel's numbers.
   hardware::AttentionKernelCalibration start() const {
-    return {forward.start(), backward.start(), {decode_share.start, crowded.start, decode_wide.start, item.start}};
+    return {{}, forward.start(), backward.start(), {decode_share.start, crowded.start, decode_wide.start, item.start}};
   }
 };
 struct MatmulRanges {
-  FitRange<double> share, droop, memory_share, grouped, small_tile, fill;
+  FitRange<double> share, droop, memory_share, grouped, small_tile, fill, straddle;
   FitRange<Seconds> split_cost;
-  FitRange<BytesPerSecond> port;
+  FitRange<BytesPerSecond> port, narrow_port, scattered_port;
 };
 struct PointwiseRanges {
   FitRange<double> stream, norm, softmax, optimizer;
@@ -105,7 +105,7 @@ Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 /// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
 struct TrainingRanges {
   FitRange<double> plain_attention, first_flash, unaligned;
-  FitRange<double> pointwise, pointwise_xla, composed, cast, cast_xla, loss, loss_xla;
+  FitRange<double> pointwise, pointwise_xla, composed, cast, cast_compiled, cast_xla, loss, loss_xla;
   FitRange<double> expert_traffic_xla, scan;
   FitRange<double> straggler, routing_launches;
   FitRange<Seconds> fixed, launch, launch_xla;

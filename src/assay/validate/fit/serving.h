@@ -17,7 +17,6 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
 
 /// Published figures as numbers predict them that were fitted without the row's whole source, or without its chip;
 /// kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
-enum class LeftOut : std::uint8_t { source, hardware };
 Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const hardware::Catalogue& catalogue,
                                        const std::optional<std::string>& data);
 

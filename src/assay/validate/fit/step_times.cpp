@@ -36,6 +36,7 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   start_families(s);
   s.pointwise = ways_from(ranges.pointwise, ranges.pointwise_xla);
   s.cast = ways_from(ranges.cast, ranges.cast_xla);
+  s.cast[compiled] = ranges.cast_compiled.start;
   s.loss = ways_from(ranges.loss, ranges.loss_xla);
   s.compiled_expert_traffic = ranges.expert_traffic_xla.start;
   s.launch = {ranges.launch.start, ranges.launch.start, ranges.launch.start, ranges.launch_xla.start};
@@ -109,9 +110,8 @@ void add_software(estimate::StepCalibration& s, const TrainingRanges& ranges, st
     numbers.push_back(tuned(s.pointwise[way], ranges.pointwise, runs));
     numbers.push_back(tuned(s.loss[way], ranges.loss, runs));
     numbers.push_back(tuned(s.launch[way], ranges.launch, runs));
-    if (way == eager)
-      numbers.push_back(tuned(s.composed, ranges.composed, runs));
-    else
+    if (way == eager) numbers.push_back(tuned(s.composed, ranges.composed, runs));
+    if (way == fused)
       numbers.push_back(
           tuned(s.cast[way], ranges.cast, [narrow, runs](const TrainingRow& row) { return narrow(row) && runs(row); }));
   }

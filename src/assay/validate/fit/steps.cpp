@@ -49,9 +49,17 @@ double GroupMean::sum() const {
   return total;
 }
 
-Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
+namespace {
+
+/// The steps of all tables, our own ones first.
+struct StepRows {
+  std::vector<TrainingRow> rows;
+  std::size_t own = 0;
+};
+Result<StepRows> all_step_rows(const FitInput& input) {
   ASSAY_TRY(own_table, catalogue_table(input.catalogue, "validation/h200_train.csv"));
   ASSAY_TRY(rows, read_h200_train(own_table, input.catalogue));
+  const std::size_t own = rows.rows.size();
   const auto take = [&](const CsvTable& table) -> Result<void> {
     ASSAY_TRY(more, read_training(table, input.catalogue));
     std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows.rows));
@@ -63,8 +71,19 @@ Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
     ASSAY_TRY(table, data_table(*input.data, "third_party/training.csv"));
     ASSAY_CHECK(take(table));
   }
-  std::erase_if(rows.rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
-  return std::move(rows.rows);
+  return StepRows{std::move(rows.rows), own};
+}
+
+std::vector<TrainingRow> seen(std::vector<TrainingRow> rows, const FitInput& input) {
+  std::erase_if(rows, [&](const TrainingRow& row) { return !input.sees(row.fold); });
+  return rows;
+}
+
+}  // namespace
+
+Result<std::vector<TrainingRow>> step_rows(const FitInput& input) {
+  ASSAY_TRY(all, all_step_rows(input));
+  return seen(std::move(all.rows), input);
 }
 
 std::vector<TrainingRow> rows_for_times(const std::vector<TrainingRow>& all) {
@@ -131,8 +150,14 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
   return {};
 }
 
-Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
-  ASSAY_TRY(rows, step_rows(input));
+/// What is left out together with a row: its chip, or its source, which its group begins with. Our own steps are of
+/// one.
+std::string left_out_with(const TrainingRow& row, bool own, LeftOut what) {
+  if (what == LeftOut::hardware) return row.cluster.substr(0, row.cluster.find(':'));
+  return own ? "own" : row.group.substr(0, row.group.find(','));
+}
+
+Result<estimate::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
   ASSAY_TRY(ranges, training_ranges_of(input.catalogue));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   fit_step_times(rows_for_times(rows), ranges, predict);
@@ -140,7 +165,49 @@ Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
   return predict.steps;
 }
 
+Result<estimate::StepCalibration> fitted_training_steps(const FitInput& input) {
+  ASSAY_TRY(rows, step_rows(input));
+  return fitted_to(rows, input);
+}
+
 }  // namespace
+
+Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                             const std::optional<std::string>& data) {
+  ASSAY_TRY(all, all_step_rows({catalogue, data}));
+  std::vector<TrainingRow>& rows = all.rows;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].fold != held_out) rows[i].fold = fold_of(left_out_with(rows[i], i < all.own, what));
+  std::array<std::optional<Result<estimate::StepCalibration>>, folds> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t fold) {
+    const FitInput input{catalogue, data, fold};
+    fitted[fold] = fitted_to(seen(rows, input), input);
+  });
+  ASSAY_TRY(shipped, TrainingPredictor::make(catalogue));
+  ValidationResult result;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    ASSAY_TRY(numbers, std::move(*fitted[fold]));
+    ASSAY_TRY(predict, TrainingPredictor::make(catalogue));
+    predict.steps = std::move(numbers);
+    for (std::size_t i = all.own; i < rows.size(); ++i) {
+      const TrainingRow& row = rows[i];
+      if (row.fold != fold || !row.measured) continue;
+      const Result<training::TrainingCost> cost = predict(row);
+      if (!cost) {
+        result.unanswered.push_back({row.id, row.group, cost.error().what});
+        continue;
+      }
+      ValidationCase one{row.id, row.group, *row.measured, Seconds(cost->estimate), row.what};
+      const hardware::Cluster& cluster = *predict.cluster(row);
+      one.traits = step_traits(row.group, row.model, cluster);
+      if (const auto* found = estimate::interval_of(shipped.steps.time_intervals,
+                                                    estimate::step_classes(predict.family(row), cluster, row.model)))
+        one.spread = found->spread;
+      result.cases.push_back(std::move(one));
+    }
+  }
+  return result;
+}
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,5 +54,10 @@ void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges&
 /// The text of steps/training.toml by the fold left out of the fit, see FoldFits.
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data);
+
+/// Published steps as numbers predict them that were fitted without the row's whole source, or without its chip;
+/// kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
+Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                             const std::optional<std::string>& data);
 
 }  // namespace assay::validate

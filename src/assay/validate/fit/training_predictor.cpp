@@ -83,8 +83,8 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
     setup.optimizer.master = false;
     setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;
   }
-  ASSAY_TRY(rates,
-            estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration, {row.software.attention}));
+  ASSAY_TRY(rates, estimate::kernel_rates(known->cluster.chip, row.compute, row.id, calibration,
+                                          {row.software.attention, false, row.software.pads_vocabulary}));
   setup.rates = rates;
   setup.effects = steps.effects(known->cluster.chip, row.software.step);
   if (const auto& whole = known->cluster.chip.power; row.power && whole)

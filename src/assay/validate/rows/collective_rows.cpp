@@ -64,7 +64,7 @@ class CollectiveTableRow {
     out.shape = fmt::format("{} over {} of {}", op, text("n_ranks"), text("bytes"));
     out.group = fmt::format("{}, {}, {} over {}{}", out.source, text("chip"), program::name(out.kind), text("n_ranks"),
                             out.across ? fmt::format(" in {} nodes", text("nodes")) : "");
-    out.fold = fold_of(out.shape, text("split"));
+    out.fold = chips_.fold(text("chip"), out.shape, text("split"));
     return std::nullopt;
   }
 

@@ -196,7 +196,7 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     row.id = in.text("id");
     row.source = in.text("source_key");
     row.group = fmt::format("{}, {}, {}", row.source, in.text("model"), in.text("accelerator"));
-    row.fold = fold_of(row.group, in.text("split"));
+    row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_inference(in);

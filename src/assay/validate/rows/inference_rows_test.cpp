@@ -34,13 +34,13 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
 
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
   const InferenceRows rows =
-      read_inference_lines(inference_line("Inferentia2", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
+      read_inference_lines(inference_line("SN40L", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
                            inference_line("H100-SXM-80GB", "llama.cpp", ",static,1,128,128,serving,,5,,,2024,") +
                            inference_line("H100-SXM-80GB", "vllm", ",static,1,,128,serving,,5,,,2024,") +
                            inference_line("H100-SXM-80GB", "vllm", ",static,1,128,128,banana,,5,,,2024,"));
   EXPECT_TRUE(rows.rows.empty());
   ASSERT_EQ(rows.unanswered.size(), 4u);
-  EXPECT_EQ(rows.unanswered[0].why, "Inferentia2 is not in the catalogue");
+  EXPECT_EQ(rows.unanswered[0].why, "SN40L is not in the catalogue");
   EXPECT_EQ(rows.unanswered[1].why, "the kernels of llama.cpp have no model");
   EXPECT_EQ(rows.unanswered[2].why, "the length of the prompt is not stated");
   EXPECT_EQ(rows.unanswered[3].why, "phase \"banana\" is not understood");

@@ -91,7 +91,7 @@ class KernelTableRow {
     if (auto why = read_op(out)) return why;
     if (!(out.measured > Seconds(0))) return "no time is given";
     out.group = fmt::format("{}, {}, {}, {}", out.source, text("chip"), label(out), text("dtype"));
-    out.fold = fold_of(out.shape, text("split"));
+    out.fold = chips_.fold(text("chip"), out.shape, text("split"));
     return std::nullopt;
   }
 
@@ -233,7 +233,12 @@ Why read_own_product(const OwnRow& own, KernelRow& row) {
   if (op == "gemm" || op == "bmm") {
     row.group =
         fmt::format("{} {}{}", op == "gemm" ? "matmul" : "batched matmul", operand, row.sustained ? ", sustained" : "");
-    return set_operation(row, product_text({op == "bmm" ? d : 1.0, a, b, c}, operand, fmt::format("-> {}", result)));
+    Why why = set_operation(row, product_text({op == "bmm" ? d : 1.0, a, b, c}, operand, fmt::format("-> {}", result)));
+    constexpr double bulk = 16;  // bytes
+    if (const double rows = std::min(row.kernel.matmul.operand_rows, row.kernel.matmul.result_rows);
+        rows < bulk && facts(dtype).bits == 16)
+      row.group += rows < 4.0 ? ", rows of 2 bytes" : ", rows of 4 or 8 bytes";
+    return why;
   }
   const std::string m = exact_number(a), n = exact_number(b), k = exact_number(c), groups = exact_number(d);
   const bool gradient = op == "grouped_wgrad";

@@ -5,6 +5,7 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/validate/rows/table_line.h"
+#include "assay/validate/validation.h"
 
 namespace assay::validate {
 namespace {
@@ -72,6 +73,7 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
       reader.items("network", known.networks_, read_network);
       reader.items("slice", known.slices_, read_slice);
       reader.table("collectives", [&](RecordReader& sweeps) { sweeps.texts("chips", known.swept_); });
+      reader.table("unseen", [&](RecordReader& unseen) { unseen.texts("chips", known.unseen_); });
     }));
   }
   return known;
@@ -98,6 +100,12 @@ std::optional<std::string> KnownChips::find(std::string_view accelerator) const 
   }
   if (!longest.empty()) return longest;
   return extended == 1 ? std::optional(only) : std::nullopt;
+}
+
+std::size_t KnownChips::fold(std::string_view accelerator, std::string_view of, std::string_view split) const {
+  const std::optional<std::string> id = find(accelerator);
+  if (id && std::find(unseen_.begin(), unseen_.end(), *id) != unseen_.end()) return held_out;
+  return fold_of(of, split);
 }
 
 NamedNetwork KnownChips::network(std::string_view text) const {

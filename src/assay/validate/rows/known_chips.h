@@ -38,6 +38,8 @@ class KnownChips {
 
   /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72. Empty if there is none.
   std::optional<std::string> find(std::string_view accelerator) const;
+  /// The fold of a row that is told from others by `of`; rows on chips that no fit has seen are held out.
+  std::size_t fold(std::string_view accelerator, std::string_view of, std::string_view split) const;
   /// How an accelerator differs from its chip; nullptr if it does not.
   const NamedAccelerator* named(std::string_view accelerator) const;
   /// The network named by a row, if it differs from the catalogue chip's.
@@ -62,7 +64,7 @@ class KnownChips {
   std::vector<NamedAccelerator> accelerators_;
   std::vector<NamedNetwork> networks_;
   std::vector<MeasuredSlice> slices_;
-  std::vector<std::string> swept_;
+  std::vector<std::string> swept_, unseen_;
   std::map<std::string, std::optional<hardware::Chip>> read_;
 };
 

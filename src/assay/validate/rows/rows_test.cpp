@@ -35,10 +35,16 @@ TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
                                                                  {"L4", "l4"},
                                                                  {"L40S-48GB", "l40s"},
                                                                  {"H800-SXM-80GB", "h100-sxm"},
-                                                                 {"TPU7x(Ironwood)", "tpu-v7"}};
+                                                                 {"TPU7x(Ironwood)", "tpu-v7"},
+                                                                 {"MI250", "mi250"},
+                                                                 {"A10", "a10"},
+                                                                 {"H20", "h20-sxm"}};
   for (const auto& [name, chip] : known) EXPECT_EQ(chips.find(name).value_or(""), chip) << name;
-  for (const std::string_view name : {"L40", "MI250", "H100", "A10", "B200-SXM-180GB(power-limited)", "", "B20"})
+  for (const std::string_view name : {"L40", "MI25", "H100", "SN40L", "B200-SXM-180GB(power-limited)", "", "B20"})
     EXPECT_FALSE(chips.find(name)) << name;
+  // Rows on a chip that no fit has seen are in none.
+  EXPECT_EQ(chips.fold("MI250", "a group", "calib"), held_out);
+  EXPECT_EQ(chips.fold("H100-SXM-80GB", "a group", "calib"), fold_of("a group", "calib"));
 }
 
 TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {

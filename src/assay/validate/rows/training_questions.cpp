@@ -63,6 +63,7 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
   add(!step.expert_overlap, {"--no-expert-overlap"});
   add(!software.overlap, {"--no-overlap"});
   add(software.dropout, {"--dropout"});
+  add(software.pads_vocabulary, {"--padded-vocabulary"});
   add(software.shared_master, {"--optimizer", "shared"});
   return words;
 }

@@ -296,7 +296,7 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     TrainingRow row;
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
-    row.fold = fold_of(row.group, in.text("split"));
+    row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_training(in);

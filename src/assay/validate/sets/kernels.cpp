@@ -118,6 +118,12 @@ ValidationSet h200_products_set() {
   return {"h200-products", "matrix products of random shapes that we measured on one H200, with the library's kernel",
           false, &run_own<4>};
 }
+ValidationSet h200_odd_set() {
+  return {"h200-odd", "matrix products of sizes that are no multiples of 64, measured on one H200", false, &run_own<5>};
+}
+ValidationSet h200_heads_set() {
+  return {"h200-heads", "attention of many head sizes, measured on one H200", false, &run_own<6>};
+}
 ValidationSet kernels_set() {
   return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
           &run_third_party_kernels};

@@ -9,6 +9,8 @@ ValidationSet h200_random_set();
 ValidationSet h200_measure_set();
 ValidationSet h200_experts_set();
 ValidationSet h200_products_set();
+ValidationSet h200_odd_set();
+ValidationSet h200_heads_set();
 ValidationSet kernels_set();
 ValidationSet collectives_set();
 ValidationSet h200_train_set();

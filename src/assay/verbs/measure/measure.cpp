@@ -78,12 +78,13 @@ report::Members fitted_numbers(const hardware::Calibration& c) {
   regime("burst", c.burst);
   regime("sustained", c.sustained);
   if (c.attention && c.attention->cudnn) {
-    const auto& [forward, backward, decode] = *c.attention->cudnn;
+    const hardware::AttentionKernelCalibration& kernel = *c.attention->cudnn;
+    const hardware::DecodeCalibration& decode = kernel.decode;
     const auto pass = [](const hardware::AttentionPass& one) {
       return report::Members{{"share", one.share}, {"softmax", one.softmax}, {"passes", one.passes}};
     };
-    out.emplace_back("attention_forward", pass(forward));
-    out.emplace_back("attention_backward", pass(backward));
+    out.emplace_back("attention_forward", pass(kernel.forward));
+    out.emplace_back("attention_backward", pass(kernel.backward));
     out.emplace_back("decode",
                      report::Members{{"share", decode.share}, {"crowded", decode.crowded}, {"item", decode.item}});
   }

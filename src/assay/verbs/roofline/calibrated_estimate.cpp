@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "assay/base/text.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::roofline {
@@ -82,6 +84,23 @@ report::Members estimate_details(const estimate::OperationEstimate& estimate,
   if (product.adding > Seconds(0)) members.emplace_back("adding", product.adding);
   if (time.casting > Seconds(0)) members.emplace_back("casting", time.casting);
   return members;
+}
+
+std::string padding_note(const estimate::OperationEstimate& estimate, const assay::roofline::Operation& operation) {
+  const auto padded = estimate.padded(operation);
+  if (!padded) return "";
+  const assay::roofline::Matmul m = operation.matmul();
+  std::string sizes;
+  for (const auto& [letter, from, to] : {std::tuple("n", m.n, padded->n), std::tuple("k", m.k, padded->k)})
+    if (from != to)
+      sizes +=
+          fmt::format("{}{} from {} to {}", sizes.empty() ? "" : " and ", letter, human_number(from), human_number(to));
+  const Seconds now = estimate.fitted(operation);
+  return fmt::format(
+      "rows that are no multiples of 16 bytes run on slow kernels: padding {} would take {} instead of {}, {:.1f} "
+      "times "
+      "as fast",
+      sizes, human(padded->time), human(now), now / padded->time);
 }
 
 std::string estimate_note(const estimate::OperationEstimate& estimate, const RooflineQuery& query) {

@@ -21,6 +21,8 @@ report::Members estimate_range(const estimate::OperationEstimate& estimate, cons
 report::Members estimate_details(const estimate::OperationEstimate& estimate,
                                  const assay::roofline::Operation& operation);
 /// The calibration and the way of measuring, in words.
+/// What padding would gain where rows of a product are odd; empty otherwise.
+std::string padding_note(const estimate::OperationEstimate& estimate, const assay::roofline::Operation& operation);
 std::string estimate_note(const estimate::OperationEstimate& estimate, const RooflineQuery& query);
 
 }  // namespace assay::verbs::roofline

@@ -334,6 +334,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (calibrated) {
     out.emplace_back("calibration", estimate_details(*calibrated, *all.operation()));
     response.notes.push_back(estimate_note(*calibrated, query));
+    for (const assay::roofline::Operation& operation : query.operations)
+      if (std::string note = padding_note(*calibrated, sized(query, operation)); !note.empty())
+        response.notes.push_back(std::move(note));
   }
   if (query.letter) add_knee(query, *all.first, out);
   if (query.operations.size() > 1) {

@@ -37,16 +37,16 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
         "--attention-kernel",
         own_shares ? "--set efficiency replaces measured kernels" : fmt::format("{} has no calibration", chip.id),
         "leave it out: attention then uses the efficiencies in the chip's file");
-  const auto read_rates = [&](hardware::AttentionKernel attention) -> Result<void> {
+  const auto read_rates = [&](hardware::AttentionKernel attention, bool pads_vocabulary) -> Result<void> {
     ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
-                                            {attention, true}));
+                                            {attention, true, pads_vocabulary}));
     setup.rates = rates;
     return {};
   };
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();
   if (own_shares) {
     if (query.memory_margin == "interval") query.memory_margin = "none";
-    return read_rates(hardware::AttentionKernel::automatic);
+    return read_rates(hardware::AttentionKernel::automatic, false);
   }
   if (calibration) setup.collectives = calibration->values.collective;
   query.notes.push_back(
@@ -55,7 +55,7 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
           : fmt::format("kernels and collectives use the efficiencies in chips/{}.toml, which has no calibration",
                         chip.id));
   ASSAY_TRY(software, read_serving_software(request, context, query));
-  ASSAY_CHECK(read_rates(software.attention));
+  ASSAY_CHECK(read_rates(software.attention, software.pads_vocabulary));
   // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to the kernels
   // that they were fitted on.
   const estimate::Family* family = query.steps->family(chip);

@@ -67,6 +67,7 @@ std::vector<OptionSpec> train_software_options() {
       {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
        "no"},
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
+      {"padded-vocabulary", "", "the software pads the vocabulary, so that no row of logits is odd", false, "no"},
       {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
   };
 }
@@ -89,8 +90,9 @@ Result<void> read_train_software(const Request& request, const Context& context,
         own_shares ? "--set efficiency replaces measured kernels" : fmt::format("{} has no calibration", chip.id),
         "leave it out: attention then uses the efficiencies in the chip's file");
   ASSAY_TRY(slowdown, slowdown_of_power(request, context, query));
-  ASSAY_TRY(rates, estimate::kernel_rates(chip, query.compute, "--compute",
-                                          calibration ? &calibration->values : nullptr, {software.attention}));
+  ASSAY_TRY(rates,
+            estimate::kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
+                                   {software.attention, false, software.pads_vocabulary}));
   const bool tpu = steps.compiled_whole(chip), stated = assumed.named() || !assumed.fusion.empty();
   if (tpu && stated && software.step.fusion != estimate::Fusion::xla)
     query.notes.push_back(fmt::format("{} has no effect: programs for {} are compiled by XLA",

@@ -308,6 +308,25 @@ void add_search_notes(const Request& request, const TrainQuery& query, const tra
                   query.imported.model.adapters ? " (two for products with frozen weights)" : ""));
 }
 
+/// What padding the vocabulary would save, where rows of logits are so odd that libraries fall back to slow kernels.
+void add_padding_note(const TrainQuery& query, const training::Strategy& strategy, std::vector<std::string>& notes) {
+  training::TrainingQuestion question = query.question;
+  const Bytes element = storage(query.compute, 1.0);
+  const auto vocabulary = static_cast<double>(query.imported.model.vocabulary);
+  const double padded = estimate::padded_row(vocabulary, element);
+  if (question.setup.rates.pads_vocabulary || padded == vocabulary) return;
+  const auto now = training::price_strategy(question, query.sequence, query.cluster, strategy);
+  question.setup.rates.pads_vocabulary = true;
+  const auto then = training::price_strategy(question, query.sequence, query.cluster, strategy);
+  constexpr double noticeable = 0.001;
+  if (!now || !then || !(then->estimate < (1.0 - noticeable) * now->estimate)) return;
+  notes.push_back(fmt::format(
+      "rows of {} logits run on slow kernels: padding the vocabulary from {} to {} would save {} a step, {:.1f} % "
+      "(--padded-vocabulary)",
+      human_number(vocabulary), human_number(vocabulary), human_number(padded),
+      human(Seconds(now->estimate - then->estimate)), 100.0 * (1.0 - then->estimate / now->estimate)));
+}
+
 /// The headline where the strategy does not fit: what is missing, and the nearest change that would fit.
 std::string too_large_text(const TrainQuery& query, const search::Candidate& best) {
   const training::TrainingCost& cost = best.cost;
@@ -371,6 +390,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
     response.picture = sizes.several ? sizes_picture(sizes) : training_picture(query, best, simulated);
   if (request.explain()) ASSAY_CHECK(explain(request, query, best, response));
   add_search_notes(request, query, best.strategy, response.notes);
+  add_padding_note(query, best.strategy, response.notes);
   if (fits) {
     response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(Seconds(cost.estimate)),
                                     100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy));

@@ -288,12 +288,13 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const assay::valida
 Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
   const std::string what = *request.value("leave-out");
-  if (set != "inference-tpot" && set != "inference-ttft")
-    return fail("--leave-out", "whole sources and chips are left out of inference-tpot and inference-ttft", "name one",
-                Error::Kind::usage);
-  ASSAY_TRY(result, assay::validate::without_whole(
-                        what == "source" ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware,
-                        set == "inference-ttft", catalogue, request.value("data")));
+  if (set != "training" && set != "inference-tpot" && set != "inference-ttft")
+    return fail("--leave-out", "whole sources and chips are left out of training, inference-tpot and inference-ttft",
+                "name one", Error::Kind::usage);
+  const auto left_out = what == "source" ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware;
+  ASSAY_TRY(result, set == "training" ? assay::validate::steps_without_whole(left_out, catalogue, request.value("data"))
+                                      : assay::validate::without_whole(left_out, set == "inference-ttft", catalogue,
+                                                                       request.value("data")));
   Collected all;
   all.names = fmt::format("{} without the row's {}", set, what == "source" ? "source" : "chip");
   collect(result, choice, all);
@@ -430,7 +431,8 @@ VerbSpec verb() {
   return {
       "validate",
       "compare estimates with measurements",
-      "SET holds kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, and with --data kernels "
+      "SET holds kernels (h200-ops, h200-random, h200-measure, h200-experts, h200-products, h200-odd, h200-heads, and "
+      "with --data kernels "
       "and "
       "collectives), whole training steps (h200-train and training for time, h200-train-memory and training-memory "
       "for peak memory), or inference (h200-prefill, h200-decode, h200-static-cache, inference-tpot, "
@@ -450,11 +452,10 @@ VerbSpec verb() {
                   "summaries "
                   "instead of the rows"}
            .by_default("group"),
-       OptionSpec{
-           "leave-out", "WHAT",
-           "leave the row's whole source or all rows of its chip out of the fit that predicts it (inference-tpot "
-           "and inference-ttft; fits anew, which takes minutes)",
-           false, "source|hardware"},
+       OptionSpec{"leave-out", "WHAT",
+                  "leave the row's whole source or all rows of its chip out of the fit that predicts it (training, "
+                  "inference-tpot and inference-ttft; fits anew, which takes minutes)",
+                  false, "source|hardware"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
