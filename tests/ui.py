@@ -270,7 +270,9 @@ class Files(WithServer):
         self.refused(400, *self.server.api(request), where="file")
         self.refused(400, *self.send(request, ("other.json", b"{}")), where="file")
         # What is sent is no file for options that read or write others.
-        for more in ({"on": "@x.toml"}, {"perfetto": "x.toml"}, {"catalogue": "x.toml"}):
+        for more in ({"on": "@x.toml"}, {"perfetto": "x.toml"}, {"catalogue": "x.toml"}, {"against": "@x.toml"},
+                     {"against": " @x.toml"}, {"against": "train llama-3-8b --on h200-sxm --from x.toml"},
+                     {"against": '{"verb": "train", "arguments": {"model": "llama-3-8b", "on": "@x.toml"}}'}):
             one = {"verb": "profile", "arguments": {"file": "a.json", **more}}
             self.refused(400, *self.send(one, ("a.json", b"{}"), ("x.toml", b""), ("@x.toml", b"")))
         self.refused(400, *self.send({"verb": "models", "arguments": {"id": "@/etc/passwd"}}, ("@/etc/passwd", b"{}")))

@@ -342,6 +342,32 @@ Result<std::vector<std::string>> split_words(std::string_view line) {
 
 namespace {
 
+/// A configuration in braces stays one word, so that it needs no quotes inside of quotes.
+std::string with_quoted_braces(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (depth == 0 && (c == '\'' || c == '"')) quote = quote == 0 ? c : quote == c ? '\0' : quote;
+    if (c == '{' && quote == 0 && depth++ == 0) out += '\'';
+    out += c;
+    if (c == '}' && quote == 0 && depth > 0 && --depth == 0) out += '\'';
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Request> parse_request_text(std::string_view text) {
+  const std::string_view words = trim(text);
+  if (words.starts_with('{')) return parse_json_request(words);
+  ASSAY_TRY(parts, split_words(with_quoted_braces(words)));
+  if (!parts.empty() && parts.front() == "assay") parts.erase(parts.begin());
+  return parse_request(parts);
+}
+
+namespace {
+
 /// Whether some range of an answer has its estimate outside its bounds.
 bool has_estimate_outside(const report::Value& value) {
   if (const report::Items* items = value.items())

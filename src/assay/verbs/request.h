@@ -183,6 +183,9 @@ Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string
 /// Splits a line into words as a shell would: blanks separate, quotes group.
 Result<std::vector<std::string>> split_words(std::string_view line);
 
+/// From one text: the words of a command line, in which braces group as quotes do, or JSON.
+Result<Request> parse_request_text(std::string_view text);
+
 /// Answers a request.
 Result<report::Response> ask(const Request& request, const Context& context);
 /// The same for a verb that asks others many times: without what takes further answers to find out, values of --set

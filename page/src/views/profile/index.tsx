@@ -14,16 +14,22 @@ import { capital, int, percent, quantity, sentence, time } from "../../text/form
 import { change } from "../../url";
 import type { Place } from "../../url";
 import { PartList, StackedBar } from "../bars";
+import { Against } from "./against";
 import { Comparison } from "./comparison";
+import { ProgramAnswer } from "./program";
 
-type Operation = ProfileResults["operations"][number];
+type Operation = NonNullable<ProfileResults["operations"]>[number];
 
-/** Asks about the files whenever they, or the chip, change. */
-function useProfile(files: readonly File[], on: string): { asked: Asked<"profile">; request: Request<"profile"> } {
+/** Asks about the files whenever they, the chip, or what they are compared with change. */
+function useProfile(
+  files: readonly File[],
+  on: string,
+  against: string,
+): { asked: Asked<"profile">; request: Request<"profile"> } {
   const [asked, set] = useState<Asked<"profile">>({ busy: false });
   const request: Request<"profile"> = {
     verb: "profile",
-    arguments: { file: files.map((file) => file.name), ...(on ? { on } : {}) },
+    arguments: { file: files.map((file) => file.name), ...(on ? { on } : {}), ...(against ? { against } : {}) },
   };
   useEffect(() => {
     if (files.length === 0) return;
@@ -39,23 +45,30 @@ function useProfile(files: readonly File[], on: string): { asked: Asked<"profile
       },
     );
     return () => abort.abort();
-  }, [files, on]);
+  }, [files, on, against]);
   return { asked, request };
 }
 
 export function ProfileView({ place, share }: { place: Place; share: (shared: Shared) => void }): JSX.Element {
   const [files, setFiles] = useState<readonly File[]>([]);
   const on = place.query.on ?? "";
-  const { asked, request } = useProfile(files, on);
+  const against = place.query.against ?? "";
+  const { asked, request } = useProfile(files, on, against);
   useEffect(() => {
     if (files.length > 0) share({ request: request as Request, answer: asked.answer as Answer | undefined });
-  }, [asked.answer, files, on]);
+  }, [asked.answer, files, on, against]);
   return (
     <div class="view wide">
       <Drop files={files} take={setFiles} />
       {files.length > 0 && (
         <AnswerFrame asked={asked} request={request as Request}>
-          {(answer) => <ProfileAnswer answer={answer} on={on} />}
+          {(answer) =>
+            answer.results.program ? (
+              <ProgramAnswer answer={answer} on={on} />
+            ) : (
+              <ProfileAnswer answer={answer} on={on} against={against} />
+            )
+          }
         </AnswerFrame>
       )}
     </div>
@@ -87,7 +100,8 @@ function Drop({ files, take }: { files: readonly File[]; take: (files: readonly 
         <h2>{files.length > 0 ? files.map((file) => file.name).join(", ") : "Where did the time of a real run go?"}</h2>
         <p class="muted">
           Drop what a profiler wrote: a trace of PyTorch or JAX (JSON, xplane), or an SQLite export of Nsight Systems,
-          compressed or not, up to 64 MB. Files of several ranks stand side by side; two others are before and after.
+          compressed or not, up to 64 MB. Files of several ranks stand side by side; two others are before and after. Or
+          drop a compiled program: HLO or StableHLO text.
         </p>
       </div>
       <label class="btn file primary">
@@ -110,7 +124,15 @@ function Drop({ files, take }: { files: readonly File[]; take: (files: readonly 
 const colours = ["s1", "s3", "s2", "s4", "s6", "s5", "s7", "s8"];
 const colour = (at: number): string => `var(--${colours[at % colours.length]})`;
 
-function ProfileAnswer({ answer, on }: { answer: Answer<"profile">; on: string }): JSX.Element {
+function ProfileAnswer({
+  answer,
+  on,
+  against,
+}: {
+  answer: Answer<"profile">;
+  on: string;
+  against: string;
+}): JSX.Element {
   const r = answer.results;
   const total = v(r.total_time);
   const parts = [
@@ -121,7 +143,7 @@ function ProfileAnswer({ answer, on }: { answer: Answer<"profile">; on: string }
   ];
   return (
     <>
-      <Head sub={<span>{[r.device_name, `${int(r.events)} events`].filter(Boolean).join(" · ")}</span>}>
+      <Head sub={<span>{[r.device_name, `${int(r.events ?? 0)} events`].filter(Boolean).join(" · ")}</span>}>
         {sentence(answer.headline)}
       </Head>
       <Facts results={r} />
@@ -138,9 +160,10 @@ function ProfileAnswer({ answer, on }: { answer: Answer<"profile">; on: string }
         </Card>
         <Categories results={r} />
       </div>
+      <Against results={r} against={against} />
       {r.comparison && <Comparison comparison={r.comparison} />}
-      <Operations operations={r.operations} />
-      <div class={r.ranks.length > 1 && r.gaps.length > 0 ? "g2" : "cards"}>
+      <Operations operations={r.operations ?? []} />
+      <div class={(r.ranks?.length ?? 0) > 1 && (r.gaps?.length ?? 0) > 0 ? "g2" : "cards"}>
         <Ranks results={r} />
         <Gaps results={r} />
       </div>
@@ -207,14 +230,15 @@ const ChipWanted = ({ on }: { on: string }): JSX.Element => (
 );
 
 function Categories({ results: r }: { results: ProfileResults }): JSX.Element {
-  const most = Math.max(...r.categories.map((one) => v(one.time)), 0);
+  const categories = r.categories ?? [];
+  const most = Math.max(...categories.map((one) => v(one.time)), 0);
   return (
     <Card
       title="Kernels by category"
       note={`${time(v(r.kernel_time))} of kernels`}
       table={() => [
         ["category", "kind", "kernels", "seconds", "share"],
-        ...r.categories.map((one) => [one.category, one.kind ?? "", one.count, v(one.time), one.share ?? ""]),
+        ...categories.map((one) => [one.category, one.kind ?? "", one.count, v(one.time), one.share ?? ""]),
       ]}
     >
       <table class="rows tightrows">
@@ -228,7 +252,7 @@ function Categories({ results: r }: { results: ProfileResults }): JSX.Element {
           </tr>
         </thead>
         <tbody>
-          {r.categories.map((one, at) => (
+          {categories.map((one, at) => (
             <tr key={`${one.category} ${one.kind}`}>
               <td>{capital([one.category, one.kind].filter(Boolean).join(", "))}</td>
               <td class="n">{int(one.count)}</td>
@@ -316,8 +340,9 @@ function Operations({ operations }: { operations: readonly Operation[] }): JSX.E
 }
 
 function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null {
-  if (r.ranks.length < 2) return null;
-  const most = Math.max(...r.ranks.map((one) => v(one.total_time)));
+  const ranks = r.ranks ?? [];
+  if (ranks.length < 2) return null;
+  const most = Math.max(...ranks.map((one) => v(one.total_time)));
   return (
     <Card
       title="Ranks"
@@ -338,7 +363,7 @@ function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null 
           </tr>
         </thead>
         <tbody>
-          {r.ranks.map((one) => (
+          {ranks.map((one) => (
             <tr key={`${one.file} ${one.device}`}>
               <td>{one.rank ?? one.device}</td>
               <td class="wide">
@@ -357,7 +382,8 @@ function Ranks({ results: r }: { results: ProfileResults }): JSX.Element | null 
 
 function Gaps({ results: r }: { results: ProfileResults }): JSX.Element | null {
   const first = 8;
-  if (r.gaps.length === 0) return null;
+  const gaps = r.gaps ?? [];
+  if (gaps.length === 0) return null;
   return (
     <Card title="The longest gaps" note="while nothing ran on the device">
       <Scroll>
@@ -370,7 +396,7 @@ function Gaps({ results: r }: { results: ProfileResults }): JSX.Element | null {
             </tr>
           </thead>
           <tbody>
-            {r.gaps.slice(0, first).map((one) => (
+            {gaps.slice(0, first).map((one) => (
               <tr key={v(one.start)}>
                 <td class="n">{time(v(one.time))}</td>
                 <td>{one.before}</td>

@@ -82,20 +82,6 @@ const compare::Prediction& fitting(const std::vector<compare::Prediction>& steps
   return *best;
 }
 
-/// A configuration in braces stays one word, so that it needs no quotes inside of quotes.
-std::string with_quoted_braces(std::string_view text) {
-  std::string out;
-  int depth = 0;
-  char quote = 0;
-  for (const char c : text) {
-    if (depth == 0 && (c == '\'' || c == '"')) quote = quote == 0 ? c : quote == c ? '\0' : quote;
-    if (c == '{' && quote == 0 && depth++ == 0) out += '\'';
-    out += c;
-    if (c == '}' && quote == 0 && depth > 0 && --depth == 0) out += '\'';
-  }
-  return out;
-}
-
 Result<void> check_device(const Query& query, const Predicted& predicted, std::vector<std::string>& notes) {
   const trace::DeviceSummary& summary = query.device().summary;
   if (query.chip && query.chip->id != predicted.chip)
@@ -139,13 +125,7 @@ Result<Request> read_against(const std::string& text, std::string_view where) {
     ASSAY_TRY(bytes, trace::file_bytes(words.substr(1), where));
     words = trim(bytes);
   }
-  const auto read = [&]() -> Result<Request> {
-    if (words.starts_with('{')) return parse_json_request(words);
-    ASSAY_TRY(parts, split_words(with_quoted_braces(words)));
-    if (!parts.empty() && parts.front() == "assay") parts.erase(parts.begin());
-    return parse_request(parts);
-  };
-  Result<Request> request = read();
+  Result<Request> request = parse_request_text(words);
   if (!request) {
     Error error = request.error();
     error.where = fmt::format("{}: {}", where, error.where);

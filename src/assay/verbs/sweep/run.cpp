@@ -86,11 +86,7 @@ Result<std::vector<std::string>> requests_of(const Plan& plan, const std::string
     if (known.insert(text).second) out.push_back(std::move(text));
   };
   for (std::size_t i = 0; i < plan.grid_size(); ++i) take(parse_json_request(text_of(plan.grid_request(i))));
-  for (const std::string& command : plan.commands) {
-    auto words = split_words(command);
-    if (words && !words->empty() && words->front() == "assay") words->erase(words->begin());
-    take(words ? parse_request(*words) : Result<Request>(tl::unexpected<Error>(words.error())));
-  }
+  for (const std::string& command : plan.commands) take(parse_request_text(command));
   ASSAY_CHECK(faults.result());
   return out;
 }

@@ -78,7 +78,7 @@ constexpr Placeholder placeholders[] = {
     {"OP", {}},
     {"PLACE", {}},
     {"POLICY", {}},
-    {"REQUEST", {}},
+    {"REQUEST", {ValueKind::request}},
     {"PROGRAM", {}},
     {"PROVIDER", {}},
     {"RxC", {}},
@@ -119,7 +119,7 @@ bool names_file(ValueKind kind, std::string_view value) {
     case ValueKind::chip:
       return value.find('@') != std::string_view::npos;
     default:
-      return value.starts_with('@');
+      return trim(value).starts_with('@');
   }
 }
 
@@ -148,9 +148,9 @@ ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
 }
 
 std::string_view name(ValueKind kind) {
-  constexpr std::string_view names[] = {"flag",  "text",     "choice", "count",     "number",
-                                        "share", "quantity", "dtype",  "chip",      "cluster",
-                                        "model", "software", "file",   "directory", "catalogue"};
+  constexpr std::string_view names[] = {"flag",     "text",      "choice",    "count",   "number", "share",
+                                        "quantity", "dtype",     "chip",      "cluster", "model",  "software",
+                                        "file",     "directory", "catalogue", "request"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -174,6 +174,8 @@ Result<void> check_without_files(const Request& request, const std::map<std::str
   const auto check = [&](const OptionSpec& option) -> Result<void> {
     for (const std::string& value : request.values(option.name)) {
       if (option.attachable && attached.contains(value)) continue;
+      if (type_of(option).kind == ValueKind::request)
+        if (const auto inner = parse_request_text(value)) ASSAY_CHECK(check_without_files(*inner));
       if (names_file(type_of(option).kind, value) || (option.name == "output" && names_output_file(value)))
         return refused(fmt::format("--{}", option.name), "files are neither read nor written here");
     }
