@@ -5,7 +5,7 @@
     plan.step_time.estimate.seconds
 
 There is a function for each command of the program, with its arguments and options; answers are what `assay --format json`
-prints.
+prints. `sweep` takes requests as objects; `ask("sweep", file="grid.toml")` is the program's.
 """
 from . import _engine
 from ._answers import Answer, Error, InternalError, Quantity, Results

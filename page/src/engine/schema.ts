@@ -1550,24 +1550,24 @@ export interface BookResults {
 export interface ProfileResults {
   file: string;
   rank?: number;
-  device: number;
+  device?: number;
   device_name?: string;
   chip?: string;
-  events: number;
-  total_time: Quantity;
-  busy_time: Quantity;
-  idle_time: Quantity;
-  computation_time: Quantity;
-  communication_time: Quantity;
-  exposed_communication_time: Quantity;
-  copy_time: Quantity;
-  exposed_copy_time: Quantity;
-  computation_without_fills: Quantity;
+  events?: number;
+  total_time?: Quantity;
+  busy_time?: Quantity;
+  idle_time?: Quantity;
+  computation_time?: Quantity;
+  communication_time?: Quantity;
+  exposed_communication_time?: Quantity;
+  copy_time?: Quantity;
+  exposed_copy_time?: Quantity;
+  computation_without_fills?: Quantity;
   busy_share?: number;
   hidden_communication?: number;
   overlap_without_fills?: number;
   host_bound_time?: Quantity;
-  kernel_time: Quantity;
+  kernel_time?: Quantity;
   products?: {
     flops: Quantity;
     achieved: Quantity;
@@ -1664,14 +1664,14 @@ export interface ProfileResults {
     exposed_copy_time: Quantity;
     idle_time: Quantity;
   }[];
-  categories: {
+  categories?: {
     category: string;
     kind?: string;
     count: number;
     time: Quantity;
     share?: number;
   }[];
-  operations: {
+  operations?: {
     label: string;
     operation?: string;
     kernel: string;
@@ -1694,7 +1694,7 @@ export interface ProfileResults {
     bandwidth_share?: number;
     bound?: "compute" | "memory" | "latency";
   }[];
-  gaps: {
+  gaps?: {
     start: Quantity;
     time: Quantity;
     after: string;
@@ -1702,7 +1702,7 @@ export interface ProfileResults {
     operation?: string;
     host_bound: boolean;
   }[];
-  streams: {
+  streams?: {
     stream: string;
     events: number;
     busy_time: Quantity;
@@ -1710,7 +1710,7 @@ export interface ProfileResults {
     kernel_wait: Quantity;
     other_wait: Quantity;
   }[];
-  ranks: {
+  ranks?: {
     file: string;
     rank?: number;
     device: number;
@@ -1741,6 +1741,64 @@ export interface ProfileResults {
     computation_over_median: number;
     extra_time: Quantity;
   };
+  recovered?: {
+    command: string;
+    model: string;
+    mesh?: string;
+    batch: number;
+    sequence: number;
+    microbatches: number;
+    layers: number;
+    hidden: number;
+    intermediate: number;
+    heads: number;
+    kv_heads: number;
+    head_dim: number;
+    vocabulary?: number;
+    experts?: number;
+    experts_per_token?: number;
+    gated: boolean;
+    recomputes: boolean;
+    compiled: boolean;
+    attention?: string;
+    optimizer?: string;
+    optimizer_dtype?: string;
+    lacks: string[];
+  };
+  prediction?: {
+    command: string;
+    step: string;
+    overhead: Quantity;
+    communication: Quantity;
+  };
+  predicted_time?: Quantity;
+  measured_time?: Quantity;
+  matched_share?: number;
+  residual?: Quantity;
+  residual_share?: number;
+  gap?: {
+    kind: "kernels" | "around" | "missing" | "extra" | "communication" | "waiting" | "copies" | "host" | "gaps";
+    class: string;
+    step?: string;
+    predicted: Quantity;
+    measured: Quantity;
+    difference: Quantity;
+    kernels: number;
+    kernel?: string;
+    remedy?: string;
+  }[];
+  gap_steps?: {
+    block: string;
+    step: string;
+    class: string;
+    runs: number;
+    ran: number;
+    predicted: Quantity;
+    measured: Quantity;
+    around: Quantity;
+    kernels: number;
+    kernel?: string;
+  }[];
   comparison?: {
     per: "step" | "profile";
     before: {
@@ -1785,6 +1843,150 @@ export interface ProfileResults {
       after: Quantity;
       change: Quantity;
     }[];
+  };
+  program?: {
+    module: string;
+    format: "hlo" | "stablehlo";
+    devices: number;
+    computations: number;
+    instructions: number;
+    partitioned: boolean;
+    fused: boolean;
+    scheduled: boolean;
+    complete: boolean;
+    flops: Quantity;
+    element_wise_flops: Quantity;
+    transcendentals: number;
+    bytes: Quantity;
+    counted_once: {
+      flops: Quantity;
+      element_wise_flops: Quantity;
+      transcendentals: number;
+      bytes: Quantity;
+    };
+    loops: {
+      body: string;
+      trips: number;
+    }[];
+    on?: string;
+    bounds?: {
+      compute: Quantity;
+      memory: Quantity;
+      network: Quantity;
+      lower: Quantity;
+      upper: Quantity;
+    };
+    estimate?: Quantity;
+    computation_time?: Quantity;
+    communication_time?: Quantity;
+    exposed_communication_time?: Quantity;
+    peak_share?: number;
+    classes: {
+      class: string;
+      calls: number;
+      flops: Quantity;
+      bytes: Quantity;
+      estimate?: Quantity;
+      share?: number;
+    }[];
+    collectives: {
+      kind: string;
+      devices: number;
+      calls: number;
+      operand: Quantity;
+      received: Quantity;
+      becomes?: string;
+      estimate?: Quantity;
+    }[];
+    memory: {
+      arguments: Quantity;
+      outputs: Quantity;
+      aliased: Quantity;
+      host?: Quantity;
+      temporaries?: Quantity;
+      peak?: Quantity;
+      capacity?: Quantity;
+      fits?: boolean;
+      at_peak?: {
+        name: string;
+        shape: string;
+        bytes: Quantity;
+      }[];
+    };
+  };
+  kernels?: {
+    name: string;
+    class: string;
+    operation: string;
+    shapes: string;
+    result: string;
+    calls: number;
+    flops?: Quantity;
+    exact_flops?: Quantity;
+    bytes: Quantity;
+    devices?: number;
+    bound?: "compute" | "memory" | "network";
+    lower?: Quantity;
+    estimate?: Quantity;
+    time?: Quantity;
+    share?: number;
+  }[];
+  mesh?: {
+    axis: string;
+    size: number;
+    role?: string;
+  }[];
+  model?: {
+    hidden: number;
+    feed_forward?: number;
+    heads?: number;
+    kv_heads?: number;
+    head_dim?: number;
+    layers: number;
+    vocabulary?: number;
+    experts?: number;
+    expert_feed_forward?: number;
+    experts_per_token?: number;
+    tied: boolean;
+    parameters: number;
+    copies: number;
+    weight_type?: string;
+    state_type?: string;
+    batch?: number;
+    sequence?: number;
+    recompute?: "none" | "selective" | "full";
+  };
+  weights?: {
+    role?: string;
+    name?: string;
+    shape: string;
+    count: number;
+    sharding?: string;
+  }[];
+  command?: string;
+  changes?: {
+    before: string;
+    after: string;
+    rows: {
+      what: string;
+      before: Quantity;
+      after: Quantity;
+      relative_change?: number;
+    }[];
+  };
+  layout?: {
+    shape: string;
+    dtype: string;
+    element_bits: number;
+    memory: string;
+    elements: number;
+    bytes: Quantity;
+    padded: string;
+    padded_bytes: Quantity;
+    growth?: number;
+    offset?: number;
+    byte_offset?: Quantity;
+    order?: string;
   };
 }
 export interface ModelsResults {
@@ -2331,7 +2533,10 @@ export const options: Record<Verb, Record<string, Option>> = {
   profile: {
     "file": {"help":"a profile, one of each rank, or BEFORE and AFTER","kind":"file"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "element": {"help":"of a shape: where an element lies in memory, e.g. 2,4","kind":"text","placeholder":"LIST"},
+    "graph": {"help":"of a program: draw the graph of its entry, or of the computation NAME","kind":"text","placeholder":"NAME"},
     "capture": {"help":"a profile of the capture of graphs that FILE replays: their kernels get its operations","kind":"file","placeholder":"FILE"},
+    "against": {"help":"a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it predicts, step by step, and what to do about it; alone: the request that the profile's own shapes imply","kind":"request","placeholder":"REQUEST"},
     "perfetto": {"help":"write the device's timeline, by category, for ui.perfetto.dev","kind":"file","placeholder":"FILE"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},

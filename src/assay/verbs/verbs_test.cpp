@@ -1,6 +1,7 @@
 #include "assay/verbs/verbs.h"
 #include "assay/testing/catalogue.h"
 #include "assay/testing/sampling.h"
+#include "assay/testing/test_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -184,13 +185,16 @@ TEST(Verbs, BookReproducesAChapter) {
 }
 
 TEST(Verbs, EveryExampleOfTheHelpIsAnswered) {
-  std::vector<std::string_view> commands;
+  const testing::TestDirectory directory;
+  std::vector<std::string> commands;
   for (const VerbSpec& verb : verbs())
-    for (const auto& [command, shows] : verb.examples) commands.push_back(command);
-  for (const std::string_view command : testing::sampled(commands)) {
+    for (const auto& [command, shows] : verb.examples)
+      commands.push_back(std::string(command) +
+                         (find_option(verb, "results") ? " --results " + directory.file("rows") : ""));
+  for (const std::string& command : testing::sampled(commands)) {
     const bool picture = command.find(".svg") != std::string_view::npos;
     ASSERT_TRUE(command.starts_with("assay ")) << command;
-    const auto response = answer_to(command.substr(6), picture);
+    const auto response = answer_to(std::string_view(command).substr(6), picture);
     EXPECT_TRUE(response) << command << ": " << (response ? "" : response.error().what);
     if (response) EXPECT_EQ(response->picture.has_value(), picture) << command;
   }

@@ -8,12 +8,6 @@ import { Scroll } from "../../parts/scroll";
 import { capital, percent, sentence, time } from "../../text/format";
 import { change } from "../../url";
 
-const names: Record<string, string> = {
-  missing: "that did not run",
-  extra: "not in the program",
-  around: "kernels around",
-};
-
 export function Against({ results: r, against }: { results: ProfileResults; against: string }): JSX.Element | null {
   if (!r.gap) return r.recovered ? <Offer command={r.recovered.command} /> : null;
   const most = Math.max(...r.gap.map((one) => Math.abs(v(one.difference))), 0);
@@ -43,7 +37,7 @@ export function Against({ results: r, against }: { results: ProfileResults; agai
     >
       <pre class="code">{against}</pre>
       <Scroll>
-        <table class="rows small">
+        <table class="rows small changes after">
           <thead>
             <tr>
               <th>Class</th>
@@ -57,7 +51,7 @@ export function Against({ results: r, against }: { results: ProfileResults; agai
           <tbody>
             {r.gap.map((one) => (
               <tr key={`${one.kind} ${one.class}`}>
-                <td>{capital([one.class, names[one.kind]].filter(Boolean).join(", "))}</td>
+                <td>{capital(one.class)}</td>
                 <td class="n">{time(v(one.predicted))}</td>
                 <td class="n">{time(v(one.measured))}</td>
                 <td class="n">{written(v(one.difference))}</td>

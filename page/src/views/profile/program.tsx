@@ -38,7 +38,10 @@ export function ProgramAnswer({ answer, on }: { answer: Answer<"profile">; on: s
             {p.memory.fits !== undefined && (p.memory.fits ? ", fits" : ", does not fit")}
           </p>
         </Fact>
-        <Fact question="How much communication?" big={bytes(p.collectives.reduce((sum, one) => sum + v(one.received), 0))}>
+        <Fact
+          question="How much communication?"
+          big={bytes(p.collectives.reduce((sum, one) => sum + v(one.received), 0))}
+        >
           <p>received by a device in {int(p.collectives.length)} kinds of collectives</p>
         </Fact>
       </div>

@@ -265,7 +265,6 @@ VerbSpec verb() {
       {{"results", "DIR", "where rows are kept (default: FILE without its ending, with .sweep)"},
        {"threads", "N", "requests at once (default: one on each core)"}},
       {{"assay sweep examples/sweep.toml", "which cluster and batch train a model at the least cost"},
-       {"mpirun -n 4 assay sweep examples/sweep.toml", "the same on several nodes"},
        {"assay sweep examples/sweep.toml --output map.svg", "one result by two arguments, drawn"}},
       &answer,
       true,
