@@ -124,15 +124,17 @@ std::vector<std::string> catalogue_directories() {
 /// Which process of a launch this is, as the launcher tells it: Open MPI's mpirun, or srun.
 sweep::Ranks ranks_of_launch() {
   static constexpr struct {
-    const char *rank, *count, *launch, *step;
-  } launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", nullptr},
-                   {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"}};
+    const char *rank, *count, *launch, *step, *restart;
+  } launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", nullptr, nullptr},
+                   {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}};
   const auto text = [](const char* name) { return name ? std::getenv(name) : nullptr; };
   for (const auto& launcher : launchers) {
     const char *rank = text(launcher.rank), *count = text(launcher.count), *launch = text(launcher.launch);
     if (!rank || !count || !launch) continue;
-    const char* step = text(launcher.step);
-    return {std::atoi(rank), std::atoi(count), fmt::format("{}{}{}", launch, step ? "-" : "", step ? step : "")};
+    std::string all = launch;
+    for (const char* more : {text(launcher.step), text(launcher.restart)})
+      if (more) all += fmt::format("-{}", more);
+    return {std::atoi(rank), std::atoi(count), std::move(all)};
   }
   return {};
 }

@@ -36,6 +36,8 @@ class HttpReader {
   std::optional<HttpRequest> next();
 
   const std::optional<HttpFault>& fault() const { return fault_; }
+  /// The request that is coming, without its body; null before its head is there.
+  const HttpRequest* coming() const { return request_ ? &*request_ : nullptr; }
   /// Bytes of the body of the request that is coming, and those that are held.
   std::size_t body() const { return request_ ? body_ : 0; }
   std::size_t held() const { return bytes_.size(); }

@@ -203,6 +203,11 @@ void Server::answer_requests(Id id) {
     } else {
       if (connection.reader.body() > HttpReader::body_limit && !connection.is_large) {
         connection.is_large = true;
+        if (const auto refused = access_.refusal(*connection.reader.coming())) {  // before its files are taken
+          connection.keeps_alive = false;
+          respond(id, *refused);
+          return;
+        }
         set_deadline(connection.deadline,
                      connection.deadline + std::chrono::seconds(connection.reader.body() / least_rate));
       }
@@ -304,7 +309,7 @@ void Server::hand_out() {
     queue_.pop_front();
     set_deadline(desk.deadline, Clock::now() + options_.time_limit);
     desk.worker->ask(desk.job->request, desk.job->boundary);
-    if (!desk.job->boundary.empty()) desk.job->request.clear();  // files are not kept twice
+    if (!desk.job->boundary.empty()) desk.job->request = std::string();  // files are not kept twice
     serve_desk(desk);
   }
 }

@@ -9,7 +9,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double cell_height = 34.0, least_width = 56.0, widest_name = 220.0, gap = 2.0;
+constexpr double cell_height = 34.0, least_cell = 56.0, widest_label = 220.0, gap = 2.0;
 
 /// The least and the largest value; equal where there is one.
 std::pair<double, double> range_of(const HeatMapInput& input) {
@@ -27,7 +27,7 @@ double widest(const std::vector<std::string>& texts) {
 }
 
 double column_width(const HeatMapInput& input) {
-  double width = std::max(least_width, std::min(widest(input.columns), widest_name));
+  double width = std::max(least_cell, std::min(widest(input.columns), widest_label));
   for (const auto& row : input.cells)
     for (const auto& cell : row)
       if (cell) width = std::max(width, text_width(cell->text, picture_text_size));
@@ -49,7 +49,7 @@ void add_cell(Scene& scene, PlotPoint at, double width, const HeatMapCell& cell,
 }  // namespace
 
 Scene draw_heat_map(const HeatMapInput& input) {
-  const double names = std::min(std::max(widest(input.rows), text_width(input.down, picture_text_size)), widest_name);
+  const double names = std::min(std::max(widest(input.rows), text_width(input.down, picture_text_size)), widest_label);
   const double width = column_width(input), left = picture_margin + names + 12.0, top = picture_margin + 84.0;
   Scene scene;
   scene.width = std::max(left + width * static_cast<double>(input.columns.size()) + picture_margin,
@@ -68,7 +68,7 @@ Scene draw_heat_map(const HeatMapInput& input) {
     label.colour = colour;
     scene.add(std::move(label), text);
   };
-  name({left, top - 28.0}, input.across, Anchor::start, widest_name, ColourRole::muted);
+  name({left, top - 28.0}, input.across, Anchor::start, widest_label, ColourRole::muted);
   name({left - 12.0, top - 8.0}, input.down, Anchor::end, names, ColourRole::muted);
   for (std::size_t column = 0; column < input.columns.size(); ++column)
     name({left + width * (static_cast<double>(column) + 0.5) - gap / 2.0, top - 8.0}, input.columns[column],

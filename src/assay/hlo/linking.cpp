@@ -51,6 +51,47 @@ const Instruction* recursion(const Module& module) {
   return nullptr;
 }
 
+/// What a computation runs, with all that it calls: levels of calls, and instructions.
+struct Extent {
+  int levels = 1;
+  double instructions = 0.0;
+};
+
+/// Readings follow calls: those of a compiler are few levels deep, and small. Computations do not call themselves.
+Result<void> check_extents(const Module& module) {
+  constexpr int most_levels = 200;
+  constexpr double most_instructions = 1e8;
+  std::vector<std::optional<Extent>> extents(module.computations.size());
+  for (std::uint32_t start = 0; start < module.computations.size(); ++start) {
+    std::vector<std::uint32_t> open{start};
+    while (!open.empty()) {
+      const std::uint32_t at = open.back();
+      Extent sum;
+      bool whole = true;
+      for (const Instruction& instruction : module.computations[at].instructions) {
+        sum.instructions += 1.0;
+        for (const std::uint32_t callee : instruction.callees) {
+          if (!extents[callee]) {
+            whole = false;
+            open.push_back(callee);
+            break;
+          }
+          sum.levels = std::max(sum.levels, extents[callee]->levels + 1);
+          sum.instructions += extents[callee]->instructions;
+          if (sum.levels > most_levels || sum.instructions > most_instructions)
+            return fail(module.where(instruction), fmt::format("{} calls too much", instruction.name),
+                        "calls are at most 200 levels deep and run at most 100 million instructions");
+        }
+        if (!whole) break;
+      }
+      if (!whole) continue;
+      extents[at] = sum;
+      open.pop_back();
+    }
+  }
+  return {};
+}
+
 Result<void> take_parameters(Module& module) {
   constexpr std::int64_t most_parameters = 1 << 20;
   const Computation* entry = module.entry_computation();
@@ -112,6 +153,7 @@ Result<void> link(Module& module, const OpenNames& open) {
   if (const Instruction* caller = recursion(module))
     return fail(module.where(*caller), fmt::format("{} calls the computation that it is in", caller->name),
                 "computations of a module do not call themselves");
+  ASSAY_CHECK(check_extents(module));
   find_devices(module);
   return take_parameters(module);
 }

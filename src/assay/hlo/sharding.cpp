@@ -90,7 +90,7 @@ Result<Sharding> read_named_tiles(Cursor& in) {
     ASSAY_CHECK(in.expect("'", "behind the name of an axis"));
     ASSAY_CHECK(in.expect("=", "behind the name of an axis"));
     const auto size = in.integer();
-    if (!size || *size < 1 || *size > most_devices || out.order.size() > most_devices)
+    if (!size || *size < 1 || *size > most_devices || out.order.size() > most_devices / *size)
       return in.fault("an axis has a size of 1 and more", sharding_forms);
     mesh.emplace_back(std::string(name), *size);
     out.order.dims.push_back(*size);
@@ -233,6 +233,7 @@ Result<Sharding> parse_sdy_sharding(std::string_view text, const std::vector<Nam
         ASSAY_TRY(before, in.bracketed());
         static_cast<void>(before);
         size = in.integer().value_or(1);
+        if (size < 1 || size > most_devices) return in.fault("a part of an axis has a size", "as in \"x\":(1)2");
       }
       if (size > 1 && parts <= most_devices) {
         parts *= size;

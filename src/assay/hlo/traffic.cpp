@@ -80,11 +80,14 @@ bool keeps_a_part(const Computation& computation, const Users& users, std::uint3
   const Shape& whole = computation.instructions[number].shape;
   if (whole.is_tuple || size < 2) return false;
   bool any = false;
+  std::vector<bool> seen(computation.instructions.size(), false);
   std::vector<std::uint32_t> open{number};
   while (!open.empty()) {
     const std::uint32_t at = open.back();
     open.pop_back();
     for (const std::uint32_t user : users[at]) {
+      if (seen[user]) continue;
+      seen[user] = true;
       const Instruction& by = computation.instructions[user];
       if (is_view(by))
         open.push_back(user);

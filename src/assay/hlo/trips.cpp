@@ -14,7 +14,7 @@ struct Origin {
   double added = 0.0;
 };
 
-constexpr int deepest_origin = 64;
+constexpr int deepest_origin = 64, most_looks = 10'000;
 
 class OriginFinder {
  public:
@@ -23,7 +23,7 @@ class OriginFinder {
   /// `bound` are the origins of the computation's parameters; without them its parameter is what a loop carries.
   Origin of(const Computation& computation, std::uint32_t number, const std::vector<Origin>* bound,
             int depth = 0) const {
-    if (depth > deepest_origin) return {};
+    if (depth > deepest_origin || --looks_left_ < 0) return {};
     const Instruction& at = computation.instructions[number];
     const auto operand = [&](std::size_t i) { return of(computation, at.operands[i], bound, depth + 1); };
     if (at.opcode == "constant") return {parse_number(trim(at.argument)), {}, 0.0};
@@ -91,6 +91,7 @@ class OriginFinder {
 
  private:
   const Module& module_;
+  mutable int looks_left_ = most_looks;  ///< a number that takes more is none of a loop
 };
 
 }  // namespace

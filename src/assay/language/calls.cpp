@@ -324,7 +324,7 @@ Result<int> Typing::psum_scatter_call(const Expression& call, const Wanted& want
   const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
   if (dim.size % ways != 0)
     return source_.error(call.operands[2].at,
-                         fmt::format("{} = {} does not divide by {} devices", dim_name(dim.id), dim.size, ways), "");
+                         fmt::format("{} = {} is not divisible by {} devices", dim_name(dim.id), dim.size, ways), "");
   dim.size /= ways;
   return called(call, x, {program::Collective::reduce_scatter, axes, place}, std::move(dims));
 }
@@ -342,9 +342,9 @@ Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
   const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
   Dim& smaller = dims[static_cast<std::size_t>(split)];
   if (smaller.size % ways != 0)
-    return source_.error(call.operands[2].at,
-                         fmt::format("{} = {} does not divide by {} devices", dim_name(smaller.id), smaller.size, ways),
-                         "");
+    return source_.error(
+        call.operands[2].at,
+        fmt::format("{} = {} is not divisible by {} devices", dim_name(smaller.id), smaller.size, ways), "");
   smaller.size /= ways;
   dims[static_cast<std::size_t>(join)].size *= ways;
   return called(call, x, {program::Collective::all_to_all, axes, split, join}, std::move(dims));

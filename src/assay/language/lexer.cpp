@@ -90,7 +90,9 @@ class Lexer {
     const char c = text_[at_];
     if (single_symbols.find(c) == std::string_view::npos)
       return source_.error(at_, fmt::format("unexpected character {}", in_quotes(text_.substr(at_, 1))),
-                           "programs are plain ASCII; # begins a comment");
+                           static_cast<unsigned char>(c) < 128
+                               ? "a statement is such as h[B, F] = gelu(x * w), and ends at a line break or a ;"
+                               : "programs are plain ASCII; # begins a comment");
     if (c == '(' || c == '[') ++open_;
     if ((c == ')' || c == ']') && open_ > 0) --open_;
     add(Token::Kind::symbol, 1);

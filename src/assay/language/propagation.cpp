@@ -321,8 +321,11 @@ class Propagation {
     std::vector<AxisSet> sets(with.rows.size(), 0);
     Split split;
     split.rows.resize(with.rows.size());
+    int left = 4096;  // of many axes and rows not all splits are tried: they are exponentially many
     const auto descend = [&](const auto& self, std::size_t i) -> void {
+      if (left <= 0) return;
       if (i == axes.size()) {
+        --left;
         for (std::size_t r = 0; r < sets.size(); ++r) split.rows[r] = ordered(sets[r], with.lists);
         visit(split);
         return;

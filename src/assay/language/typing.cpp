@@ -151,6 +151,11 @@ Result<program::Sharding> Typing::sharding_of(const WrittenTensor& tensor, const
                                               bool dims_are_local) const {
   program::Sharding sharding;
   program::AxisSet used = 0;
+  if (tensor.dims.size() > sharding.dims.size())
+    return source_.error(tensor.name.at,
+                         fmt::format("{} has {} dimensions, and at most {} are possible", tensor.name.text,
+                                     tensor.dims.size(), sharding.dims.size()),
+                         "join some of them");
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
     const WrittenDim& written = tensor.dims[i];
     if (written.axes.text.empty()) continue;
@@ -159,7 +164,7 @@ Result<program::Sharding> Typing::sharding_of(const WrittenTensor& tensor, const
     const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, list.set()));
     if (!dims_are_local && dims[i].size % ways != 0)
       return source_.error(written.axes.at,
-                           fmt::format("{} = {} does not divide by {} devices", written.name.text, dims[i].size, ways),
+                           fmt::format("{} = {} is not divisible by {} devices", written.name.text, dims[i].size, ways),
                            "executed programs have no padding: use a size that divides");
   }
   if (!tensor.partial.text.empty()) {

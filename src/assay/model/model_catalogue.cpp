@@ -165,6 +165,11 @@ void lay_over(Json& base, const Json& own) {
   }
 }
 
+void mark_inherited(Json& config) {
+  config.inherited = true;
+  for (auto& [key, value] : config.members) mark_inherited(value);
+}
+
 /// A configuration in a word of the command line: {"model_type": "llama", ...}, or {"base": "llama-3-8b", ...} with the
 /// fields that differ from those of a model of the catalogue.
 Result<CatalogueModel> written_model(std::string_view text, const hardware::Catalogue& catalogue,
@@ -185,6 +190,7 @@ Result<CatalogueModel> written_model(std::string_view text, const hardware::Cata
       ASSAY_TRY(parsed, parse_toml(document, path));
       ASSAY_TRY(root, whole_tree(std::move(parsed), path, catalogue));
       config = json_of(*root.find("config"));
+      mark_inherited(config);
     }
     model.imported.model.id = "custom " + of.imported.model.id;
     std::erase_if(own.members, [](const auto& member) { return member.first == "base"; });

@@ -97,6 +97,10 @@ TEST(WrittenModels, AreConfigurationsInAWord) {
   EXPECT_EQ(layers.kinds[layers.order[1]].attention->kv_rank, 64);
   EXPECT_EQ(layers.kinds[layers.order[1]].feed_forward->expert_groups, 4);
   EXPECT_EQ(layers.kinds[layers.order[0]].feed_forward->experts, 0);
+  // The base may have the field under another name.
+  const auto short_gpt = load_model(R"({"base":"gpt2-xl","num_hidden_layers":6})", catalogue, "MODEL");
+  ASSERT_TRUE(short_gpt) << short_gpt.error().what;
+  EXPECT_EQ(short_gpt->model.decoder.layers(), 6);
 }
 
 TEST(WrittenModels, SayWhatIsWrongWithThem) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 namespace assay::sweep {
@@ -31,9 +32,8 @@ Claims::Claims(std::string directory, const Ranks& ranks, std::size_t count)
 bool Claims::take(std::size_t part) const {
   if (alone_) return true;
   const int file = ::open(fmt::format("{}/{}", folder_, part).c_str(), O_CREAT | O_EXCL | O_WRONLY, 0666);
-  if (file < 0) return false;
-  ::close(file);
-  return true;
+  if (file >= 0) ::close(file);
+  return file >= 0 || errno != EEXIST;  // where no claim can be made, work is done twice rather than not at all
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> Claims::next() {

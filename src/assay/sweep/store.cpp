@@ -81,7 +81,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& directory, const s
   // What was cut short is no row: the next one starts on a line of its own.
   const auto own = std::find_if(store->files_.begin(), store->files_.end(),
                                 [&](const File& file) { return file.path == store->own_path_; });
-  if (::ftruncate(store->own_, static_cast<off_t>(own->read)) != 0)
+  if (own != store->files_.end() && ::ftruncate(store->own_, static_cast<off_t>(own->read)) != 0)
     return tl::unexpected<Error>(store->unwritable(store->own_path_));
   return store;
 }
@@ -105,6 +105,7 @@ Result<void> Store::find_files() {
     const bool known = std::any_of(files_.begin(), files_.end(), [&](const File& file) { return file.path == path; });
     if (known) continue;
     const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (handle < 0 && errno == ENOENT) continue;  // the first rank has just joined all rows into one file
     if (handle < 0)
       return fail("--results", fmt::format("{} cannot be read: {}", in_quotes(path), std::strerror(errno)), "");
     files_.push_back({path, 0, handle});

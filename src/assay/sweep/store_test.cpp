@@ -128,7 +128,7 @@ TEST(SweepTables, HoldEveryRow) {
   const std::string csv = directory.path() + "/rows.csv";
   ASSERT_TRUE(write_csv(csv, **store, requests, columns));
   EXPECT_EQ(content(csv),
-            "verb,batch,outcome,headline,error,time [s],fits\n"
+            "arg.verb,arg.batch,outcome,headline,error,time [s],fits\n"
             "train,0,ok,\"h, \"\"q\"\"\",,0,yes\n"
             "train,1,ok,\"h, \"\"q\"\"\",,1,yes\n"
             "train,2,ok,\"h, \"\"q\"\"\",,2,yes\n");

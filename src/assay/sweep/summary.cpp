@@ -92,7 +92,12 @@ void Summary::add(const Row& row) {
   constexpr std::size_t most_faults = 10;
   if (!row.is_answered()) {
     ++failed;
-    if (faults.size() < most_faults) faults.emplace_back(row.request, row.error);
+    const auto known =
+        std::find_if(faults.begin(), faults.end(), [&](const Fault& fault) { return fault.error == row.error; });
+    if (known != faults.end())
+      ++known->count;
+    else if (faults.size() < most_faults)
+      faults.push_back({row.error, row.request, 1});
   } else if (row.outcome == "infeasible") {
     ++infeasible;
   } else {

@@ -44,7 +44,12 @@ class Summary {
   Result<void> check() const;
 
   std::size_t answered = 0, infeasible = 0, failed = 0;
-  std::vector<std::pair<std::string, std::string>> faults;  ///< the first few: request and error
+  /// What was wrong, the first few kinds: how many requests have it, and the first of them.
+  struct Fault {
+    std::string error, first;
+    std::size_t count = 0;
+  };
+  std::vector<Fault> faults;
 
  private:
   struct Best {

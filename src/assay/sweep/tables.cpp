@@ -65,7 +65,7 @@ Result<void> write_csv(const std::string& path, const Store& store, std::span<co
                        const Columns& columns) {
   std::ofstream file(path, std::ios::binary);
   std::string line;
-  for (const std::string& name : columns.arguments) line += csv_cell(name) + ",";
+  for (const std::string& name : columns.arguments) line += csv_cell("arg." + name) + ",";
   line += "outcome,headline,error";
   for (const auto& [name, unit] : columns.results)
     line += "," + csv_cell(unit.empty() ? name : fmt::format("{} [{}]", name, unit));

@@ -45,7 +45,7 @@ export function Against({ results: r, against }: { results: ProfileResults; agai
               <th class="n">Measured</th>
               <th class="n">Difference</th>
               <th class="wide" />
-              <th>What to do about it</th>
+              <th>Advice</th>
             </tr>
           </thead>
           <tbody>
@@ -76,7 +76,7 @@ export function Against({ results: r, against }: { results: ProfileResults; agai
 /** The request that the profile's own shapes imply. */
 const Offer = ({ command }: { command: string }): JSX.Element => (
   <Card
-    title="What was run, by its shapes"
+    title="What ran, inferred from shapes"
     end={
       <button type="button" class="btn" onClick={() => change({ against: command.replace(/^assay /, "") })}>
         Compare with its prediction

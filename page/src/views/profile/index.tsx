@@ -100,8 +100,8 @@ function Drop({ files, take }: { files: readonly File[]; take: (files: readonly 
         <h2>{files.length > 0 ? files.map((file) => file.name).join(", ") : "Where did the time of a real run go?"}</h2>
         <p class="muted">
           Drop what a profiler wrote: a trace of PyTorch or JAX (JSON, xplane), or an SQLite export of Nsight Systems,
-          compressed or not, up to 64 MB. Files of several ranks stand side by side; two others are before and after. Or
-          drop a compiled program: HLO or StableHLO text.
+          compressed or not, up to 64 MB. Several ranks of one run are shown side by side; two other files are compared
+          as before and after. Or drop a compiled program: HLO or StableHLO text.
         </p>
       </div>
       <label class="btn file primary">
@@ -200,10 +200,7 @@ function Facts({ results: r }: { results: ProfileResults }): JSX.Element {
           </p>
         )}
       </Fact>
-      <Fact
-        question="Does it wait for the host?"
-        big={r.host_bound_time ? time(v(r.host_bound_time)) : "cannot be told"}
-      >
+      <Fact question="Does it wait for the host?" big={r.host_bound_time ? time(v(r.host_bound_time)) : "unknown"}>
         <p>
           {r.host_bound_time ? "of idle time before a kernel that was launched late" : "the profile has no launches"}
         </p>
@@ -217,7 +214,7 @@ const ChipWanted = ({ on }: { on: string }): JSX.Element => (
     <p>
       The profile does not name a chip of the catalogue.{" "}
       <label>
-        Name it for shares of its peaks:{" "}
+        Name it to see shares of its peak rates:{" "}
         <input
           class="in narrow"
           value={on}
@@ -332,7 +329,7 @@ function Operations({ operations }: { operations: readonly Operation[] }): JSX.E
       </Scroll>
       {operations.length > first && (
         <button type="button" class="btn after" onClick={() => showAll(!all)}>
-          {all ? "Show the slowest alone" : `Show all ${int(operations.length)}`}
+          {all ? "Show only the slowest" : `Show all ${int(operations.length)}`}
         </button>
       )}
     </Card>
@@ -400,7 +397,7 @@ function Gaps({ results: r }: { results: ProfileResults }): JSX.Element | null {
               <tr key={v(one.start)}>
                 <td class="n">{time(v(one.time))}</td>
                 <td>{one.before}</td>
-                <td>{one.host_bound ? "its launch came late" : "it waited on the device"}</td>
+                <td>{one.host_bound ? "launched late by the host" : "waited for other work on the device"}</td>
               </tr>
             ))}
           </tbody>

@@ -31,7 +31,7 @@ Result<BothRuns> run_both(const std::string& text) {
 }
 
 /// Every result that the unsharded run has is equal, and so are the bytes.
-void expect_equal(const std::string& text, bool all = true) {
+void expect_as_on_one_device(const std::string& text, bool all = true) {
   const auto both = run_both(text);
   ASSERT_TRUE(both) << text << both.error().where << ": " << both.error().what << "\n" << both.error().hint;
   for (const auto& [name, array] : both->run.results) {
@@ -66,7 +66,7 @@ TEST(TextProgram, ExamplesEqualOneDevice) {
   for (const auto& entry : std::filesystem::directory_iterator("examples"))
     if (entry.path().extension() == ".assay") {
       SCOPED_TRACE(entry.path().string());
-      expect_equal(file_text(entry.path()), false);
+      expect_as_on_one_device(file_text(entry.path()), false);
       seen.insert(entry.path().stem().string());
     }
   EXPECT_GE(seen.size(), 16u);
@@ -275,7 +275,7 @@ class Writer {
 };
 
 TEST(TextProgram, RandomProgramsEqualOneDevice) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) expect_equal(Writer(seed).program("auto"));
+  for (std::uint64_t seed = 0; seed < 400; ++seed) expect_as_on_one_device(Writer(seed).program("auto"));
 }
 
 TEST(TextProgram, RandomExplicitProgramsEqualOneDeviceOrAreAmbiguous) {
@@ -286,7 +286,7 @@ TEST(TextProgram, RandomExplicitProgramsEqualOneDeviceOrAreAmbiguous) {
       EXPECT_NE(both.error().what.find("ambiguous"), std::string::npos) << text << both.error().what;
       continue;
     }
-    expect_equal(text);
+    expect_as_on_one_device(text);
     ++equal;
   }
   EXPECT_GE(equal, 20u);
@@ -298,8 +298,8 @@ TEST(TextProgram, RandomManualProgramsEqualOneDevice) {
       "y = all_to_all(x, {0}, J, I); result y[I, J_{0}]; expect y[I, J] = x",
       "y = all_to_all(all_to_all(x, {0}, J, I), {0}, I, J); result y[I_{0}, J]; expect y[I, J] = x",
       "y = ppermute(ppermute(x, {1}, 1), {1}, -1); result y[I_{0}, J]; expect y[I, J] = x",
-      "z = all_gather(x, {0}, I); y[J, K] = psum(chunk(z, I, axis_index({0}), {2}) * u, {0}); result y[J, K]; "
-      "expect y[J, K] = x * w",
+      ("z = all_gather(x, {0}, I); y[J, K] = psum(chunk(z, I, axis_index({0}), {2}) * u, {0}); result y[J, K]; "
+       "expect y[J, K] = x * w"),
       "y[J, K] = psum_scatter(x * u, {0}, J); result y[J_{0}, K]; expect y[J, K] = x * w",
       "s = psum(sum(square(x), I, J), {0}); result s; expect s = sum(square(x), I, J)",
   };
@@ -316,7 +316,7 @@ TEST(TextProgram, RandomManualProgramsEqualOneDevice) {
     if (const std::size_t at = text.find("result s;"); at != std::string::npos) text.replace(at, 9, "result s[];");
     const bool differentiates = dice.chance(2);
     if (differentiates) text += text.find("result s") != std::string::npos ? "; gradients of s" : "; gradients of y";
-    expect_equal(text, true);
+    expect_as_on_one_device(text, true);
   }
 }
 

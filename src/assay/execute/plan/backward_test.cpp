@@ -13,7 +13,7 @@ namespace {
 using testing::Choose;
 using testing::Sizes;
 
-Choose drawn() {
+Choose random_choices() {
   return [](std::int64_t n) { return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, n)); };
 }
 
@@ -52,7 +52,7 @@ void expect_gradients_right(const program::Mesh& mesh, const plan::ShardingExpre
 }
 
 void expect_random_gradients_right(Sizes sizes, bool alternatives) {
-  const Choose choose = drawn();
+  const Choose choose = random_choices();
   const program::Mesh mesh = testing::random_mesh(choose);
   const plan::ShardingExpression e = testing::random_product(choose, mesh, sizes);
   const plan::PlanChoice choice = plan::plan_product(mesh, e, plan::byte_prices(mesh), alternatives ? 4 : 0);
@@ -69,7 +69,7 @@ RC_GTEST_PROP(Backward, GradientsOfAlternativesEqualTheUnsharded, ()) {
 }
 
 RC_GTEST_PROP(Backward, GradientsOfThoroughPlansEqualTheUnsharded, ()) {
-  const Choose choose = drawn();
+  const Choose choose = random_choices();
   const program::Mesh mesh = testing::random_mesh(choose);
   const plan::ShardingExpression e = testing::random_product(choose, mesh, Sizes::divide);
   const plan::ThoroughPlan plan = plan::plan_product_thoroughly(mesh, e);
@@ -78,7 +78,7 @@ RC_GTEST_PROP(Backward, GradientsOfThoroughPlansEqualTheUnsharded, ()) {
 
 // The gradient of a resharding is the resharding backwards: dA summed over nothing, since A's copies are used once.
 RC_GTEST_PROP(Backward, GradientsOfReshardingsComeBack, ()) {
-  const Choose choose = drawn();
+  const Choose choose = random_choices();
   const program::Mesh mesh = testing::random_mesh(choose);
   const program::Tensor from = testing::random_tensor(choose, mesh, Sizes::divide);
   const program::Sharding to = testing::random_sharding(choose, mesh, from.dims.size(), ~from.sharding.unreduced);

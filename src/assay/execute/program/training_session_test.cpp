@@ -16,7 +16,7 @@ namespace {
 using namespace testing::small;
 using testing::sampled;
 
-constexpr int steps = 3;
+constexpr int step_count = 3;
 constexpr double tolerance = 1e-9;
 
 struct Trained {
@@ -34,7 +34,7 @@ Trained trained(const model::Transformer& m, const lower::Parallelism& p, const 
   const program::Program program = lower::lower_training(m, mesh, rules, plan);
   TrainingSession session(program, m, weights_of(m), {.pipeline = pipeline, .adam = AdamW{}});
   Trained out;
-  for (int i = 0; i < steps; ++i)
+  for (int i = 0; i < step_count; ++i)
     out.steps.push_back(session.step(random_tokens(length, m.vocabulary, 1), random_tokens(length, m.vocabulary, 2)));
   out.weights = session.weights();
   out.facts = session.facts();

@@ -105,9 +105,9 @@ std::string Tokenizer::merges() const {
 Result<Tokenizer> Tokenizer::from_merges(std::string_view text, std::string_view where) {
   Tokenizer out;
   if (text.empty()) return out;
-  for (const std::string& pair : split(std::string(text), ',')) {
+  for (const std::string& pair : assay::split(std::string(text), ',')) {
     int sides[2] = {-1, -1};
-    const std::vector<std::string> words = split(pair, ' ');
+    const std::vector<std::string> words = assay::split(pair, ' ');
     for (std::size_t i = 0; i < 2 && words.size() == 2; ++i)
       if (const auto number = parse_number(words[i])) sides[i] = static_cast<int>(*number);
     for (int side : sides)

@@ -21,6 +21,7 @@ struct Json {
   std::string text;
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
+  bool inherited = false;  ///< of the model that a configuration starts from: its own field, by any name, stands
 
   Json();  // out of line: a vector of pairs needs the complete type
 

@@ -193,10 +193,10 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
     read_.push_back(key);
     const Json* here = object_->find(key);
     if (!here || here->kind == Json::Kind::null) continue;
-    if (!value) {
+    if (!value || (value->inherited && !here->inherited)) {
       value = here;
       found = key;
-    } else if (shown(*here) != shown(*value))
+    } else if (value->inherited == here->inherited && shown(*here) != shown(*value))
       fault(key,
             fmt::format("is {}, but {}{} is {}, and both name the same field", shown(*here), prefix_, found,
                         shown(*value)),

@@ -16,7 +16,7 @@ DatabaseCell cell_of(const report::Value& value) {
   return {};
 }
 
-std::string quoted(std::string_view name) {
+std::string sql_name(std::string_view name) {
   std::string out = "\"";
   for (const char c : name) out += c == '"' ? "\"\"" : std::string(1, c);
   return out + "\"";
@@ -33,8 +33,8 @@ Result<void> write_database(const std::string& path, const Store& store, std::sp
     held.results.resize(most_columns - std::min(most_columns, held.arguments.size()));
   ASSAY_TRY(database, Database::create(path));
   std::string names = "request, outcome, headline, error", marks = "?, ?, ?, ?";
-  for (const std::string& name : held.arguments) names += ", " + quoted("arg." + name), marks += ", ?";
-  for (const auto& [name, unit] : held.results) names += ", " + quoted(name), marks += ", ?";
+  for (const std::string& name : held.arguments) names += ", " + sql_name("arg." + name), marks += ", ?";
+  for (const auto& [name, unit] : held.results) names += ", " + sql_name(name), marks += ", ?";
   ASSAY_CHECK(database.run("BEGIN"));
   ASSAY_CHECK(database.run("CREATE TABLE units (name TEXT PRIMARY KEY, unit TEXT)"));
   ASSAY_CHECK(database.prepare("INSERT INTO units VALUES (?, ?)"));

@@ -64,7 +64,7 @@ requests?: count, answered?: count, infeasible?: count, failed?: count, asked_no
 best?: [$pick], front?: [$pick],
 heat_map?: {
     goal: text, unit: text, across: text, down: text, columns: [text], rows: [{name: text, values: [number|null]}]},
-faults?: [{request: text, error: text}], files?: [text]
+faults?: [{error: text, requests: count, first: text}], files?: [text]
 )keys";
 
 }  // namespace assay::verbs::answers

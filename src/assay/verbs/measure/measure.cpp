@@ -298,6 +298,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (request.value("device") == "cuda" && !request.has("chip"))
     return fail("--device cuda", "--chip is missing", "name the GPU as the catalogue does, e.g. --chip h200-sxm",
                 Error::Kind::usage);
+  if (request.has("held-out") && !request.has("profile"))
+    return fail("--held-out", "--profile is missing", "assay measure --profile FILE --held-out FILE",
+                Error::Kind::usage);
   ASSAY_TRY(directory, out_directory(request, context));
   if (request.has("network")) {
     for (const std::string_view other : {"device", "rows", "profile", "chip", "check"})
@@ -306,6 +309,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
                     Error::Kind::usage);
     return run::run_on_ranks(request, context, [&]() -> Result<run::PreparedRun> {
       return run::PreparedRun{{}, [&](execute::Transport* ranks) -> Result<report::Response> {
+                                if (ranks->count() < 2)
+                                  return fail("--network", "there is one rank, and collectives need at least two",
+                                              "mpirun -n 8 assay measure --network", Error::Kind::usage);
                                 ASSAY_TRY(table, network_table(request, context, *ranks));
                                 if (ranks->rank() > 0) return report::Response{};
                                 return answer_table(request, context, table);
@@ -336,7 +342,8 @@ VerbSpec verb() {
        {"rows", "FILE", "fit a table measured earlier"},
        {"profile", "FILE",
         "add products and attention of a profile to the calibration of its chip, as they ran inside of a step", true},
-       {"held-out", "FILE", "with --profile: another profile, to say how much nearer its prediction is"},
+       {"held-out", "FILE",
+        "with --profile: a profile that is not learned from; its error is reported before and after"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},
        {"network", "",
         "measure collectives between the ranks that mpirun started: mpirun -n 8 assay measure --network"},

@@ -341,8 +341,8 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
     const std::int64_t padded = (model.vocabulary + line - 1) / line * line;
     const auto more = static_cast<double>((padded - model.vocabulary) * model.d_model * (model.tied ? 1 : 2));
     response.notes.push_back(fmt::format(
-        "a vocabulary of {} makes rows of logits that GPUs multiply 3 to 8 times more slowly: {} would not, for "
-        "{:.2g} % more parameters",
+        "the vocabulary of {} is not a multiple of 8: unless the software pads it, products with logits run on slow "
+        "kernels on GPUs; {} avoids this for {:.2g} % more parameters",
         model.vocabulary, padded, 100.0 * more / static_cast<double>(counts.total)));
   }
   if (!query.sequence)

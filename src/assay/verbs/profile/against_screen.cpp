@@ -54,7 +54,7 @@ report::Screen against_screen(const report::Response& answer) {
   if (items.size() > most_items) gap.more = fmt::format("and {} smaller: --all", items.size() - most_items);
   report::add_table(screen, std::move(gap));
   report::add_table(screen, step_table(results, unit));
-  report::ScreenTable advice{"Do", {}, {}, {}};
+  report::ScreenTable advice{"Advice", {}, {}, {}};
   constexpr std::size_t most = 6;
   for (const report::Value& row : results.rows("gap")) {
     const report::Reader reader(*row.members());
@@ -65,6 +65,7 @@ report::Screen against_screen(const report::Response& answer) {
   report::add_line(screen, "Sum",
                    report::phrases(results, {"{predicted_time} predicted", "{measured_time} measured",
                                              "{matched_share%} of kernel time matched", "{residual_share%} residual"}));
+  report::add_line(screen, "Request", report::phrases(results, {"{prediction.command}"}));
   screen.notes = answer.notes;
   return screen;
 }

@@ -26,7 +26,7 @@ double weight_of(const ProgramQuery& query, std::size_t i) {
   return kernel.calls * (kernel.work.matrix().value() + kernel.bytes.value());
 }
 
-/// Memory after each instruction of the entry: parameters below, temporaries above.
+/// Memory after each instruction of the entry: arguments below, temporaries above.
 draw::Scene memory_chart(const ProgramQuery& query) {
   draw::Chart chart;
   chart.title = "Memory over the program";
@@ -36,8 +36,8 @@ draw::Scene memory_chart(const ProgramQuery& query) {
   const bool large = query.memory.peak() >= 1_GiB;
   const Bytes unit = large ? 1_GiB : 1_MiB;
   chart.y.unit = large ? "GiB" : "MiB";
-  draw::ChartSeries all{"parameters and temporaries", {}, draw::SeriesStyle::step_area},
-      held{"parameters", {}, draw::SeriesStyle::step_area};
+  draw::ChartSeries all{"arguments and temporaries", {}, draw::SeriesStyle::step_area},
+      held{"arguments", {}, draw::SeriesStyle::step_area};
   for (std::size_t i = 0; i < query.memory.over_time.size(); ++i) {
     const double x = static_cast<double>(i);
     all.points.push_back({x, (query.memory.arguments + query.memory.over_time[i]).in(unit)});

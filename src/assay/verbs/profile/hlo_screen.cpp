@@ -134,7 +134,7 @@ std::optional<report::Screen> program_screen(const report::Response& answer) {
   add_table(screen, collective_table(results));
   const bool more = results.number("program.memory.outputs") > 0.0;
   add_line(screen, "Memory",
-           report::phrases(results, {"{program.memory.peak} at the peak", "{program.memory.arguments} parameters",
+           report::phrases(results, {"{program.memory.peak} at the peak", "{program.memory.arguments} arguments",
                                      "{program.memory.temporaries} temporaries",
                                      more ? "{program.memory.outputs} other results" : "{no}"}));
   add_line(screen, "Model",
@@ -147,7 +147,7 @@ std::optional<report::Screen> program_screen(const report::Response& answer) {
            report::phrases(results, {"{model.batch} sequences of {model.sequence}",
                                      "{model.copies} copies of the weights", "recompute {model.recompute}"}));
   add_line(screen, "Mesh", mesh_phrases(results));
-  add_line(screen, "Predict", report::phrases(results, {"{command}"}));
+  add_line(screen, "Request", report::phrases(results, {"{command}"}));
   if (results.has("changes")) add_table(screen, change_table(results));
   if (!results.rows("kernels").empty()) add_table(screen, costliest(results));
   screen.notes = answer.notes;

@@ -60,7 +60,7 @@ class Remedies {
         return fmt::format("no kernel was found for {}: part of another one, or the request differs from what ran",
                            step_text(item));
       case GapKind::extra:
-        return fmt::format("{}, longest {}: the program needs none of them", counted(item.kernels), call_text(item));
+        return fmt::format("{}, longest {}: not part of the predicted step", counted(item.kernels), call_text(item));
       case GapKind::communication:
         return by > Seconds(0) ? "more of it is exposed than predicted: start it earlier, or give it more to run beside"
                                : "less of it is exposed than predicted: it overlaps more";
@@ -76,7 +76,7 @@ class Remedies {
                          "raise the batch",
                          short_quantity(assay::trace::seconds(comparison_.measured.longest_gap)),
                          kernel_name(comparison_.measured.longest_gap_before))
-                   : "the host keeps ahead of the device: of the predicted fixed cost of a step, less shows";
+                   : "the host stays ahead of the device, so less of the fixed cost is visible than predicted";
       case GapKind::gaps:
         return fmt::format("{} a step leave short gaps between them: fewer kernels, or captured graphs, close them",
                            counted(all_kernels()));
@@ -162,13 +162,13 @@ class Remedies {
     Bytes bytes;
     for (const compare::PredictedLine& line : comparison_.prediction.lines)
       if (line.op == program::Op::update) bytes += static_cast<double>(line.runs) * line.bytes;
-    return fmt::format("{} move {} at {}: fewer, larger ones reach more", counted(item.kernels), short_quantity(bytes),
-                       short_quantity(bytes / item.measured));
+    return fmt::format("{} move {} at {}; fewer, larger kernels would be faster", counted(item.kernels),
+                       short_quantity(bytes), short_quantity(bytes / item.measured));
   }
 
   static std::string faster(const GapItem& item) {
     return is_learned(item) ? "faster than the chip's calibration: `assay measure --profile` learns these times"
-                            : "faster than software of this kind was measured elsewhere: nothing to do";
+                            : "faster than other software of this kind: nothing to do";
   }
   /// What a calibration has rows of.
   static bool is_learned(const GapItem& item) { return item.group == "products" || item.group == "attention"; }

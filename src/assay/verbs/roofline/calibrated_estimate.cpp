@@ -93,13 +93,13 @@ std::string padding_note(const estimate::OperationEstimate& estimate, const assa
   std::string sizes;
   for (const auto& [letter, from, to] : {std::tuple("n", m.n, padded->n), std::tuple("k", m.k, padded->k)})
     if (from != to)
-      sizes +=
-          fmt::format("{}{} from {} to {}", sizes.empty() ? "" : " and ", letter, human_number(from), human_number(to));
+      sizes += fmt::format("{}{} padded from {} to {}", sizes.empty() ? "" : " and ", letter, human_number(from),
+                           human_number(to));
   const Seconds now = estimate.fitted(operation);
   return fmt::format(
-      "rows that are no multiples of 16 bytes run on slow kernels: padding {} would take {} instead of {}, {:.1f} "
-      "times "
-      "as fast",
+      "rows that are not a multiple of 16 bytes run on slow kernels: with {} (whole cache lines) it would take {} "
+      "instead "
+      "of {}, {:.1f} times as fast",
       sizes, human(padded->time), human(now), now / padded->time);
 }
 

@@ -37,20 +37,20 @@ Result<report::Response> run_connected(execute::Ranks& ranks, const Request& req
     if (ranks.rank() == 0) return response;
     return silence();
   };
-  if (const auto alike = execute::check_alike(ranks, fingerprints(request, context)); !alike)
-    return answer(tl::unexpected(alike.error()));
-  Result<PreparedRun> prepared = prepare();
-  Result<void> state;
-  if (!prepared)
-    state = tl::unexpected(prepared.error());
-  else if (const std::int64_t devices = prepared->devices.value_or(count); devices != count)
-    state = fail("--engine mpi",
-                 fmt::format("the mesh has {} device{}, but there {} {} rank{}", devices, devices == 1 ? "" : "s",
-                             count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
-                 fmt::format("start it with mpirun -n {}", devices));
-  if (const auto agreed = execute::agree(ranks, state); !agreed) return answer(tl::unexpected(agreed.error()));
-  // A fault from here on ends this process before it has finished, and the launcher ends the others.
+  // A fault ends this process before it has finished, and the launcher ends the others.
   try {
+    if (const auto alike = execute::check_alike(ranks, fingerprints(request, context)); !alike)
+      return answer(tl::unexpected(alike.error()));
+    Result<PreparedRun> prepared = prepare();
+    Result<void> state;
+    if (!prepared)
+      state = tl::unexpected(prepared.error());
+    else if (const std::int64_t devices = prepared->devices.value_or(count); devices != count)
+      state = fail("--engine mpi",
+                   fmt::format("the mesh has {} device{}, but there {} {} rank{}", devices, devices == 1 ? "" : "s",
+                               count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
+                   fmt::format("start it with mpirun -n {}", devices));
+    if (const auto agreed = execute::agree(ranks, state); !agreed) return answer(tl::unexpected(agreed.error()));
     ASSAY_TRY(response, prepared->run(&ranks));
     return answer(std::move(response));
   } catch (const execute::RankFailure& failure) {

@@ -116,6 +116,18 @@ std::vector<OptionSpec> model_options() {
           as_option};
 }
 
+Result<void> check_devices(const lower::Parallelism& p) {
+  constexpr std::int64_t most = 1024;
+  std::int64_t devices = 1;
+  for (const std::int64_t ways : {p.data, p.fsdp, p.tensor, p.context, p.pipeline}) {
+    if (ways > most || devices > most / ways)
+      return fail("run", fmt::format("a run has at most {} devices", most),
+                  "use smaller --dp, --fsdp, --tp, --cp, --pp");
+    devices *= ways;
+  }
+  return {};
+}
+
 Result<RunText> read_text(const Request& request, const Context& context) {
   RunText out;
   if (const auto file = request.value("text")) {

@@ -1,6 +1,7 @@
 // The model of a run: one of the catalogue or a configuration, as small as options make it.
 #pragma once
 #include "assay/execute/text/tokens.h"
+#include "assay/lower/strategy.h"
 #include "assay/model/import/config_import.h"
 #include "assay/verbs/run/run.h"
 
@@ -20,6 +21,9 @@ Result<RunText> read_text(const Request& request, const Context& context);
 /// The second argument of a run as a model with so many tokens; notes say what was made smaller.
 Result<model::ImportedModel> read_model(const Request& request, const Context& context, std::int64_t vocabulary,
                                         std::vector<std::string>& notes);
+
+/// Devices are virtual or ranks: no run has thousands.
+Result<void> check_devices(const lower::Parallelism& parallelism);
 
 /// "4 layers, d_model 64, 0.21 M parameters"
 std::string size_text(const model::Transformer& model);

@@ -35,8 +35,8 @@ struct Query {
 
 Result<language::Source> read_source(const Request& request) {
   if (request.arguments().size() > 1 || request.arguments().empty() != request.has("eval"))
-    return fail("run", "give one program: a file, or its text with -e", "e.g. assay run examples/mlp.assay",
-                Error::Kind::usage);
+    return fail("run", "give one program (a file, or its text with -e), or train MODEL, or serve MODEL",
+                "e.g. assay run examples/mlp.assay", Error::Kind::usage);
   if (const auto text = request.value("eval")) return language::Source{"program", *text};
   const std::string& path = request.arguments().front();
   ASSAY_TRY(text, hardware::read_file(path, "FILE"));
@@ -51,6 +51,15 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(syntax, language::parse(query.source));
   query.syntax = std::move(syntax);
   query.mesh = language::mesh_of(query.syntax);
+  constexpr std::size_t most_axes = 8;
+  constexpr std::int64_t most_devices = 256;
+  std::int64_t devices = 1;
+  for (const program::MeshAxis& axis : query.mesh.axes)
+    devices = std::min(devices * std::min(axis.size, most_devices + 1), most_devices + 1);
+  if (query.mesh.axes.size() > most_axes || devices > most_devices)
+    return fail(fmt::format("{}: mesh", query.source.name),
+                fmt::format("a mesh has at most {} axes and {} devices", most_axes, most_devices),
+                "use fewer or shorter axes");
   query.backward = request.has("backward");
   if (!request.has("on")) return query;
   ASSAY_TRY(cluster, cluster_of(request, context));
@@ -178,7 +187,10 @@ void add_check(const language::Compiled& compiled, const execute::TextRun& run, 
   if (!ok) response.outcome = report::Outcome::check_failed;
   const std::string result = !compared           ? "there is nothing to compare it with: add expect NAME = ..."
                              : equal             ? "the results equal those of one device"
-                             : error > tolerance ? "the results differ from those of one device"
+                             : error > tolerance ? fmt::format(
+                                                       "the results differ by up to {:.3g} from those of one "
+                                                       "device, or from what their expect lines say",
+                                                       error)
                                                  : "devices that should hold the same values disagree";
   response.headline =
       fmt::format("{} virtual device{}: {} received per device, {}; {}", devices, devices == 1 ? "" : "s",

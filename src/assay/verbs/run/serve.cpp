@@ -50,6 +50,7 @@ Result<void> read_strategy(const Request& request, const model::Transformer& mod
   p.context = choices.context.value_or(1);
   p.expert = choices.expert.value_or(1);
   if (choices.expert_over) p.expert_over = *choices.expert_over;
+  ASSAY_CHECK(check_devices(p));
   ASSAY_CHECK(lower::check_parallelism(p, model));
   if (p.fsdp > 1) options.scheme.weights = lower::WeightScheme::two_dimensions;
   static constexpr Word<lower::CacheScheme> schemes[] = {{"heads", lower::CacheScheme::heads},
@@ -83,8 +84,9 @@ Result<void> read_prompts(const Request& request, ServingTask& task) {
     const auto first = static_cast<std::ptrdiff_t>(execute::mixed(task.options.seed, static_cast<std::uint64_t>(i)) %
                                                    static_cast<std::uint64_t>(starts));
     const auto begin = task.text.tokens.begin() + first;
-    // Not all are as long: sequences join and leave at different times.
-    task.prompts.push_back({{begin, begin + std::max<std::int64_t>(1, length - i % 3)}, wanted + i % 2});
+    // Unless lengths are given, not all are as long: sequences join and leave at different times.
+    const std::int64_t shorter = request.has("prompt-length") ? 0 : i % 3, more = request.has("new-tokens") ? 0 : i % 2;
+    task.prompts.push_back({{begin, begin + std::max<std::int64_t>(1, length - shorter)}, wanted + more});
   }
   for (const execute::Prompt& prompt : task.prompts)
     if (prompt.tokens.empty()) return fail("--prompt", "a prompt is empty", "");

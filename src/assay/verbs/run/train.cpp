@@ -190,6 +190,15 @@ report::Members members_of(const Prepared& prepared, const TrainedJob& own, bool
           {"updates", step_rows(own)}};
 }
 
+/// How the loss moves over the steps.
+std::string course_of(const std::vector<execute::TrainedStep>& steps) {
+  const double first = steps.front().loss, last = steps.back().loss;
+  if (steps.size() == 1) return fmt::format("the loss is {:.3f} in the first step", first);
+  if (!std::isfinite(last)) return fmt::format("the loss of {:.3f} is no number after {} steps", first, steps.size());
+  return fmt::format("the loss {} from {:.3f} to {:.3f} in {} steps", last < first ? "falls" : "rises", first, last,
+                     steps.size());
+}
+
 Result<report::Response> train(const Request& request, const Context& context, const Prepared& prepared,
                                execute::Transport* transport) {
   const TrainingTask& task = prepared.task;
@@ -201,13 +210,18 @@ Result<report::Response> train(const Request& request, const Context& context, c
   if (prepared.single && (!transport || transport->rank() == 0))
     single = run_job(task, prepared.single->job, prepared.weights, nullptr);
 
+  if (own.steps.empty()) return fail("run", "interrupted before the first step", "run it again");
+  if (std::any_of(others.begin(), others.end(), [](const TrainedJob& job) { return job.steps.empty(); }))
+    return fail("run", "interrupted before all strategies had run", "run it again");
+  if (single && single->steps.size() < own.steps.size()) single.reset();
+
   report::Response response;
   const model::Transformer& model = task.imported.model;
-  const execute::TrainedStep &first = own.steps.front(), &last = own.steps.back();
+  const execute::TrainedStep& last = own.steps.back();
   const std::string_view engine = transport ? "rank" : "virtual device";
-  response.headline = fmt::format("{} on {} {}{}: the loss falls from {:.3f} to {:.3f} in {} steps", model.id,
-                                  prepared.own.job.devices(), engine, prepared.own.job.devices() == 1 ? "" : "s",
-                                  first.loss, last.loss, own.steps.size());
+  response.headline = fmt::format("{} on {} {}{}: {}", model.id, prepared.own.job.devices(), engine,
+                                  prepared.own.job.devices() == 1 ? "" : "s", course_of(own.steps));
+  if (!std::isfinite(last.loss)) response.important.emplace_back("the loss is no number any more: lower --rate");
   report::Members& out = response.results;
   out = members_of(prepared, own, transport != nullptr);
   if (transport) {

@@ -132,9 +132,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
   p.zero = choices.zero.value_or(0);
   p.residual = choices.residual.value_or(lower::ResidualScheme::replicated);
   p.context_scheme = choices.context_scheme.value_or(lower::ContextScheme::gather);
-  constexpr std::int64_t most_devices = 1024;
-  if (p.devices() > most_devices)
-    return fail("run", fmt::format("{} devices are more than {}", p.devices(), most_devices), "");
+  ASSAY_CHECK(check_devices(p));
   ASSAY_CHECK(lower::check_parallelism(p, model));
   ASSAY_TRY(micro_batch, micro_batch_of(choices, task, p));
   job.strategy.micro_batch = micro_batch;

@@ -64,7 +64,8 @@ std::vector<OptionSpec> precision_options() {
           "row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)",
           false, "matrix|vector|unsplit|unsplit-matrix|copies"}
           .by_default("matrix"),
-      {"padded-vocabulary", "", "the engine pads the vocabulary, so that no row of logits is odd", false, "no"},
+      {"padded-vocabulary", "", "the engine pads the vocabulary to whole cache lines, which avoids slow kernels", false,
+       "no"},
   };
 }
 

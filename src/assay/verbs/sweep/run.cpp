@@ -32,6 +32,8 @@ Result<void> check_request(const Request& request) {
   if (request.verb().on_this_machine)
     return fail("", fmt::format("{} works on this machine and cannot be asked in a sweep", request.verb().name),
                 "use verbs that predict: train, serve, roofline, ...");
+  if (request.value("engine") == "mpi")
+    return fail("", "requests of a sweep run in one process each", "leave --engine mpi out");
   for (const char* option : {"catalogue", "config"})
     if (request.has(option))
       return fail("", fmt::format("--{} holds for a whole sweep", option),

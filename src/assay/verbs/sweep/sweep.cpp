@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "assay/base/parallel.h"
@@ -152,7 +153,10 @@ report::Screen screen_of(const Summary& summary, const Plan& plan, const report:
   if (plan.front.size() == 2) add(pick_table("front", plan.front, summary.front(), plan));
   if (const auto table = summary.heat_table()) add(heat_screen(*table));
   report::ScreenTable faults{"errors", {}, {}};
-  for (const auto& [request, error] : summary.faults) faults.rows.push_back({error, request});
+  for (const Summary::Fault& fault : summary.faults)
+    faults.rows.push_back(
+        {fmt::format("{} request{}", human_count(static_cast<std::int64_t>(fault.count)), fault.count == 1 ? "" : "s"),
+         fault.error});
   add(std::move(faults));
   screen.notes = response.important;
   return screen;
@@ -184,7 +188,7 @@ report::Response response_of(const Summary& summary, const Plan& plan, std::size
   std::string headline =
       fmt::format("{} of {} requests answered", human_count(counted(summary.answered)), human_count(counted(requests)));
   if (summary.infeasible > 0) headline += fmt::format(", {} infeasible", human_count(counted(summary.infeasible)));
-  if (summary.failed > 0) headline += fmt::format(", {} not answered", human_count(counted(summary.failed)));
+  if (summary.failed > 0) headline += fmt::format(", {} failed", human_count(counted(summary.failed)));
   if (before > 0) headline += fmt::format(" ({} were there already)", human_count(counted(before)));
   response.headline = std::move(headline);
   response.results = {{"requests", counted(requests)},
@@ -196,8 +200,9 @@ report::Response response_of(const Summary& summary, const Plan& plan, std::size
   if (!plan.front.empty()) response.results.emplace_back("front", pick_items(summary.front()));
   if (const auto table = summary.heat_table()) response.results.emplace_back("heat_map", heat_members(*table));
   report::Items faults;
-  for (const auto& [request, error] : summary.faults)
-    faults.emplace_back(report::Members{{"request", request}, {"error", error}});
+  for (const Summary::Fault& fault : summary.faults)
+    faults.emplace_back(report::Members{
+        {"error", fault.error}, {"requests", static_cast<std::int64_t>(fault.count)}, {"first", fault.first}});
   if (!faults.empty()) response.results.emplace_back("faults", std::move(faults));
   return response;
 }
@@ -236,9 +241,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   Summary summary(plan);
   assay::sweep::Columns columns;
   ASSAY_CHECK(sum_up(requests, *store, summary, columns));
-  const std::string csv = directory + "/rows.csv", database = directory + "/rows.sqlite";
-  ASSAY_CHECK(assay::sweep::write_csv(csv, *store, requests, columns));
-  ASSAY_CHECK(assay::sweep::write_database(database, *store, requests, columns));
+  const std::string csv = directory + "/rows.csv", database = directory + "/rows.sqlite", draft = directory + "/draft";
+  ASSAY_CHECK(assay::sweep::write_csv(draft, *store, requests, columns));
+  std::rename(draft.c_str(), csv.c_str());
+  ASSAY_CHECK(assay::sweep::write_database(draft, *store, requests, columns));
+  std::rename(draft.c_str(), database.c_str());
   ASSAY_CHECK(summary.check());
   report::Response response = response_of(summary, plan, requests.size(), before, asked);
   response.results.emplace_back("files", report::Items{directory + "/rows.jsonl", csv, database});
@@ -262,7 +269,7 @@ VerbSpec verb() {
       "kept as they are answered, so the same command goes on after an interrupt; under mpirun or srun all ranks "
       "share the work. Results: CSV, JSON lines and SQLite.",
       {{"file", "the requests, e.g. examples/sweep.toml", true}},
-      {{"results", "DIR", "where rows are kept (default: FILE without its ending, with .sweep)"},
+      {{"results", "DIR", "where rows are kept (default: NAME.sweep in the current directory, for NAME.toml)"},
        {"threads", "N", "requests at once (default: one on each core)"}},
       {{"assay sweep examples/sweep.toml", "which cluster and batch train a model at the least cost"},
        {"assay sweep examples/sweep.toml --output map.svg", "one result by two arguments, drawn"}},

@@ -67,7 +67,8 @@ std::vector<OptionSpec> train_software_options() {
       {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
        "no"},
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
-      {"padded-vocabulary", "", "the software pads the vocabulary, so that no row of logits is odd", false, "no"},
+      {"padded-vocabulary", "", "the software pads the vocabulary to whole cache lines, which avoids slow kernels",
+       false, "no"},
       {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
   };
 }

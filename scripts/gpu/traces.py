@@ -1,0 +1,88 @@
+"""Profiles of training steps of five model families on one CUDA GPU through PyTorch and Hugging Face: tests/data/profiles.
+
+Usage: python3 traces.py FOLDER
+Each file is one step after warm-up; its seconds without the profiler are printed. Nothing was fitted to these steps.
+"""
+import gzip
+import os
+import sys
+import tempfile
+
+import torch
+import transformers
+from torch.profiler import ProfilerActivity, profile
+
+steps = {
+    "gpt2-xl-6l-train": dict(
+        config=transformers.GPT2Config(n_embd=1600, n_layer=6, n_head=25, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+        batch=8, sequence=1024),
+    "llama13b-3l-train-recompute": dict(
+        config=transformers.LlamaConfig(hidden_size=5120, intermediate_size=13824, num_hidden_layers=3, num_attention_heads=40,
+                                        vocab_size=32000, max_position_embeddings=4096),
+        batch=2, sequence=4096, recompute=True),
+    "qwen25-7b-4l-train": dict(
+        config=transformers.Qwen2Config(hidden_size=3584, intermediate_size=18944, num_hidden_layers=4, num_attention_heads=28,
+                                        num_key_value_heads=4, vocab_size=152064, max_position_embeddings=8192),
+        batch=1, sequence=8192, fused_update=False),
+    "mistral7b-6l-train-compiled": dict(
+        config=transformers.MistralConfig(hidden_size=4096, intermediate_size=14336, num_hidden_layers=6,
+                                          num_attention_heads=32, num_key_value_heads=8, vocab_size=32768,
+                                          sliding_window=None, max_position_embeddings=8192),
+        batch=2, sequence=4096, compiled=True),
+    "phi3-mini-4l-train": dict(
+        config=transformers.Phi3Config(hidden_size=3072, intermediate_size=8192, num_hidden_layers=4, num_attention_heads=32,
+                                       num_key_value_heads=32, vocab_size=32064, max_position_embeddings=4096, pad_token_id=0,
+                                       resid_pdrop=0, embd_pdrop=0),
+        batch=2, sequence=4096),
+}
+
+
+def step_of(config, batch, sequence, compiled=False, recompute=False, fused_update=True):
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().train()
+    model.config.use_cache = False
+    if recompute:
+        model.gradient_checkpointing_enable()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused_update)
+    run = torch.compile(model) if compiled else model
+    tokens = torch.randint(0, config.vocab_size, (batch, sequence), device="cuda")
+
+    def step():
+        run(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def seconds(step, times=6):
+    for _ in range(2):
+        step()
+    taken = []
+    for _ in range(times):
+        start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+        start.record()
+        step()
+        end.record()
+        torch.cuda.synchronize()
+        taken.append(start.elapsed_time(end) / 1e3)
+    return sorted(taken)[times // 2]
+
+
+def main(folder):
+    torch.manual_seed(0)
+    for name, options in steps.items():
+        step = step_of(**options)
+        print(name, seconds(step), flush=True)
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as recorded:
+            step()
+            torch.cuda.synchronize()
+        with tempfile.TemporaryDirectory() as scratch:
+            plain = os.path.join(scratch, "trace.json")
+            recorded.export_chrome_trace(plain)
+            with open(plain, "rb") as source, gzip.open(os.path.join(folder, f"{name}.kineto.json.gz"), "wb", 9) as target:
+                target.write(source.read())
+        del step
+        torch.cuda.empty_cache()
+
+
+main(sys.argv[1])
