@@ -9,7 +9,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double cell_height = 34.0, least_cell = 56.0, widest_label = 220.0, gap = 2.0;
+constexpr double cell_height = 34.0, least_column_width = 56.0, widest_label = 220.0, cell_gap = 2.0;
 
 /// The least and the largest value; equal where there is one.
 std::pair<double, double> range_of(const HeatMapInput& input) {
@@ -27,7 +27,7 @@ double widest(const std::vector<std::string>& texts) {
 }
 
 double column_width(const HeatMapInput& input) {
-  double width = std::max(least_cell, std::min(widest(input.columns), widest_label));
+  double width = std::max(least_column_width, std::min(widest(input.columns), widest_label));
   for (const auto& row : input.cells)
     for (const auto& cell : row)
       if (cell) width = std::max(width, text_width(cell->text, picture_text_size));
@@ -37,13 +37,15 @@ double column_width(const HeatMapInput& input) {
 void add_cell(Scene& scene, PlotPoint at, double width, const HeatMapCell& cell, std::pair<double, double> range) {
   constexpr double faintest = 0.08, deepest = 0.55;  // ink stays readable on the deepest
   const double share = range.second > range.first ? (cell.value - range.first) / (range.second - range.first) : 0.5;
-  Rectangle box{at.x, at.y, width - gap, cell_height - gap, 3.0, {}};
+  Rectangle box{at.x, at.y, width - cell_gap, cell_height - cell_gap, 3.0, {}};
   box.paint.fill = ColourRole::series_1;
   box.paint.fill_opacity = faintest + share * (deepest - faintest);
   scene.add(std::move(box), cell.tooltip);
-  scene.add(
-      Label{{at.x + (width - gap) / 2.0, at.y + cell_height / 2.0 + 3.0}, cell.text, picture_text_size, Anchor::middle},
-      cell.tooltip);
+  scene.add(Label{{at.x + (width - cell_gap) / 2.0, at.y + cell_height / 2.0 + 3.0},
+                  cell.text,
+                  picture_text_size,
+                  Anchor::middle},
+            cell.tooltip);
 }
 
 }  // namespace
@@ -71,7 +73,7 @@ Scene draw_heat_map(const HeatMapInput& input) {
   name({left, top - 28.0}, input.across, Anchor::start, widest_label, ColourRole::muted);
   name({left - 12.0, top - 8.0}, input.down, Anchor::end, names, ColourRole::muted);
   for (std::size_t column = 0; column < input.columns.size(); ++column)
-    name({left + width * (static_cast<double>(column) + 0.5) - gap / 2.0, top - 8.0}, input.columns[column],
+    name({left + width * (static_cast<double>(column) + 0.5) - cell_gap / 2.0, top - 8.0}, input.columns[column],
          Anchor::middle, width - 6.0, ColourRole::ink);
   const auto range = range_of(input);
   for (std::size_t row = 0; row < input.rows.size(); ++row) {
