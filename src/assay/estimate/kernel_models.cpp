@@ -155,10 +155,6 @@ MatmulTimeOf<N> forked_time(const N& num, const ProductRates& rates, const Matmu
 
 }  // namespace
 
-namespace {
-constexpr double bulk_copy = 16;  ///< bytes: what the addresses and strides of bulk copies are multiples of
-}  // namespace
-
 double row_alignment(Dtype dtype, double elements) {
   const double bytes = std::ceil(storage(dtype, elements).value());
   double divides = facts(dtype).bits < 16 ? bulk_copy : 1.0;

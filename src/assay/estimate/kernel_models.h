@@ -30,6 +30,8 @@ CoreRates core_rates(const hardware::Chip& chip);
 
 /// Rows that are multiples of a cache line are as good as rows can be.
 inline constexpr double cache_line = 128;
+/// Bytes: what the addresses and strides of bulk copies are multiples of, which the fast kernels load with.
+inline constexpr double bulk_copy = 16;
 /// The largest power of two in bytes that divides a row of `elements`, up to a cache line: every row begins at a
 /// multiple of it. Libraries take narrow formats only in multiples of 16 bytes, so that who quantises pads.
 double row_alignment(Dtype dtype, double elements);

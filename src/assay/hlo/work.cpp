@@ -192,7 +192,7 @@ std::optional<FusedAttention> attention_call(const Computation& computation, con
   const auto dim = [](const Shape& shape, std::size_t i) { return static_cast<double>(shape.dims[i]); };
   FusedAttention out;
   out.format = q.element->format.value_or(Dtype::bf16);
-  if (const auto heads = number_after(config, "attn_heads")) {  // Transformer Engine
+  if (const auto heads = number_after(config, "attn_heads")) {  // a fused call that states its heads
     out.batch = number_after(config, "input_batch").value_or(1.0);
     out.heads = *heads;
     out.kv_heads = number_after(config, "num_gqa_groups").value_or(*heads);

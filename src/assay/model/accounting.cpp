@@ -116,6 +116,15 @@ ParameterCounts layer_parameter_counts(const Transformer& model, const Layer& la
   return counts;
 }
 
+double most_expert_load(const Transformer& model) {
+  double most = 1.0;
+  for (const Layer& layer : model.decoder.kinds)
+    if (layer.feed_forward && layer.feed_forward->experts > 0)
+      most = std::max(most, static_cast<double>(layer.feed_forward->experts) /
+                                static_cast<double>(layer.feed_forward->experts_per_token));
+  return most;
+}
+
 ParameterCounts parameter_counts(const Transformer& model) {
   ParameterCounts counts;
   add(counts, outer_weights(model), 1);

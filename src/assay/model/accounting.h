@@ -30,6 +30,8 @@ struct ParameterCounts {
   std::int64_t of(Part part) const { return by_part[static_cast<std::size_t>(part)]; }
 };
 ParameterCounts parameter_counts(const Transformer& model);
+/// Worst imbalance, if all tokens choose the same experts: experts over experts per token. 1 without experts.
+double most_expert_load(const Transformer& model);
 /// The total again, as a formula over the weights, for `--explain`. Doubles are exact up to 2^53.
 template <class N>
 typename N::template Number<Dim{}> parameter_total(const N& num, const Transformer& model);

@@ -1,5 +1,7 @@
 #include "assay/verbs/experts.h"
 
+#include "assay/model/accounting.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace assay::verbs {
 Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out) {
   const auto text = request.value("dispatch");
   if (!text) return {};
-  if (most_expert_load(model) == 1.0)
+  if (model::most_expert_load(model) == 1.0)
     return fail("--dispatch", fmt::format("{} has no experts to choose from", model.id), "drop --dispatch");
   out = *text == "expert" ? training::Dispatch::per_expert : training::Dispatch::per_node;
   return {};
@@ -37,15 +39,6 @@ Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertA
     p.data = std::max<std::int64_t>(1, p.expert_data());
   }
   return lower::check_parallelism(p, model);
-}
-
-double most_expert_load(const model::Transformer& model) {
-  double most = 1.0;
-  for (const model::Layer& layer : model.decoder.kinds)
-    if (layer.feed_forward && layer.feed_forward->experts > 0)
-      most = std::max(most, static_cast<double>(layer.feed_forward->experts) /
-                                static_cast<double>(layer.feed_forward->experts_per_token));
-  return most;
 }
 
 }  // namespace assay::verbs

@@ -27,7 +27,4 @@ Result<void> read_expert_axes(const Request& request, std::optional<lower::Exper
 Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertAxes>& over, std::int64_t tensor,
                            std::int64_t context, const model::Transformer& model);
 
-/// Worst imbalance, if all tokens choose the same experts: experts over experts per token. 1 without experts.
-double most_expert_load(const model::Transformer& model);
-
 }  // namespace assay::verbs

@@ -17,6 +17,12 @@ Result<void> read_count(const Request& request, std::string_view option, std::op
   return {};
 }
 
+Result<std::int64_t> count_or(const Request& request, std::string_view option, std::int64_t usual) {
+  std::optional<std::int64_t> given;
+  ASSAY_CHECK(read_count(request, option, given));
+  return given.value_or(usual);
+}
+
 Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out) {
   const auto text = request.value(option);
   if (!text) return {};

@@ -15,6 +15,8 @@
 namespace assay::verbs {
 
 Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out);
+/// The same, or `usual` where it is not given.
+Result<std::int64_t> count_or(const Request& request, std::string_view option, std::int64_t usual);
 /// A time above zero, in seconds.
 Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out);
 /// A number from 0 to 1; 1 itself only where `one_allowed`.

@@ -8,6 +8,7 @@
 
 #include "assay/base/index.h"
 #include "assay/execute/program/tensor_layout.h"
+#include "assay/model/accounting.h"
 
 namespace assay::execute {
 namespace {
@@ -20,16 +21,6 @@ bool has_states(const model::Transformer& model) {
   });
 }
 
-/// Every token has room at every expert.
-double full_load(const model::Transformer& model) {
-  double load = 1;
-  for (const model::Layer& layer : model.decoder.kinds)
-    if (layer.feed_forward && layer.feed_forward->experts > 0)
-      load = std::max(load, static_cast<double>(layer.feed_forward->experts) /
-                                static_cast<double>(layer.feed_forward->experts_per_token));
-  return load;
-}
-
 program::Program lowered(const model::Transformer& model, const lower::StageRules& rules, std::int64_t sequences,
                          std::int64_t queries, std::int64_t keys) {
   lower::Workload work;
@@ -37,7 +28,7 @@ program::Program lowered(const model::Transformer& model, const lower::StageRule
   work.queries = queries;
   work.keys = keys;
   work.cached = keys > queries;
-  work.expert_load = full_load(model);
+  work.expert_load = model::most_expert_load(model);
   return lower::lower_serving(model, rules.mesh, rules.rules, work, all_fp64());
 }
 

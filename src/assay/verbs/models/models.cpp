@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/estimate/kernel_models.h"
 #include "assay/lower/lowering.h"
 #include "assay/model/accounting.h"
 #include "assay/model/checkpoint/checkpoint.h"
@@ -335,10 +336,9 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
                                                model.max_context, *query.sequence)
                                  : fmt::format("--seq {} exceeds the context of {} tokens that {} was trained for",
                                                *query.sequence, model.max_context, model.id));
-  constexpr std::int64_t bulk = 8,
-                         line = 64;  // elements of 16 bits in the 16 bytes of a bulk copy, and in a cache line
-  if (model.vocabulary % bulk != 0) {
-    const std::int64_t padded = (model.vocabulary + line - 1) / line * line;
+  const auto vocabulary = static_cast<double>(model.vocabulary);
+  if (estimate::row_alignment(Dtype::bf16, vocabulary) < estimate::bulk_copy) {
+    const auto padded = static_cast<std::int64_t>(estimate::padded_row(vocabulary, storage(Dtype::bf16, 1.0)));
     const auto more = static_cast<double>((padded - model.vocabulary) * model.d_model * (model.tied ? 1 : 2));
     response.notes.push_back(fmt::format(
         "the vocabulary of {} is not a multiple of 8: unless the software pads it, products with logits run on slow "

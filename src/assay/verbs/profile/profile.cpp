@@ -161,9 +161,7 @@ VerbSpec verb() {
         "time by category, idle time and the slowest operations"},
        {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
         "ranks side by side, and which one the others wait for"},
-       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --against 'train {\"base\": "
-        "\"llama-3.1-8b\", \"num_hidden_layers\": 4} --on h200-sxm:1 --batch 2seq --seq 2048 --software huggingface "
-        "--grads bf16 --moments bf16 --optimizer none'",
+       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --against",
         "from the predicted step to the measured one"},
        {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --output profile.svg",
         "timeline, breakdown and roofline as a picture"},

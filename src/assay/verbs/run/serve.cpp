@@ -64,14 +64,9 @@ Result<void> read_strategy(const Request& request, const model::Transformer& mod
 
 /// Prompts of the request, or pieces of the text.
 Result<void> read_prompts(const Request& request, ServingTask& task) {
-  const auto count = [&](std::string_view option, std::int64_t usual) -> Result<std::int64_t> {
-    std::optional<std::int64_t> given;
-    ASSAY_CHECK(read_count(request, option, given));
-    return given.value_or(usual);
-  };
-  ASSAY_TRY(requests, count("requests", 4));
-  ASSAY_TRY(length, count("prompt-length", 16));
-  ASSAY_TRY(wanted, count("new-tokens", 16));
+  ASSAY_TRY(requests, count_or(request, "requests", 4));
+  ASSAY_TRY(length, count_or(request, "prompt-length", 16));
+  ASSAY_TRY(wanted, count_or(request, "new-tokens", 16));
   constexpr std::int64_t most_requests = 1000, most_tokens = 4096;
   if (requests > most_requests || length + wanted > most_tokens)
     return fail("run", fmt::format("at most {} requests of {} tokens are run", most_requests, most_tokens), "");

@@ -1,4 +1,5 @@
 #include "assay/verbs/run/training_job.h"
+#include "assay/model/accounting.h"
 
 #include <fmt/format.h>
 
@@ -89,14 +90,9 @@ Result<TrainingTask> read_task(const Request& request, const Context& context) {
   task.text = std::move(text);
   ASSAY_TRY(imported, read_model(request, context, task.text.tokenizer.vocabulary(), task.notes));
   task.imported = std::move(imported);
-  const auto count = [&](std::string_view option, std::int64_t usual) -> Result<std::int64_t> {
-    std::optional<std::int64_t> given;
-    ASSAY_CHECK(read_count(request, option, given));
-    return given.value_or(usual);
-  };
-  ASSAY_TRY(length, count("seq", 32));
-  ASSAY_TRY(steps, count("steps", 20));
-  ASSAY_TRY(seed, count("seed", 1));
+  ASSAY_TRY(length, count_or(request, "seq", 32));
+  ASSAY_TRY(steps, count_or(request, "steps", 20));
+  ASSAY_TRY(seed, count_or(request, "seed", 1));
   ASSAY_TRY(rate, positive(request, "rate", task.adam.rate));
   ASSAY_TRY(sequences, parse_batch(request.value("batch").value_or("16seq"), length, task.notes));
   task.length = length;
@@ -143,7 +139,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
   job.question.setup.model = &model;
   set_formats(job.question.setup);
   // Room for every token at every expert: nothing is dropped, so that no strategy changes what is computed.
-  job.question.setup.expert_load = most_expert_load(model);
+  job.question.setup.expert_load = model::most_expert_load(model);
   job.question.sequences = static_cast<double>(task.sequences);
   job.question.chips = static_cast<double>(p.devices());
   const auto microbatches = static_cast<std::int64_t>(training::microbatches(job.question, job.strategy));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/model/accounting.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/option_values.h"
 #include "assay/verbs/serve/load.h"
@@ -184,7 +185,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_prefix(request, query));
   if (const auto text = request.value("imbalance")) {
     const auto load = parse_number(*text);
-    const double most = most_expert_load(model);
+    const double most = model::most_expert_load(model);
     if (most == 1.0) return fail("--imbalance", fmt::format("{} has no routed experts", model.id), "leave it out");
     if (!load || !(*load >= 1.0) || *load > most)
       return fail("--imbalance",

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/model/accounting.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
 #include "assay/verbs/serve/improvements.h"
@@ -46,7 +47,7 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
   const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
-  const auto share = num.given("experts over experts per token", most_expert_load(query.model()),
+  const auto share = num.given("experts over experts per token", model::most_expert_load(query.model()),
                                "each expert sees that fraction of the tokens");
   return num.named("critical batch", peak * weight / (work * hbm) * share);
 }
