@@ -44,9 +44,8 @@ sanitize: install-packages build/sanitize/build.ninja ## build everything with s
 	@cmake --build build/sanitize -j $(JOBS)
 
 fuzz: sanitize ## fuzz every reader for FUZZ_SECONDS
-	@for target in build/sanitize/*_fuzz; do \
-	  [ -x "$$target" ] || continue; \
-	  tests/fuzz/run.sh "$$target" build/sanitize/corpus $(FUZZ_SECONDS) || exit; \
+	@for seeds in tests/fuzz/corpus/*; do \
+	  tests/fuzz/run.sh build/sanitize/assay_fuzz $$(basename $$seeds) build/sanitize/corpus $(FUZZ_SECONDS) || exit; \
 	done
 
 # Node runs emscripten's tools, whose modules are Debian's even where node itself is not.

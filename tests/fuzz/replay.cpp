@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv);
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
@@ -18,8 +19,9 @@ void replay(const std::string& input) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  LLVMFuzzerInitialize(&argc, &argv);
   if (argc != 2 || !std::filesystem::is_directory(argv[1])) {
-    std::fprintf(stderr, "usage: %s DIRECTORY, with one input in each file\n", argv[0]);
+    std::fprintf(stderr, "usage: %s TARGET DIRECTORY, with one input in each file\n", argv[0]);
     return 2;
   }
   replay("");

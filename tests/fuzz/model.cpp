@@ -1,22 +1,17 @@
 // Models from foreign files: any bytes as a config.json, a safetensors header, a GGUF header or a catalogue file give a
 // model that can be counted, or an error.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "assay/model/accounting.h"
 #include "assay/model/checkpoint/checkpoint.h"
 #include "assay/model/model_catalogue.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 /// What holds for every model that was read.
 void check(const model::ImportedModel& imported) {
@@ -42,14 +37,11 @@ void check_error(const Result<T>& result) {
   if (!result) require(!result.error().what.empty());
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+const fuzz::Target target("model", [](std::string_view bytes) {
   const auto imported = model::import_config(bytes, "fuzz");
   check_error(imported);
   if (imported) check(*imported);
-  const auto tensors = model::parse_safetensors(bytes, size, "fuzz");
+  const auto tensors = model::parse_safetensors(bytes, bytes.size(), "fuzz");
   check_error(tensors);
   if (tensors)
     for (const model::CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= 0);
@@ -57,10 +49,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_error(gguf);
   if (gguf && gguf->config.kind == model::Json::Kind::object)
     if (const auto model = model::import_config(gguf->config, "fuzz")) check(*model);
-  if (size > 3 && bytes.starts_with("id ")) {
+  if (bytes.size() > 3 && bytes.starts_with("id ")) {
     const auto entry = model::read_model(bytes, "fuzz");
     check_error(entry);
     if (entry) check(entry->imported);
   }
-  return 0;
-}
+});
+
+}  // namespace

@@ -1,21 +1,16 @@
 // Chip files: any bytes as a file, and any lines KEY=VALUE as overrides of a good one, give a chip or an error.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/base/text.h"
 #include "assay/hardware/catalogue.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 /// What holds for every chip that was read.
 void check(const hardware::Chip& chip) {
@@ -45,13 +40,11 @@ std::vector<hardware::Override> lines_of(std::string_view text) {
   return changes;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const fuzz::Target target("catalogue", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
   check(hardware::read_chip(text, "fuzz"));
   constexpr std::size_t short_enough = 256;  // for a few overrides; files are longer
-  if (size <= short_enough) check(catalogue.chip("tpu-v5e", "fuzz", lines_of(text)));
-  return 0;
-}
+  if (text.size() <= short_enough) check(catalogue.chip("tpu-v5e", "fuzz", lines_of(text)));
+});
+
+}  // namespace

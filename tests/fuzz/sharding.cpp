@@ -1,24 +1,19 @@
 // The sharding notation, "EXPRESSION|MESH|SIZES": any text gives an expression or an error that points at a character;
 // an expression reads back from its text, and small ones are planned and their gradients too.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/base/text.h"
 #include "assay/plan/backward.h"
 #include "assay/plan/planner.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
+using fuzz::require;
 
 constexpr std::size_t few_axes = 3, few_dims = 3;  // beyond, the space takes seconds under the sanitizers
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
 
 bool small(const program::Mesh& mesh, const plan::ShardingExpression& e) {
   std::size_t axes = 0;
@@ -42,22 +37,21 @@ void check_plan(const program::Mesh& mesh, const plan::ShardingExpression& e) {
   require(plan::plan_backward(mesh, e, plan, prices).plan.bytes >= Bytes(0));
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto parts = split(std::string_view(reinterpret_cast<const char*>(data), size), '|');
-  if (parts.size() != 3) return 0;
+const fuzz::Target target("sharding", [](std::string_view input) {
+  const auto parts = split(input, '|');
+  if (parts.size() != 3) return;
   const Result<program::Mesh> mesh = program::parse_mesh(parts[1], "mesh");
   const Result<plan::DimensionSizes> sizes = plan::parse_dimension_sizes(parts[2], "sizes");
-  if (!mesh || !sizes) return 0;
+  if (!mesh || !sizes) return;
   const Result<plan::ShardingExpression> e = plan::parse_sharding(parts[0], *mesh, *sizes, Dtype::bf16);
   if (!e) {
     require(!e.error().what.empty());
-    return 0;
+    return;
   }
   const std::string text = plan::expression_text(*mesh, *e);
   const Result<plan::ShardingExpression> again = plan::parse_sharding(text, *mesh, *sizes, Dtype::bf16);
   require(again && plan::expression_text(*mesh, *again) == text);
   if (e->result && small(*mesh, *e)) check_plan(*mesh, *e);
-  return 0;
-}
+});
+
+}  // namespace

@@ -1,21 +1,16 @@
 // Requests: any text as a command line, as JSON and as a config file gives a request or an error, and as files of the
 // catalogue in JSON files that can be read or an error. Nothing is answered.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/base/toml.h"
 #include "assay/verbs/request.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 void check(const Result<verbs::Request>& request) {
   if (request)
@@ -24,17 +19,14 @@ void check(const Result<verbs::Request>& request) {
     require(!request.error().what.empty());
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+const fuzz::Target target("request", [](std::string_view text) {
   if (const auto words = verbs::split_words(text)) check(verbs::parse_request(*words));
   check(verbs::parse_json_request(text));
   auto request = verbs::parse_json_request(R"({"verb": "roofline", "arguments": {"on": "tpu-v5e"}})");
   const auto applied = verbs::apply_config(*request, text, "fuzz");
   require(applied || !applied.error().where.empty());
   require(request->value("on") == "tpu-v5e");
-  if (!text.starts_with('{')) return 0;  // else it would name a directory
+  if (!text.starts_with('{')) return;  // else it would name a directory
   hardware::Catalogue catalogue;
   const auto overlaid = verbs::overlay_catalogue(catalogue, std::string(text));
   require(overlaid || !overlaid.error().what.empty());
@@ -42,5 +34,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto file = parse_toml(document, path);
     require(file || !file.error().what.empty());
   }
-  return 0;
-}
+});
+
+}  // namespace

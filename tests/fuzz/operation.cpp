@@ -1,19 +1,14 @@
 // Operations: any text gives an operation or an error; an operation reads back from its text, and its cost is sane.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "assay/roofline/roofline.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 void check_cost(const roofline::Operation& operation, const roofline::TrafficCounting& counting,
                 const roofline::Roof& roof) {
@@ -30,15 +25,12 @@ void check_cost(const roofline::Operation& operation, const roofline::TrafficCou
   require(plain(traced.lower) == bound.lower && plain(traced.upper) == bound.upper);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+const fuzz::Target target("operation", [](std::string_view text) {
   static_cast<void>(roofline::parse_tensor(text, "fuzz"));
   const Result<roofline::Operation> parsed = roofline::parse_operation(text, "fuzz");
   if (!parsed) {
     require(!parsed.error().what.empty() && parsed.error().where.starts_with("fuzz"));
-    return 0;
+    return;
   }
   const Result<roofline::Operation> again = roofline::parse_operation(parsed->text(), "text");
   require(again && again->text() == parsed->text() && again->free_sizes() == parsed->free_sizes());
@@ -56,5 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_cost(operation, {roofline::Tile{4, 16, 3}, 1, Dtype::bf16}, roof);
     check_cost(operation, {std::nullopt, 4, Dtype::fp32}, roof);
   }
-  return 0;
-}
+});
+
+}  // namespace

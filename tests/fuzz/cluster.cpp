@@ -1,23 +1,18 @@
 // Clusters and places, "CLUSTER|FROM|TO": any text gives a cluster or an error; a cluster reads back from its text.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
 #include "assay/roofline/transfer.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
+using fuzz::require;
 
 constexpr std::int64_t few_chips = 20'000;  // above that, paths through a torus take seconds under the sanitizers
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
 
 void check_totals(const hardware::Cluster& cluster) {
   require(cluster.chips() >= 1 && hardware::host_count(cluster) >= 1 && hardware::core_count(cluster) >= 1);
@@ -39,21 +34,19 @@ void check_route(const hardware::Cluster& cluster, const std::string& from_text,
   require(times.lower > Seconds(0) && times.lower <= times.upper);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const fuzz::Target target("cluster", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (text.find('@') != std::string_view::npos) return 0;  // names a file
+  if (text.find('@') != std::string_view::npos) return;  // names a file
   const auto parts = split(text, '|');
   const Result<hardware::Cluster> cluster = hardware::parse_cluster(parts[0], catalogue, "fuzz");
   if (!cluster) {
     require(!cluster.error().what.empty());
-    return 0;
+    return;
   }
   const Result<hardware::Cluster> again = hardware::parse_cluster(cluster->text, catalogue, "text");
   require(again && again->text == cluster->text && again->chips() == cluster->chips());
   check_totals(*cluster);
   if (parts.size() == 3) check_route(*cluster, parts[1], parts[2]);
-  return 0;
-}
+});
+
+}  // namespace

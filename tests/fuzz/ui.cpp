@@ -2,13 +2,11 @@
 // another name or without the token gets nothing; and every response is whole. Requests to the engine are not answered.
 #include "ui/http.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "target.h"
 #include "ui/access.h"
 #include "ui/form.h"
 #include "ui/routes.h"
@@ -16,10 +14,7 @@
 namespace {
 
 using namespace assay::ui;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using assay::fuzz::require;
 
 /// What comes of the bytes: each request in one line, then the fault.
 std::vector<std::string> read_in_pieces(std::string_view bytes, std::size_t piece, std::vector<HttpRequest>& requests) {
@@ -60,15 +55,12 @@ bool is_own_name(std::string_view host) {
   return host.starts_with("localhost") || host.starts_with("127.0.0.1") || host.starts_with("[::1");
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const assay::fuzz::Target target("ui", [](std::string_view bytes) {
   static const Access open("127.0.0.1", 80, ""), closed("127.0.0.1", 80, "73afc2a0f9ae7d4e");
   static Routes routes;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::vector<HttpRequest> requests, again;
-  const auto whole = read_in_pieces(bytes, std::max<std::size_t>(1, size), requests);
-  const auto pieces = read_in_pieces(bytes, size > 64 ? 7 : 1, again);
+  const auto whole = read_in_pieces(bytes, std::max<std::size_t>(1, bytes.size()), requests);
+  const auto pieces = read_in_pieces(bytes, bytes.size() > 64 ? 7 : 1, again);
   // A head that is too large is noticed at different places; what came before it is the same.
   require(whole == pieces || (!pieces.empty() && pieces.back().starts_with("431")) ||
           (!whole.empty() && whole.back().starts_with("431")));
@@ -82,5 +74,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(is_own_name(request.header("host").value_or("")));
     if (const auto response = routes.respond(request)) check_response(*response);
   }
-  return 0;
-}
+});
+
+}  // namespace

@@ -1,23 +1,18 @@
 // Profiles: any bytes give a trace that can be summed up and laid beside a prediction, or an error that says where and
 // what to do.
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "assay/compare/recovered.h"
 #include "assay/compare/waterfall.h"
 #include "assay/trace/readers.h"
 #include "assay/trace/summary.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 /// A product, a norm and an update.
 compare::Prediction small_prediction() {
@@ -48,16 +43,13 @@ void compare_device(const trace::Trace& trace, const trace::Vocabulary& vocabula
     require(run->model.heads > 0 && run->model.layers > 0);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const fuzz::Target target("profile", [](std::string_view bytes) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   static const trace::Vocabulary& vocabulary = **trace::vocabulary_of(catalogue);
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto read = trace::read_profile(bytes, "profile", vocabulary);
   if (!read) {
     require(!read.error().where.empty() && !read.error().what.empty() && !read.error().hint.empty());
-    return 0;
+    return;
   }
   for (const trace::DeviceSummary& device : trace::summarize(*read, vocabulary)) {
     require(device.times.busy <= device.times.total);
@@ -65,5 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!device.operations.empty() && !device.categories.empty());
     compare_device(*read, vocabulary, device.device);
   }
-  return 0;
-}
+});
+
+}  // namespace

@@ -1,40 +1,33 @@
 // Programs: any text gives a program that can be counted, or an error that says where and what to do.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/hlo/liveness.h"
 #include "assay/hlo/recognition.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
+using fuzz::require;
 
-void require(bool truth) {
-  if (!truth) std::abort();
-}
-
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+const fuzz::Target target("hlo", [](std::string_view text) {
   if (const auto shape = hlo::parse_shape(text, "shape")) require(shape->bytes() <= shape->padded_bytes());
   const auto read = hlo::read_module(std::string(text), "program");
   if (!read) {
     require(!read.error().where.empty() && !read.error().what.empty() && !read.error().hint.empty());
-    return 0;
+    return;
   }
   const auto kernels = hlo::program_kernels(*read);
   const auto mesh = hlo::program_mesh(*read);
   if (!kernels || !mesh) {
     const Error& error = kernels ? mesh.error() : kernels.error();
     require(!error.where.empty() && !error.what.empty() && !error.hint.empty());
-    return 0;
+    return;
   }
   const hlo::ProgramMemory memory = hlo::program_memory(*read, *kernels);
   require(memory.peak() >= memory.arguments);
   hlo::recognise(*read, *mesh, *kernels);
-  return 0;
-}
+});
+
+}  // namespace

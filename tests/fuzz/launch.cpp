@@ -1,22 +1,17 @@
 // Files and command lines of other programs: any bytes as a script or as a file give options of one program and a plan,
 // or an error; and quoted words are read back.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "assay/launch/command.h"
 #include "assay/launch/plan.h"
 #include "assay/launch/shell.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 constexpr launch::Relation relations[] = {{"chips", "dp * fsdp * tp * cp * pp"}, {"chips", "nodes * node_chips"}};
 
@@ -34,17 +29,15 @@ void check_script(std::string_view text, const hardware::Catalogue& catalogue) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+const fuzz::Target target("launch", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
   check_script(text, catalogue);
   for (const launch::Style style : {launch::Style::toml, launch::Style::yaml, launch::Style::json})
     if (const auto given = launch::read_document(style, text, "fuzz"); !given) require(!given.error().what.empty());
-  if (text.find('\0') != std::string_view::npos) return 0;
+  if (text.find('\0') != std::string_view::npos) return;
   const auto words = launch::read_shell("run " + launch::shell_quoted(text), "fuzz");
   require(words && words->commands.size() == 1 && words->commands.front().size() == 2 &&
           words->commands.front()[1] == text);
-  return 0;
-}
+});
+
+}  // namespace

@@ -1,21 +1,16 @@
 // Tables of measured rows and calibration files: any text gives rows and a chip, or an error; a calibration that reads
 // can be written.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "assay/hardware/calibration.h"
 #include "assay/validate/fit/measured.h"
 #include "assay/validate/rows/kernel_rows.h"
+#include "target.h"
 
 namespace {
 
 using namespace assay;
-
-void require(bool truth) {
-  if (!truth) std::abort();
-}
+using fuzz::require;
 
 void check_table(std::string_view text) {
   const auto table = validate::CsvTable::parse(text, "rows.csv");
@@ -35,11 +30,9 @@ void check_calibration(std::string_view text) {
   static_cast<void>(hardware::calibration_text(*calibration));
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+const fuzz::Target target("measure", [](std::string_view text) {
   check_table(text);
   check_calibration(text);
-  return 0;
-}
+});
+
+}  // namespace
