@@ -24,14 +24,21 @@ struct Pair {
   double measured = 0, predicted = 0;  ///< seconds of a step on a device
 };
 
-Result<estimate::StepTimes> predicted_times(const Request& request, const Context& context, const TrainingTask& task,
-                                            const TrainingJob& job, hardware::Cluster& cluster) {
-  const std::string on = request.value("on").value_or(fmt::format("{}:{}", host, job.devices()));
+/// What a run is predicted for: --on, or the GPU by the name that its driver gives it, or this machine.
+std::string where(const Request& request, const TrainingJob& job, const TrainedJob& run) {
+  if (const auto on = request.value("on")) return *on;
+  if (run.device.empty()) return fmt::format("{}:{}", host, job.devices());
+  constexpr std::string_view vendor = "NVIDIA ";
+  return run.device.starts_with(vendor) ? run.device.substr(vendor.size()) : run.device;
+}
+
+Result<estimate::StepTimes> predicted_times(const Context& context, const TrainingTask& task, const TrainingJob& job,
+                                            const std::string& on, hardware::Cluster& cluster) {
   ASSAY_TRY(found, hardware::parse_cluster(on, context.catalogue, "--on"));
   cluster = std::move(found);
   ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  ASSAY_TRY(rates,
-            estimate::kernel_rates(cluster.chip, Dtype::fp64, "--on", calibration ? &calibration->values : nullptr));
+  ASSAY_TRY(rates, estimate::kernel_rates(cluster.chip, job.question.setup.formats.compute, "--on",
+                                          calibration ? &calibration->values : nullptr));
   training::TrainingQuestion question = job.question;
   question.setup.rates = std::move(rates);
   if (calibration) question.collectives = calibration->values.collective;
@@ -49,18 +56,19 @@ report::Members row_of(std::string what, const Pair& pair) {
 
 void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,
              const TrainedJob& run, report::Response& response) {
-  if (!request.has("on") && !context.catalogue.has_chip(host)) {
+  const bool on_gpu = !run.device.empty();
+  if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host)) {
     response.important.emplace_back(
         "`assay measure --threads 1` measures this machine; a run then shows its prediction");
     return;
   }
   hardware::Cluster cluster;
-  const auto times = predicted_times(request, context, task, job, cluster);
+  const auto times = predicted_times(context, task, job, where(request, job, run), cluster);
   if (!times) {
     response.important.push_back(fmt::format("no prediction: {}", times.error().what));
     return;
   }
-  const auto steps = static_cast<double>(run.steps.size());
+  const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
   Pair all;
@@ -76,8 +84,9 @@ void predict(const Request& request, const Context& context, const TrainingTask&
       sum->measured += mine.measured;
       sum->predicted += mine.predicted;
     }
-    constexpr double worth_it = 1e-3;  // seconds of one kernel: shorter ones are mostly overhead
-    if (run.clocks[i].seconds / runs >= worth_it && (kind == "products" || kind == "collectives"))
+    // Seconds of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
+    const double worth_it = on_gpu ? 1e-4 : 1e-3;
+    if (run.clocks[i].seconds / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
       products.emplace_back(
           row_of(program::step_text(job.program, step), {run.clocks[i].seconds / runs, times->steps[i].time.value()}));
   }
