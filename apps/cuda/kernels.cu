@@ -139,6 +139,17 @@ __global__ void norm_grad_kernel(const bf16* dy, const bf16* x, const bf16* scal
   }
 }
 
+__global__ void bias_grad_kernel(const bf16* dy, float* partial, Count rows, Count width) {
+  for (Count i = threadIdx.x * lanes; i < width; i += blockDim.x * lanes) {
+    float sums[lanes] = {};
+    for (Count row = blockIdx.x; row < rows; row += gridDim.x) {
+      const Pack pack = load(dy + row * width + i);
+      for (int j = 0; j < lanes; ++j) sums[j] += number(pack.values[j]);
+    }
+    for (int j = 0; j < lanes; ++j) partial[blockIdx.x * width + i + j] = sums[j];
+  }
+}
+
 __global__ void sum_rows_kernel(const float* partial, float* sums, Count rows, Count width, bool adds) {
   const Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
   if (i >= width) return;
@@ -336,11 +347,18 @@ __global__ void sum_heads_kernel(const bf16* from, bf16* to, Groups s) {
   store(to + work * lanes, out);
 }
 
-constexpr Count norm_blocks = 2 * processors;
+constexpr Count row_blocks = 2 * processors;
+
+/// Adds up the partial sums of all blocks.
+void sum_rows(const float* partial, float* sums, Count blocks, Count width, bool adds, cudaStream_t stream) {
+  constexpr int narrow = 64;  // few columns: more blocks
+  sum_rows_kernel<<<static_cast<unsigned>((width + narrow - 1) / narrow), narrow, 0, stream>>>(partial, sums, blocks,
+                                                                                              width, adds);
+}
 
 }  // namespace
 
-Count norm_grad_scratch(Count width) { return norm_blocks * width; }
+Count row_scratch(Count width) { return row_blocks * width; }
 
 void start(float* master, bf16* weight, Count n, unsigned long long seed, double shift, double factor,
            cudaStream_t stream) {
@@ -374,7 +392,7 @@ void norm(const bf16* x, const bf16* scale, bf16* y, NormShape shape, cudaStream
 
 void norm_grad(const bf16* dy, const bf16* x, const bf16* scale, NormGradients out, NormShape shape,
                cudaStream_t stream) {
-  const Count blocks = shape.rows < norm_blocks ? shape.rows : norm_blocks;
+  const Count blocks = shape.rows < row_blocks ? shape.rows : row_blocks;
   const auto grid = static_cast<unsigned>(blocks);
   const Count packs = (shape.width + threads * lanes - 1) / (threads * lanes);
   if (packs <= 1)
@@ -385,9 +403,13 @@ void norm_grad(const bf16* dy, const bf16* x, const bf16* scale, NormGradients o
     norm_grad_kernel<4><<<grid, threads, 0, stream>>>(dy, x, scale, out.dx, out.scratch, shape);
   else
     norm_grad_kernel<8><<<grid, threads, 0, stream>>>(dy, x, scale, out.dx, out.scratch, shape);
-  constexpr int narrow = 64;  // few columns: more blocks
-  sum_rows_kernel<<<static_cast<unsigned>((shape.width + narrow - 1) / narrow), narrow, 0, stream>>>(
-      out.scratch, out.d_scale, blocks, shape.width, out.adds);
+  sum_rows(out.scratch, out.d_scale, blocks, shape.width, out.adds, stream);
+}
+
+void bias_grad(const bf16* dy, BiasGradient out, Count rows, Count width, cudaStream_t stream) {
+  const Count blocks = rows < row_blocks ? rows : row_blocks;
+  bias_grad_kernel<<<static_cast<unsigned>(blocks), threads, 0, stream>>>(dy, out.scratch, rows, width);
+  sum_rows(out.scratch, out.d_bias, blocks, width, out.adds, stream);
 }
 
 void rotation_table(float2* table, Count tokens, Count rotated, double base, cudaStream_t stream) {

@@ -16,8 +16,8 @@ struct Adam {
 
 /// The widest row of a norm.
 inline constexpr Count widest_row = 16384;
-/// Floats of scratch that norm_grad() takes for rows of a width.
-Count norm_grad_scratch(Count width);
+/// Floats of scratch that norm_grad() and bias_grad() take for rows of a width.
+Count row_scratch(Count width);
 
 void start(float* master, bf16* weight, Count n, unsigned long long seed, double shift, double factor, cudaStream_t);
 void cast(const float* from, bf16* to, Count n, cudaStream_t);
@@ -25,6 +25,13 @@ void cast(const float* from, bf16* to, Count n, cudaStream_t);
 void embed(const int* tokens, const bf16* table, bf16* rows, Count count, Count width, cudaStream_t);
 /// Adds to the table.
 void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, Count count, Count width, cudaStream_t);
+
+struct BiasGradient {
+  float* d_bias;
+  float* scratch;
+  bool adds;  ///< to d_bias
+};
+void bias_grad(const bf16* dy, BiasGradient out, Count rows, Count width, cudaStream_t);
 
 struct NormShape {
   Count rows, width;

@@ -50,6 +50,11 @@ const Products::Plan& Products::plan(const ProductShape& s) {
         "cublasLtMatmulDescSetAttribute");
   check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
         "cublasLtMatmulDescSetAttribute");
+  if (s.has_bias) {  // rows of the transposed product are our columns
+    const cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;
+    check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds),
+          "cublasLtMatmulDescSetAttribute");
+  }
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   const std::size_t limit = workspace_bytes;
@@ -67,12 +72,16 @@ const Products::Plan& Products::plan(const ProductShape& s) {
   return *(plans_[s] = std::move(made));
 }
 
-void Products::run(const ProductShape& shape, const void* a, const void* b, const void* onto, void* c,
-                   cudaStream_t stream) {
+void Products::run(const ProductShape& shape, const Operands& on, cudaStream_t stream) {
   const Plan& with = plan(shape);
-  const float one = 1.0F, share = onto ? 1.0F : 0.0F;
-  check(cublasLtMatmul(handle_, with.description.get(), &one, b, with.b.get(), a, with.a.get(), &share, onto ? onto : c,
-                       with.c.get(), c, with.c.get(), &with.algorithm, workspace_.at(), workspace_bytes, stream),
+  if (shape.has_bias)
+    check(cublasLtMatmulDescSetAttribute(with.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &on.bias,
+                                         sizeof on.bias),
+          "cublasLtMatmulDescSetAttribute");
+  const float one = 1.0F, share = on.onto ? 1.0F : 0.0F;
+  check(cublasLtMatmul(handle_, with.description.get(), &one, on.b, with.b.get(), on.a, with.a.get(), &share,
+                       on.onto ? on.onto : on.c, with.c.get(), on.c, with.c.get(), &with.algorithm, workspace_.at(),
+                       workspace_bytes, stream),
         "cublasLtMatmul");
 }
 

@@ -18,7 +18,8 @@ using measure::cuda::Failure;
 struct ProductShape {
   long long m = 1, n = 1, k = 1;
   bool transposed_a = false, transposed_b = false;
-  bool is_wide = false;  ///< C is fp32, else bf16
+  bool is_wide = false;   ///< C is fp32, else bf16
+  bool has_bias = false;  ///< one bf16 for each column
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 
@@ -29,8 +30,13 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// `onto` is added to the result; null: nothing.
-  void run(const ProductShape& shape, const void* a, const void* b, const void* onto, void* c, cudaStream_t stream);
+  struct Operands {
+    const void *a, *b;
+    const void* onto;  ///< added to the result; null: nothing
+    const void* bias;  ///< read where the shape has one
+    void* c;
+  };
+  void run(const ProductShape& shape, const Operands& on, cudaStream_t stream);
 
  private:
   struct Plan;

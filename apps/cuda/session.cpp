@@ -49,8 +49,9 @@ Session::Session(const AssayCudaJob& job)
   }
   Count widest = 1;
   for (const AssayCudaTask& task : tasks_)
-    if (task.kernel == assay_cuda_norm_grad) widest = std::max<Count>(widest, task.sizes[1]);
-  scratch_ = std::make_unique<Buffer>(static_cast<std::size_t>(norm_grad_scratch(widest)) * sizeof(float));
+    if (task.kernel == assay_cuda_norm_grad || task.kernel == assay_cuda_bias_grad)
+      widest = std::max<Count>(widest, task.sizes[1]);
+  scratch_ = std::make_unique<Buffer>(static_cast<std::size_t>(row_scratch(widest)) * sizeof(float));
   events_.resize(tasks_.size() + 1);
   for (cudaEvent_t& event : events_) check(cudaEventCreate(&event), "cudaEventCreate");
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
@@ -87,8 +88,8 @@ void Session::check_sizes() const {
       need(s[0] % lanes == 0, "weights must have a multiple of 8 elements");
     else if (t.kernel == assay_cuda_norm || t.kernel == assay_cuda_norm_grad)
       need(s[1] % lanes == 0 && s[1] <= widest_row, "norms must be a multiple of 8 wide, at most 16384");
-    else if (t.kernel == assay_cuda_loss_sums || t.kernel == assay_cuda_embed)
-      need(s[1] % lanes == 0, "rows must be multiples of 8 wide: a vocabulary, or d_model");
+    else if (t.kernel == assay_cuda_loss_sums || t.kernel == assay_cuda_embed || t.kernel == assay_cuda_bias_grad)
+      need(s[1] % lanes == 0, "rows must be multiples of 8 wide: a vocabulary, d_model or a bias");
     else if (t.kernel == assay_cuda_activate || t.kernel == assay_cuda_add)
       need(s[0] % lanes == 0, "activations must have a multiple of 8 elements");
   }
@@ -147,6 +148,11 @@ void Session::run(const AssayCudaTask& t) {
                               stream_),
               "cudaMemsetAsync");
       return embed_grad(halves(in[0]), numbers(in[1]), floats(out[0]), s[0], s[1], stream_);
+    case assay_cuda_bias_grad:
+      return bias_grad(
+          halves(in[0]),
+          {floats(out[0]), reinterpret_cast<float*>(scratch_->at()), (t.flags & assay_cuda_accumulates) != 0}, s[0],
+          s[1], stream_);
     case assay_cuda_norm:
       return norm(halves(in[0]), halves(in[1]), halves(out[0]), {s[0], s[1], static_cast<float>(t.number)}, stream_);
     case assay_cuda_norm_grad:
@@ -182,8 +188,10 @@ void Session::run_product(const AssayCudaTask& t) {
   if (t.in[2] >= 0 && (array(t.in[2]).type == assay_cuda_fp32) != is_wide)
     throw Failure("a product is added to another format");
   products_.run({t.sizes[0], t.sizes[1], t.sizes[2], (t.flags & assay_cuda_transposed_a) != 0,
-                 (t.flags & assay_cuda_transposed_b) != 0, is_wide},
-                halves(t.in[0]), halves(t.in[1]), t.in[2] < 0 ? nullptr : at(t.in[2]), at(t.out[0]), stream_);
+                 (t.flags & assay_cuda_transposed_b) != 0, is_wide, t.in[3] >= 0},
+                {halves(t.in[0]), halves(t.in[1]), t.in[2] < 0 ? nullptr : at(t.in[2]),
+                 t.in[3] < 0 ? nullptr : halves(t.in[3]), at(t.out[0])},
+                stream_);
 }
 
 void Session::run_norm_grad(const AssayCudaTask& t) {

@@ -49,7 +49,7 @@ class Session {
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Buffer> memory_;
   Buffer totals_{2 * sizeof(double)};  ///< of losses, and of squares of gradients
-  std::unique_ptr<Buffer> scratch_;    ///< of norms
+  std::unique_ptr<Buffer> scratch_;    ///< of sums over rows
   struct RotationTable {
     long long tokens, rotated;
     std::unique_ptr<Buffer> values;

@@ -13,13 +13,15 @@ struct AssayCudaArray {
 
 /* Operands in the order given here; sizes and numbers in that of the last column. */
 enum AssayCudaKernel {
-  assay_cuda_product,        /* a, b, added to the result: c    m, n, k; flags: transposed operands */
-  assay_cuda_embed,          /* tokens, table: rows             tokens, width */
-  assay_cuda_embed_grad,     /* d_rows, tokens: d_table         tokens, width */
-  assay_cuda_norm,           /* x, scale: y                     rows, width; epsilon */
-  assay_cuda_norm_grad,      /* dy, x, scale: dx, d_scale       rows, width; epsilon */
-  assay_cuda_rotate,         /* x: y                            rows, heads, tokens, width, rotated; base; flag: back */
-  assay_cuda_attention,      /* q, k, v: o, statistics          batch, heads, key heads, tokens, width; scale */
+  assay_cuda_product,    /* a, b, what is added to the result, a bias for each column: c   m, n, k; flags: transposed
+                            operands */
+  assay_cuda_embed,      /* tokens, table: rows             tokens, width */
+  assay_cuda_embed_grad, /* d_rows, tokens: d_table         tokens, width */
+  assay_cuda_bias_grad,  /* dy: d_bias                      rows, width */
+  assay_cuda_norm,       /* x, scale: y                     rows, width; epsilon */
+  assay_cuda_norm_grad,  /* dy, x, scale: dx, d_scale       rows, width; epsilon */
+  assay_cuda_rotate,     /* x: y                            rows, heads, tokens, width, rotated; base; flag: back */
+  assay_cuda_attention,  /* q, k, v: o, statistics          batch, heads, key heads, tokens, width; scale */
   assay_cuda_attention_grad, /* do, q, k, v, o, statistics: dq, dk, dv   the same */
   assay_cuda_activate,       /* up, gate or none: y             elements */
   assay_cuda_activate_grad,  /* dy, up, gate or none: d_up, d_gate   elements */

@@ -17,8 +17,8 @@ namespace {
 
 using namespace testing::small;
 
-/// One layer stack of a llama: grouped heads, a gated block, a last norm.
-model::Transformer llama(bool tied) {
+/// A llama: grouped heads, gated blocks, a last norm; or with the biases of a qwen.
+model::Transformer llama(bool tied, bool biases = false) {
   model::Transformer m;
   m.id = "llama";
   m.d_model = 16;
@@ -29,6 +29,7 @@ model::Transformer llama(bool tied) {
   layer.attention->heads = 4;
   layer.attention->kv_heads = 2;
   layer.attention->head_dim = layer.attention->value_dim = 8;
+  layer.attention->q_bias = layer.attention->k_bias = layer.attention->v_bias = biases;
   layer.feed_forward.emplace();
   layer.feed_forward->width = 24;
   for (int i = 0; i < 3; ++i) m.decoder.add(layer);
@@ -103,6 +104,8 @@ class HostEngine {
         return put(t.out[0],
                    embed_grad(flat(t.in[0]), integers(t.in[1]), {0, size(t.out[0]) / s[1], size(t.out[0]) / s[1]}),
                    adds);
+      case assay_cuda_bias_grad:
+        return put(t.out[0], summed_up(numbers(t.in[0], {s[0], s[1]}), s[1], {0, 1}), adds);
       case assay_cuda_norm: {
         const NormShape shape{s[1], s[1], false};
         const Numbers x = numbers(t.in[0], {s[0], s[1]}), scale = flat(t.in[1]);
@@ -164,6 +167,8 @@ class HostEngine {
           out.values[static_cast<std::size_t>(row * n + column)] +=
               static_cast<double>(at(t.in[0])[turn_a ? i * m + row : row * k + i]) *
               static_cast<double>(at(t.in[1])[turn_b ? column * k + i : i * n + column]);
+    for (long long i = 0; t.in[3] >= 0 && i < m * n; ++i)
+      out.values[static_cast<std::size_t>(i)] += static_cast<double>(at(t.in[3])[i % n]);
     put(t.out[0], out);
   }
 
@@ -222,11 +227,13 @@ void expect_same_losses(const model::Transformer& m, std::int64_t microbatches, 
 TEST(TaskList, HasTheLossesOfVirtualDevices) {
   expect_same_losses(llama(false), 1);
   expect_same_losses(llama(true), 1);
+  expect_same_losses(llama(false, true), 1);
 }
 
 TEST(TaskList, AddsUpGradientsOfMicrobatches) {
   expect_same_losses(llama(false), 2);
   expect_same_losses(llama(true), 4);
+  expect_same_losses(llama(false, true), 2);
 }
 
 TEST(TaskList, RecomputesWhatTheProgramSays) { expect_same_losses(llama(false), 1, lower::Recompute::full()); }

@@ -27,6 +27,8 @@ class StepTask {
         return of(assay_cuda_embed, {elements(step_.in[0]), width(step_.in[1])});
       case program::Op::embed_grad:
         return of(assay_cuda_embed_grad, {elements(step_.in[1]), width(step_.out[0])});
+      case program::Op::bias_grad:
+        return bias_grad();
       case program::Op::norm:
         return norm(assay_cuda_norm, step_.in[0], step_.in[1], 2);
       case program::Op::norm_grad:
@@ -113,7 +115,6 @@ class StepTask {
 
   /// Rows, columns and the summed dimensions must lie together in all three tensors, which then are matrices.
   Result<AssayCudaTask> product() const {
-    if (step_.in[3] >= 0) return refused(" with a bias");
     const Dims c = dims_of(step_.out[0]);
     int left = step_.in[0], right = step_.in[1];
     for (const bool swapped : {false, true}) {
@@ -130,6 +131,7 @@ class StepTask {
       if (is_batched || c != joined(rows, columns)) continue;
       const bool plain_a = a == joined(rows, summed), plain_b = b == joined(summed, columns);
       if ((!plain_a && a != joined(summed, rows)) || (!plain_b && b != joined(columns, summed))) continue;
+      if (step_.in[3] >= 0 && dims_of(step_.in[3]) != columns) continue;
       ASSAY_TRY(task, of(assay_cuda_product, {extent(left, rows), extent(right, columns), extent(left, summed)}));
       task.in[0] = left;
       task.in[1] = right;
@@ -137,6 +139,14 @@ class StepTask {
       return task;
     }
     return refused(" over such dimensions");
+  }
+
+  Result<AssayCudaTask> bias_grad() const {
+    const Dims all = dims_of(step_.in[0]), bias = dims_of(step_.out[0]);
+    if (bias.size() > all.size() || !std::equal(bias.rbegin(), bias.rend(), all.rbegin()))
+      return refused(" over such dimensions");
+    const std::int64_t columns = elements(step_.out[0]);
+    return of(assay_cuda_bias_grad, {elements(step_.in[0]) / columns, columns});
   }
 
   Result<AssayCudaTask> norm(int kernel, int x, int scale, std::size_t operands) const {
@@ -204,7 +214,7 @@ AssayCudaTask empty_task(int kernel) {
 
 bool adds_up(const AssayCudaTask& task) {
   return (task.kernel == assay_cuda_product && task.in[2] < 0) || task.kernel == assay_cuda_embed_grad ||
-         task.kernel == assay_cuda_norm_grad;
+         task.kernel == assay_cuda_bias_grad || task.kernel == assay_cuda_norm_grad;
 }
 
 int type_of(const program::ProgramTensor& tensor) {

@@ -45,6 +45,26 @@ Result<estimate::StepTimes> predicted_times(const Context& context, const Traini
   return training::training_step_times(question, task.length, cluster, job.strategy, job.program);
 }
 
+/// "dQ, dK = attention grad(dO, Q)" of a step's text.
+std::string without_dimensions(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[') ++depth;
+    if (depth == 0) out += c;
+    if (c == ']') --depth;
+  }
+  return out;
+}
+
+double measured_of(const report::Value& row) { return *numeric(*row.find("measured")); }
+
+std::vector<const report::Value*> compared_rows(const report::Value& list) {
+  std::vector<const report::Value*> rows;
+  for (std::size_t i = 0; list.items() && i < list.items()->size(); ++i) rows.push_back(&(*list.items())[i]);
+  return rows;
+}
+
 report::Members row_of(std::string what, const Pair& pair) {
   return {{"kind", std::move(what)},
           {"measured", Seconds(pair.measured)},
@@ -99,17 +119,26 @@ void predict(const Request& request, const Context& context, const TrainingTask&
 
 void add_prediction(const report::Response& response, report::Screen& screen) {
   const report::Value all(response.results);
-  const auto rows = find_path(all, "prediction.by_kind");
-  if (!rows || !rows->items()) return;
-  report::ScreenTable table{"A step on a device", {"kind", "measured", "predicted", "measured / predicted"}, {}, {}};
-  for (const report::Value& row : *rows->items()) {
-    const auto ratio = numeric(*row.find("over_predicted"));
-    table.rows.push_back({std::get<std::string>(row.find("kind")->data()),
-                          report::short_quantity(Seconds(*numeric(*row.find("measured")))),
-                          report::short_quantity(Seconds(*numeric(*row.find("predicted")))),
-                          ratio ? fmt::format("{:.2f}", *ratio) : ""});
-  }
-  screen.blocks.emplace_back(std::move(table));
+  const auto add = [&](std::string title, const std::string& label, const std::vector<const report::Value*>& rows) {
+    report::ScreenTable table{std::move(title), {label, "measured", "predicted", "measured / predicted"}, {}, {}};
+    for (const report::Value* row : rows) {
+      const auto ratio = numeric(*row->find("over_predicted"));
+      table.rows.push_back({without_dimensions(std::get<std::string>(row->find("kind")->data())),
+                            report::short_quantity(Seconds(measured_of(*row))),
+                            report::short_quantity(Seconds(*numeric(*row->find("predicted")))),
+                            ratio ? fmt::format("{:.2f}", *ratio) : ""});
+    }
+    screen.blocks.emplace_back(std::move(table));
+  };
+  if (const auto rows = find_path(all, "prediction.by_kind")) add("A step on a device", "kind", compared_rows(*rows));
+  const auto steps = find_path(all, "prediction.long_steps");
+  if (!steps || !all.find("device")) return;  // of a GPU
+  std::vector<const report::Value*> longest = compared_rows(*steps);
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const auto* a, const auto* b) { return measured_of(*a) > measured_of(*b); });
+  constexpr std::size_t most = 8;
+  longest.resize(std::min(longest.size(), most));
+  if (!longest.empty()) add("Longest kernels", "step", longest);
 }
 
 }  // namespace assay::verbs::run
