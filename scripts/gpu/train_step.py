@@ -1,8 +1,8 @@
 """The training step of `assay run train llama-3-8b --layers 4 --engine cuda` in PyTorch and Hugging Face, on one CUDA GPU.
 
 Usage: python3 train_step.py [SEQUENCES [TOKENS]] > rows.csv
-The same numbers as our engine: weights and activations in bf16, gradients, master copy and moments of AdamW in fp32; and for
-comparison all of them in bf16, which most scripts do. Eager and compiled; attention by PyTorch's own choice (SDPA).
+The formats of our engine: weights and activations in bf16, master copy and moments of AdamW in fp32, to which gradients are
+cast; and for comparison all of them in bf16, which most scripts do. Eager and compiled; attention by PyTorch's own choice (SDPA).
 """
 import statistics
 import sys
