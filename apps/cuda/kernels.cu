@@ -450,8 +450,8 @@ void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* 
 }
 
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t stream) {
-  const unsigned wanted = blocks_for(n / 4), most = 16 * processors;
-  update_kernel < <<wanted<most ? wanted : most, threads, 0, stream>>>(gradient, weight, state, n, adam);
+  const unsigned wanted = blocks_for(n / 4), most = 16 * processors, blocks = wanted < most ? wanted : most;
+  update_kernel<<<blocks, threads, 0, stream>>>(gradient, weight, state, n, adam);
 }
 
 void spread_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t stream) {
