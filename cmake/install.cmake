@@ -19,9 +19,11 @@ foreach(program assay-measure-cuda assay-measure-mpi)
     install(TARGETS ${program} COMPONENT measure)
   endif()
 endforeach()
-if(TARGET assay-mpi)  # what `assay run --engine mpi` loads
-  install(TARGETS assay-mpi DESTINATION lib/assay COMPONENT measure)
-endif()
+foreach(engine assay-mpi assay-cuda)  # what `assay run --engine` loads
+  if(TARGET ${engine})
+    install(TARGETS ${engine} DESTINATION lib/assay COMPONENT measure)
+  endif()
+endforeach()
 
 # What is made of the verb table: written when it is installed, by the program itself.
 install(CODE "
@@ -41,7 +43,7 @@ install(FILES ${PROJECT_BINARY_DIR}/assay.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 
 # `cmake --build --target installed` builds what is installed, and no test.
 add_custom_target(installed DEPENDS assay assay_core assay_shared)
-foreach(program assay-measure-cuda assay-measure-mpi assay-mpi)
+foreach(program assay-measure-cuda assay-measure-mpi assay-mpi assay-cuda)
   if(TARGET ${program})
     add_dependencies(installed ${program})
   endif()

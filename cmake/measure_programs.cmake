@@ -1,4 +1,4 @@
-# Programs that measure optional hardware: CUDA with NCCL and cuDNN, MPI; and the library that runs over MPI.
+# Programs that measure optional hardware: CUDA with NCCL and cuDNN, MPI; and the libraries that run on it.
 find_package(CUDAToolkit QUIET)
 add_executable(assay-measure-cuda apps/measure_cuda/main.cpp src/assay/measure/grid.cpp src/assay/measure/rows.cpp)
 target_include_directories(assay-measure-cuda PRIVATE src)
@@ -26,6 +26,24 @@ if(TARGET CUDA::cublasLt)
   endforeach()
 else()
   target_sources(assay-measure-cuda PRIVATE src/assay/measure/no_cuda/gpu.cpp)
+endif()
+
+# `assay run --engine cuda` loads it from where the program is.
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER AND cudnn_library AND cudnn_headers)
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  enable_language(CUDA)
+  file(GLOB engine_sources CONFIGURE_DEPENDS apps/cuda/*.cpp apps/cuda/*.cu)
+  add_library(assay-cuda MODULE ${engine_sources} src/assay/measure/cudnn/graph.cpp)
+  target_include_directories(assay-cuda PRIVATE src apps)
+  target_include_directories(assay-cuda SYSTEM PRIVATE ${cudnn_headers})
+  target_compile_options(assay-cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:assay_flags,INTERFACE_COMPILE_OPTIONS>>)
+  target_link_libraries(assay-cuda PRIVATE CUDA::cublasLt CUDA::cudart ${cudnn_library})
+  set_target_properties(assay-cuda PROPERTIES CUDA_STANDARD 17 CUDA_VISIBILITY_PRESET hidden)
+  add_dependencies(assay assay-cuda)
 endif()
 
 find_package(MPI QUIET COMPONENTS CXX)

@@ -127,6 +127,8 @@ with tempfile.TemporaryDirectory() as name:
     shutil.copy(assay, folder / "assay")
     code, _, error = run([folder / "assay", *train])
     expect(code and "this engine is not there" in error, f"without the library: {error}")
+    code, _, error = run([folder / "assay", "run", "train", "llama-3-8b", *small, "--engine", "cuda"])
+    expect(code and "this engine is not there" in error and "install CUDA with cuDNN" in error, f"without CUDA: {error}")
     shutil.copy(options.path / "libassay-mpi.so", folder)
     with open(folder / "assay", "ab") as other:
         other.write(b"x")

@@ -10,9 +10,6 @@
 namespace assay::execute {
 namespace {
 
-constexpr double epsilon = 1e-5;  // of norms, as in the llama family
-constexpr double rotary_base = 1e4;
-
 /// Rows of `width` values.
 std::int64_t row_count(const Numbers& x, std::int64_t width) {
   return static_cast<std::int64_t>(x.values.size()) / width;
@@ -31,7 +28,7 @@ struct RowFacts {
 RowFacts facts_of(const Numbers& sums, std::int64_t row, const NormShape& shape) {
   const auto n = static_cast<double>(shape.whole);
   const double mean = shape.mean ? sums.values[at(2 * row + 1)] / n : 0.0;
-  return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + epsilon), mean};
+  return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + norm_epsilon), mean};
 }
 
 /// The scale of an element of a row.

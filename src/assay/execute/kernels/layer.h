@@ -13,6 +13,9 @@ namespace assay::execute {
 
 using Numbers = Array<double>;
 
+inline constexpr double norm_epsilon = 1e-5;  ///< as in the llama family
+inline constexpr double rotary_base = 1e4;
+
 /// Rows of a table for tokens, as [tokens, width]; the table holds the part `rows` of the vocabulary, other tokens give
 /// zeros.
 Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows);

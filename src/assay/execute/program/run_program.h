@@ -19,6 +19,20 @@ namespace assay::execute {
 /// have the number of the first layer that uses them.
 using NamedArrays = std::map<std::string, Array<double>>;
 
+/// How the values of a weight are drawn: element i is (spread u + shift) factor + constant, u uniform between -1 and 1.
+struct WeightStart {
+  std::string name;  ///< as in NamedArrays
+  int tensor = -1;
+  Shape shape;
+  std::uint64_t seed = 0;  ///< of random_reals()
+  double shift = 0, factor = 1, constant = 0;
+
+  static constexpr double spread = 0.3;  ///< small enough for plain exponentials, large enough for every path to matter
+};
+/// Those of initial_weights(), for engines that draw them where they are used.
+std::vector<WeightStart> initial_starts(const program::Program& program, const model::Transformer& model,
+                                        std::uint64_t seed);
+
 /// Random values for all weights that a program reads, uniform around zero (scales of norms around one).
 NamedArrays random_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed);
 

@@ -6,14 +6,6 @@
 namespace assay::execute {
 namespace {
 
-/// The last value of the gradient of a block's input.
-int input_gradient(const program::Program& program, const program::Block& block, std::string_view name = "In") {
-  for (std::int32_t i = block.last; i-- > block.first;)
-    for (int id : program.steps[at(i)].out)
-      if (id >= 0 && program.tensor(id).is_gradient && program.tensor(id).name == name) return id;
-  throw InternalError("a block has no gradient of its input");
-}
-
 /// Marks the steps of a block that the gradient of its input depends on.
 std::vector<char> steps_to_input(const program::Program& program, const program::Block& block) {
   std::vector<char> needed(program.tensors.size(), 0), marks(at(block.last - block.first), 0);
@@ -31,6 +23,13 @@ std::vector<char> steps_to_input(const program::Program& program, const program:
 }
 
 }  // namespace
+
+int input_gradient(const program::Program& program, const program::Block& block, std::string_view name) {
+  for (std::int32_t i = block.last; i-- > block.first;)
+    for (int id : program.steps[at(i)].out)
+      if (id >= 0 && program.tensor(id).is_gradient && program.tensor(id).name == name) return id;
+  throw InternalError("a block has no gradient of its input");
+}
 
 void add_to(Shards<double>& sums, const Shards<double>& more) {
   if (sums.empty()) {

@@ -57,6 +57,9 @@ class TrainingPass {
   StackMemory layers_;
 };
 
+/// The last value of the gradient of a block's input.
+int input_gradient(const program::Program& program, const program::Block& block, std::string_view name = "In");
+
 /// Tensors whose sums over microbatches are the inputs of steps that run once per optimizer step: gradients of a
 /// layer's own weights, or of its shared weights.
 std::vector<int> summed_tensors(const program::Program& program, bool shared);

@@ -15,7 +15,7 @@ flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>,
 check?: {
     max_error: number|null, compared: flag, disagreement: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag},
 shown?: [{after: text, tensor: text, devices: [{device: text, values: any}]}],
-run?: "train"|"serve", model?: text, parameters?: count, engine?: "virtual"|"mpi",
+run?: "train"|"serve", model?: text, parameters?: count, engine?: "virtual"|"mpi"|"cuda", device?: text, memory?: <B>,
 text?: {name: text, bytes: count, tokens: count, vocabulary: count}, strategy?: text, microbatches?: count,
 first_loss?: number, last_loss?: number, time?: <s>, moved?: <B>, predicted_bytes?: <B>, between_stages?: <B>,
 in_background?: <s>, waited_for?: <s>,

@@ -72,9 +72,11 @@ std::vector<OptionSpec> model_run_options() {
   return out;
 }
 
+bool is_on_gpu(const Request& request) { return request.value("engine") == "cuda"; }
+
 Result<report::Response> run_on_engine(const Request& request, const Context& context,
                                        const std::function<Result<PreparedRun>()>& prepare) {
-  if (request.value("engine").value_or("virtual") == "virtual") {
+  if (request.value("engine") != "mpi") {
     ASSAY_TRY(prepared, prepare());
     return prepared.run(nullptr);
   }

@@ -1,4 +1,4 @@
-// The engine that a run is executed by: virtual devices in this process, or ranks of MPI with a device each.
+// The engine that a run is executed by: virtual devices in this process, ranks of MPI with a device each, or a GPU.
 #pragma once
 #include <functional>
 
@@ -8,11 +8,19 @@
 namespace assay::verbs::run {
 
 inline constexpr OptionSpec engine_option{
-    "engine", "NAME",        "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N",
-    false,    "virtual|mpi", "",
-    "",       "virtual"};
+    "engine",
+    "NAME",
+    "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: one GPU",
+    false,
+    "virtual|mpi|cuda",
+    "",
+    "",
+    "virtual"};
 inline constexpr OptionSpec time_limit_option{
     "time-limit", "TIME", "how long a rank waits for another before it gives up", false, "", "", "", "60s"};
+
+/// Whether a request asks for a GPU.
+bool is_on_gpu(const Request& request);
 
 /// A run that is ready: how many devices it takes (nothing: any number), and what does it.
 struct PreparedRun {
@@ -20,7 +28,8 @@ struct PreparedRun {
   std::function<Result<report::Response>(execute::Transport*)> run;
 };
 
-/// Prepares a run in every process and, if all of them could, runs it. Rank 0 answers.
+/// Prepares a run in every process and, if all of them could, runs it. Rank 0 answers. A run on a GPU is one that does
+/// without a transport.
 Result<report::Response> run_on_engine(const Request& request, const Context& context,
                                        const std::function<Result<PreparedRun>()>& prepare);
 

@@ -9,6 +9,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/verbs/option_values.h"
+#include "assay/verbs/run/engine.h"
 
 namespace assay::verbs::run {
 namespace {
@@ -169,11 +170,15 @@ Result<model::ImportedModel> read_model(const Request& request, const Context& c
   ASSAY_CHECK(read_count(request, "ff", sizes.ff));
   ASSAY_CHECK(read_count(request, "experts", sizes.experts));
   ASSAY_CHECK(resize(imported.model, sizes));
-  imported.model.vocabulary = vocabulary;
-  imported.model.extra_embeddings = 0;
-  if (imported.model.token_input_vocabulary > 0) imported.model.token_input_vocabulary = vocabulary;
+  // A GPU runs real sizes: tokens are then some of the model's own vocabulary.
+  const bool on_gpu = is_on_gpu(request);
+  if (!on_gpu || request.has("vocabulary") || imported.model.vocabulary < vocabulary) {
+    imported.model.vocabulary = vocabulary;
+    imported.model.extra_embeddings = 0;
+    if (imported.model.token_input_vocabulary > 0) imported.model.token_input_vocabulary = vocabulary;
+  }
   const std::int64_t parameters = model::parameter_counts(imported.model).total;
-  if (parameters > most_parameters)
+  if (parameters > most_parameters && (!on_gpu || request.has("check")))
     return fail("MODEL",
                 fmt::format("{} has {} parameters, and a run in fp64 on this machine takes at most {}",
                             imported.model.id, human_count(parameters), human_count(most_parameters)),

@@ -24,18 +24,45 @@ struct Pair {
   double measured = 0, predicted = 0;  ///< seconds of a step on a device
 };
 
-Result<estimate::StepTimes> predicted_times(const Request& request, const Context& context, const TrainingTask& task,
-                                            const TrainingJob& job, hardware::Cluster& cluster) {
-  const std::string on = request.value("on").value_or(fmt::format("{}:{}", host, job.devices()));
+/// What a run is predicted for: --on, or the GPU by the name that its driver gives it, or this machine.
+std::string where(const Request& request, const TrainingJob& job, const TrainedJob& run) {
+  if (const auto on = request.value("on")) return *on;
+  if (run.device.empty()) return fmt::format("{}:{}", host, job.devices());
+  constexpr std::string_view vendor = "NVIDIA ";
+  return run.device.starts_with(vendor) ? run.device.substr(vendor.size()) : run.device;
+}
+
+Result<estimate::StepTimes> predicted_times(const Context& context, const TrainingTask& task, const TrainingJob& job,
+                                            const std::string& on, hardware::Cluster& cluster) {
   ASSAY_TRY(found, hardware::parse_cluster(on, context.catalogue, "--on"));
   cluster = std::move(found);
   ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  ASSAY_TRY(rates,
-            estimate::kernel_rates(cluster.chip, Dtype::fp64, "--on", calibration ? &calibration->values : nullptr));
+  ASSAY_TRY(rates, estimate::kernel_rates(cluster.chip, job.question.setup.formats.compute, "--on",
+                                          calibration ? &calibration->values : nullptr));
   training::TrainingQuestion question = job.question;
   question.setup.rates = std::move(rates);
   if (calibration) question.collectives = calibration->values.collective;
   return training::training_step_times(question, task.length, cluster, job.strategy, job.program);
+}
+
+/// "dQ, dK = attention grad(dO, Q)" of a step's text.
+std::string without_dimensions(std::string_view text) {
+  std::string out;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '[') ++depth;
+    if (depth == 0) out += c;
+    if (c == ']') --depth;
+  }
+  return out;
+}
+
+double measured_of(const report::Value& row) { return *numeric(*row.find("measured")); }
+
+std::vector<const report::Value*> compared_rows(const report::Value& list) {
+  std::vector<const report::Value*> rows;
+  for (std::size_t i = 0; list.items() && i < list.items()->size(); ++i) rows.push_back(&(*list.items())[i]);
+  return rows;
 }
 
 report::Members row_of(std::string what, const Pair& pair) {
@@ -49,18 +76,19 @@ report::Members row_of(std::string what, const Pair& pair) {
 
 void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,
              const TrainedJob& run, report::Response& response) {
-  if (!request.has("on") && !context.catalogue.has_chip(host)) {
+  const bool on_gpu = !run.device.empty();
+  if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host)) {
     response.important.emplace_back(
         "`assay measure --threads 1` measures this machine; a run then shows its prediction");
     return;
   }
   hardware::Cluster cluster;
-  const auto times = predicted_times(request, context, task, job, cluster);
+  const auto times = predicted_times(context, task, job, where(request, job, run), cluster);
   if (!times) {
     response.important.push_back(fmt::format("no prediction: {}", times.error().what));
     return;
   }
-  const auto steps = static_cast<double>(run.steps.size());
+  const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
   Pair all;
@@ -76,8 +104,9 @@ void predict(const Request& request, const Context& context, const TrainingTask&
       sum->measured += mine.measured;
       sum->predicted += mine.predicted;
     }
-    constexpr double worth_it = 1e-3;  // seconds of one kernel: shorter ones are mostly overhead
-    if (run.clocks[i].seconds / runs >= worth_it && (kind == "products" || kind == "collectives"))
+    // Seconds of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
+    const double worth_it = on_gpu ? 1e-4 : 1e-3;
+    if (run.clocks[i].seconds / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
       products.emplace_back(
           row_of(program::step_text(job.program, step), {run.clocks[i].seconds / runs, times->steps[i].time.value()}));
   }
@@ -90,17 +119,26 @@ void predict(const Request& request, const Context& context, const TrainingTask&
 
 void add_prediction(const report::Response& response, report::Screen& screen) {
   const report::Value all(response.results);
-  const auto rows = find_path(all, "prediction.by_kind");
-  if (!rows || !rows->items()) return;
-  report::ScreenTable table{"A step on a device", {"kind", "measured", "predicted", "measured / predicted"}, {}, {}};
-  for (const report::Value& row : *rows->items()) {
-    const auto ratio = numeric(*row.find("over_predicted"));
-    table.rows.push_back({std::get<std::string>(row.find("kind")->data()),
-                          report::short_quantity(Seconds(*numeric(*row.find("measured")))),
-                          report::short_quantity(Seconds(*numeric(*row.find("predicted")))),
-                          ratio ? fmt::format("{:.2f}", *ratio) : ""});
-  }
-  screen.blocks.emplace_back(std::move(table));
+  const auto add = [&](std::string title, const std::string& label, const std::vector<const report::Value*>& rows) {
+    report::ScreenTable table{std::move(title), {label, "measured", "predicted", "measured / predicted"}, {}, {}};
+    for (const report::Value* row : rows) {
+      const auto ratio = numeric(*row->find("over_predicted"));
+      table.rows.push_back({without_dimensions(std::get<std::string>(row->find("kind")->data())),
+                            report::short_quantity(Seconds(measured_of(*row))),
+                            report::short_quantity(Seconds(*numeric(*row->find("predicted")))),
+                            ratio ? fmt::format("{:.2f}", *ratio) : ""});
+    }
+    screen.blocks.emplace_back(std::move(table));
+  };
+  if (const auto rows = find_path(all, "prediction.by_kind")) add("A step on a device", "kind", compared_rows(*rows));
+  const auto steps = find_path(all, "prediction.long_steps");
+  if (!steps || !all.find("device")) return;  // of a GPU
+  std::vector<const report::Value*> longest = compared_rows(*steps);
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const auto* a, const auto* b) { return measured_of(*a) > measured_of(*b); });
+  constexpr std::size_t most = 8;
+  longest.resize(std::min(longest.size(), most));
+  if (!longest.empty()) add("Longest kernels", "step", longest);
 }
 
 }  // namespace assay::verbs::run

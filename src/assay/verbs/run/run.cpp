@@ -1,5 +1,6 @@
 #include "assay/verbs/run/run.h"
 
+#include "assay/verbs/run/engine.h"
 #include "assay/verbs/run/serve.h"
 
 namespace assay::verbs::run {
@@ -12,6 +13,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   };
   constexpr Kind kinds[] = {{"train", &train_answer}, {"serve", &serve_answer}};
   const std::string first = request.arguments().empty() ? "" : request.arguments().front();
+  if (is_on_gpu(request) && first != "train")
+    return fail("--engine cuda", "only `run train` runs on a GPU so far", "use --engine virtual or mpi",
+                Error::Kind::usage);
   for (const Kind& kind : kinds)
     if (kind.word == first) return kind.answer(request, context);
   return program_answer(request, context);
@@ -31,7 +35,7 @@ VerbSpec verb() {
   for (const OptionSpec& option : model_run_options()) options.push_back(option);
   return {
       "run",
-      "execute a sharded program, or train and serve a small model, on virtual devices or ranks",
+      "execute a sharded program, or train and serve a small model, on virtual devices, ranks or a GPU",
       "FILE is a program over named dimensions and sharded tensors: see docs/run.md. It runs on virtual devices with "
       "real numbers; its results are compared with those of one device, and the bytes it moves with the prediction. "
       "`run train MODEL` trains a small model on text and `run serve MODEL` answers prompts, under any strategy: see "

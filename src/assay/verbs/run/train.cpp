@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "assay/base/text.h"
 #include "assay/draw/chart/chart.h"
+#include "assay/execute/cuda/load.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/execute/program/weights_file.h"
+#include "assay/model/accounting.h"
 #include "assay/verbs/run/engine.h"
 #include "assay/verbs/run/prediction.h"
 #include "assay/verbs/run/training_job.h"
@@ -17,8 +18,8 @@
 namespace assay::verbs::run {
 namespace {
 
-/// Rounding in fp64, after some steps of which each starts from the last one's.
-constexpr double loss_tolerance = 1e-8;
+/// Rounding in fp64, after some steps of which each starts from the last one's; and in bf16, against fp64.
+constexpr double loss_tolerance = 1e-8, gpu_loss_tolerance = 2e-2;
 
 struct Named {
   std::string name;
@@ -31,7 +32,8 @@ struct Prepared {
   Named own;
   std::vector<Named> others;  ///< of --compare
   std::optional<Named> single;
-  execute::NamedArrays weights;
+  execute::NamedArrays weights;       ///< nothing: a GPU draws its own
+  const AssayCuda* engine = nullptr;  ///< of a GPU
 };
 
 std::string job_name(const TrainingJob& job) {
@@ -40,20 +42,22 @@ std::string job_name(const TrainingJob& job) {
 }
 
 Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context& context) {
-  ASSAY_CHECK(execute::check_blas());
   auto out = std::make_shared<Prepared>();
+  const bool on_gpu = is_on_gpu(request);
+  if (!on_gpu || request.has("check")) ASSAY_CHECK(execute::check_blas());
   ASSAY_TRY(task, read_task(request, context));
   out->task = std::move(task);
-  const auto named = [&](const Request& of) -> Result<Named> {
-    ASSAY_TRY(job, make_job(of, out->task));
+  const auto named = [&](const Request& of, Numerics numerics) -> Result<Named> {
+    ASSAY_TRY(job, make_job(of, out->task, numerics));
     std::string name = job_name(job);
     return Named{std::move(name), std::move(job)};
   };
-  ASSAY_TRY(own, named(request));
+  const Numerics numerics = on_gpu ? Numerics::mixed : Numerics::exact;
+  ASSAY_TRY(own, named(request, numerics));
   out->own = std::move(own);
   ASSAY_TRY(compared, compared_requests(request));
   for (const Request& each : compared) {
-    ASSAY_TRY(other, named(each));
+    ASSAY_TRY(other, named(each, numerics));
     if (request.value("engine") == "mpi" && other.job.devices() != out->own.job.devices())
       return fail("--compare",
                   fmt::format("{} takes {} devices, and the run has {} ranks", other.name, other.job.devices(),
@@ -62,10 +66,15 @@ Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context&
     out->others.push_back(std::move(other));
   }
   if (request.has("check")) {
-    ASSAY_TRY(single, named(on_one_device(request)));
+    ASSAY_TRY(single, named(on_one_device(request), Numerics::exact));
     out->single = std::move(single);
   }
-  out->weights = execute::initial_weights(out->own.job.program, out->task.imported.model, out->task.seed);
+  if (on_gpu) {
+    ASSAY_TRY(engine, execute::load_cuda(context.surroundings.programs));
+    out->engine = engine;
+  }
+  if (!on_gpu || request.has("check") || request.has("load"))
+    out->weights = execute::initial_weights(out->own.job.program, out->task.imported.model, out->task.seed);
   if (const auto file = request.value("load")) {
     ASSAY_TRY(loaded, execute::read_weights(*file, "--load"));
     ASSAY_CHECK(execute::check_weights(loaded.weights, out->weights, "--load"));
@@ -164,15 +173,13 @@ report::Screen training_screen(const report::Response& response, const TrainedJo
   return screen;
 }
 
-report::Members members_of(const Prepared& prepared, const TrainedJob& own, bool on_ranks) {
+report::Members members_of(const Prepared& prepared, const TrainedJob& own, std::string_view engine) {
   const TrainingTask& task = prepared.task;
   const execute::TrainedStep &first = own.steps.front(), &last = own.steps.back();
   return {{"run", "train"},
           {"model", task.imported.model.id},
-          {"parameters",
-           std::accumulate(prepared.weights.begin(), prepared.weights.end(), std::int64_t{0},
-                           [](std::int64_t sum, const auto& named) { return sum + std::ssize(named.second.values); })},
-          {"engine", on_ranks ? "mpi" : "virtual"},
+          {"parameters", model::parameter_counts(task.imported.model).total},
+          {"engine", std::string(engine)},
           {"text", report::Members{{"name", task.text.name},
                                    {"bytes", static_cast<std::int64_t>(task.text.text.size())},
                                    {"tokens", std::ssize(task.text.tokens)},
@@ -199,13 +206,27 @@ std::string course_of(const std::vector<execute::TrainedStep>& steps) {
                      steps.size());
 }
 
+/// "2 virtual devices", "8 ranks", "one NVIDIA H200"
+std::string devices_text(const Prepared& prepared, const TrainedJob& own, const execute::Transport* transport) {
+  if (prepared.engine) return "one " + own.device;
+  const std::int64_t devices = prepared.own.job.devices();
+  return fmt::format("{} {}{}", devices, transport ? "rank" : "virtual device", devices == 1 ? "" : "s");
+}
+
 Result<report::Response> train(const Request& request, const Context& context, const Prepared& prepared,
                                execute::Transport* transport) {
   const TrainingTask& task = prepared.task;
   execute::NamedArrays trained;
-  const TrainedJob own = run_job(task, prepared.own.job, prepared.weights, transport, &trained);
+  const auto run = [&](const TrainingJob& job, execute::NamedArrays* weights) -> Result<TrainedJob> {
+    if (prepared.engine) return run_job_on_gpu(task, job, *prepared.engine, prepared.weights, weights);
+    return run_job(task, job, prepared.weights, transport, weights);
+  };
+  ASSAY_TRY(own, run(prepared.own.job, request.has("save") ? &trained : nullptr));
   std::vector<TrainedJob> others;
-  for (const Named& other : prepared.others) others.push_back(run_job(task, other.job, prepared.weights, transport));
+  for (const Named& each : prepared.others) {
+    ASSAY_TRY(other, run(each.job, nullptr));
+    others.push_back(std::move(other));
+  }
   std::optional<TrainedJob> single;
   if (prepared.single && (!transport || transport->rank() == 0))
     single = run_job(task, prepared.single->job, prepared.weights, nullptr);
@@ -218,12 +239,15 @@ Result<report::Response> train(const Request& request, const Context& context, c
   report::Response response;
   const model::Transformer& model = task.imported.model;
   const execute::TrainedStep& last = own.steps.back();
-  const std::string_view engine = transport ? "rank" : "virtual device";
-  response.headline = fmt::format("{} on {} {}{}: {}", model.id, prepared.own.job.devices(), engine,
-                                  prepared.own.job.devices() == 1 ? "" : "s", course_of(own.steps));
+  response.headline =
+      fmt::format("{} on {}: {}", model.id, devices_text(prepared, own, transport), course_of(own.steps));
   if (!std::isfinite(last.loss)) response.important.emplace_back("the loss is no number any more: lower --rate");
   report::Members& out = response.results;
-  out = members_of(prepared, own, transport != nullptr);
+  out = members_of(prepared, own, prepared.engine ? "cuda" : transport ? "mpi" : "virtual");
+  if (prepared.engine) {
+    out.emplace_back("device", own.device);
+    out.emplace_back("memory", own.memory);
+  }
   if (transport) {
     const auto steps = static_cast<double>(own.steps.size());
     out.emplace_back("in_background", Seconds(own.overlap.background / steps));
@@ -231,19 +255,23 @@ Result<report::Response> train(const Request& request, const Context& context, c
   }
   if (single) {
     const double difference = largest_gap(own, *single);
-    out.emplace_back("one_device", report::Members{{"largest_difference", difference},
-                                                   {"tolerance", loss_tolerance},
-                                                   {"equal", difference <= loss_tolerance}});
-    response.important.push_back(
-        fmt::format("the losses differ by at most {:.1e} from those of one device", difference));
-    if (difference > loss_tolerance) response.outcome = report::Outcome::check_failed;
+    const double allowed = prepared.engine ? gpu_loss_tolerance : loss_tolerance;
+    out.emplace_back(
+        "one_device",
+        report::Members{{"largest_difference", difference}, {"tolerance", allowed}, {"equal", difference <= allowed}});
+    response.important.push_back(fmt::format("the losses differ by at most {:.1e} from those of one{} device{}",
+                                             difference, prepared.engine ? " virtual" : "",
+                                             prepared.engine ? " in fp64" : ""));
+    if (difference > allowed) response.outcome = report::Outcome::check_failed;
   }
   report::Items compared;
   for (std::size_t i = 0; i < others.size(); ++i)
     compared.emplace_back(compared_row(prepared.others[i], others[i], own));
   if (!others.empty()) out.emplace_back("compared", std::move(compared));
-  response.important.push_back(fmt::format("each device received {} in the collectives of a step; the program says {}",
-                                           report::short_quantity(last.moved), report::short_quantity(last.stated)));
+  if (!prepared.engine)
+    response.important.push_back(
+        fmt::format("each device received {} in the collectives of a step; the program says {}",
+                    report::short_quantity(last.moved), report::short_quantity(last.stated)));
   predict(request, context, task, prepared.own.job, own, response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());

@@ -57,7 +57,11 @@ Result<std::int64_t> micro_batch_of(const search::TrainingChoices& choices, cons
   return size;
 }
 
-void set_formats(training::TrainingSetup& setup) {
+void set_formats(training::TrainingSetup& setup, Numerics numerics) {
+  if (numerics == Numerics::mixed) {
+    setup.formats.gradients = Dtype::fp32;
+    return;  // weights, activations and products in bf16; master copy and moments in fp32
+  }
   setup.formats = {Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64};
   setup.optimizer = {.master = false, .first_moment = Dtype::fp64, .second_moment = Dtype::fp64};
 }
@@ -112,7 +116,7 @@ Result<TrainingTask> read_task(const Request& request, const Context& context) {
   return task;
 }
 
-Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
+Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, Numerics numerics) {
   const model::Transformer& model = task.imported.model;
   search::TrainingChoices choices;
   ASSAY_CHECK(train::read_choices(request, {}, choices));
@@ -137,7 +141,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
       job.strategy.interleave > 1 ? pipeline::PipelineSchedule::interleaved : pipeline::PipelineSchedule::one_f_one_b);
   job.strategy.recompute = choices.recompute.value_or(lower::Recompute::none());
   job.question.setup.model = &model;
-  set_formats(job.question.setup);
+  set_formats(job.question.setup, numerics);
   // Room for every token at every expert: nothing is dropped, so that no strategy changes what is computed.
   job.question.setup.expert_load = model::most_expert_load(model);
   job.question.sequences = static_cast<double>(task.sequences);
@@ -151,6 +155,12 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task) {
   }
   job.program = training::training_program(job.question, task.length, job.strategy);
   ASSAY_CHECK(execute::check_divides(job.program));
+  if (numerics == Numerics::mixed) {
+    if (p.devices() > 1)
+      return fail("--engine cuda", "the engine has one GPU", "leave out --dp, --fsdp, --tp, --cp and --pp");
+    ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed));
+    job.tasks = std::move(tasks);
+  }
   return job;
 }
 
@@ -197,6 +207,31 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
   out.facts = session.facts();
   out.clocks = session.clocks();
   out.overlap = session.overlap();
+  out.timed_steps = std::ssize(out.steps);
+  return out;
+}
+
+Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const AssayCuda& engine,
+                                  const execute::NamedArrays& weights, execute::NamedArrays* trained) {
+  ASSAY_TRY(session, execute::CudaSession::open(engine, job.tasks, task.adam));
+  ASSAY_CHECK(session.set_weights(weights));
+  TrainedJob out;
+  for (std::int64_t step = 0; step < task.steps && !progress.is_stopped(); ++step) {
+    const execute::TextBatch batch =
+        execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
+    if (step == 1) session.reset_clocks();  // the first step also chooses and loads kernels
+    ASSAY_TRY(timed, session.step(batch.tokens, batch.targets));
+    out.steps.push_back(timed.step);
+    out.seconds.push_back(timed.seconds);
+  }
+  if (trained) {
+    ASSAY_TRY(all, session.weights());
+    *trained = std::move(all);
+  }
+  out.clocks = session.clocks();
+  out.timed_steps = std::max<std::int64_t>(1, std::ssize(out.steps) - 1);
+  out.device = session.device();
+  out.memory = session.memory();
   return out;
 }
 

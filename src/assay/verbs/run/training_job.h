@@ -1,5 +1,6 @@
 // A training run as it is asked for: model, text, strategy and the program that all devices run.
 #pragma once
+#include "assay/execute/cuda/cuda_session.h"
 #include "assay/execute/program/training_session.h"
 #include "assay/hardware/cluster.h"
 #include "assay/training/step.h"
@@ -27,11 +28,14 @@ struct TrainingJob {
   training::TrainingQuestion question;  ///< its setup points at the task's model
   pipeline::PipelineShape pipeline;
   program::Program program;
+  execute::TaskList tasks;  ///< of a GPU
 
   std::int64_t devices() const { return strategy.parallelism.devices(); }
 };
+/// Virtual devices compute in fp64; a GPU in the formats that `assay train` predicts.
+enum class Numerics { exact, mixed };
 /// The strategy of a request's options; an error where it cannot run.
-Result<TrainingJob> make_job(const Request& request, const TrainingTask& task);
+Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, Numerics numerics = Numerics::exact);
 /// The same request on one device.
 Request on_one_device(const Request& request);
 /// The strategies of --compare: "tp=2; fsdp=2 zero=1" are the options --tp 2, and --fsdp 2 --zero 1.
@@ -44,9 +48,16 @@ struct TrainedJob {
   execute::RunFacts facts;
   std::vector<execute::StepClock> clocks;
   execute::TrainingSession::Overlap overlap;
+  std::int64_t timed_steps = 0;  ///< in `clocks`
+  std::string device;            ///< of a GPU: "NVIDIA H200"
+  Bytes memory;                  ///< of a GPU, in use
 };
 /// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
                    execute::Transport* transport, execute::NamedArrays* trained = nullptr);
+
+/// The same on a GPU. No weights: they are drawn there, as initial_weights() draws them.
+Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const AssayCuda& engine,
+                                  const execute::NamedArrays& weights, execute::NamedArrays* trained = nullptr);
 
 }  // namespace assay::verbs::run

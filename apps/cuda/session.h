@@ -1,0 +1,63 @@
+// A list of tasks on one GPU: its memory, and the kernels that run on it.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "assay/execute/cuda/cuda_table.h"
+#include "cuda/attention.h"
+#include "cuda/kernels.h"
+#include "cuda/products.h"
+
+namespace assay::cuda {
+
+class Session {
+ public:
+  /// Allocates everything and draws the weights. Throws Failure.
+  explicit Session(const AssayCudaJob& job);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  AssayCudaStep step(const int* tokens, const int* targets, double* clocks);
+  void read(int array, float* values) const;
+  void write(int master, int weight, const float* values) const;
+
+  std::string device;
+
+ private:
+  const AssayCudaArray& array(int number) const { return arrays_[static_cast<std::size_t>(number)]; }
+  void* at(int number) const;
+  bf16* halves(int number) const;   ///< throws unless they are bf16
+  float* floats(int number) const;  ///< the same for fp32
+  const int* numbers(int number) const { return static_cast<const int*>(at(number)); }
+
+  void run(const AssayCudaTask& task);
+  void run_product(const AssayCudaTask& task);
+  void run_norm_grad(const AssayCudaTask& task);
+  void run_rotate(const AssayCudaTask& task);
+  void run_attention(const AssayCudaTask& task);
+  void run_add(const AssayCudaTask& task);
+  void run_update(const AssayCudaTask& task);
+  void check_sizes() const;
+
+  std::vector<AssayCudaArray> arrays_;
+  std::vector<AssayCudaTask> tasks_;
+  AssayCudaAdam adam_;
+  int tokens_, targets_;
+  long long steps_ = 0;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Buffer> memory_;
+  Buffer totals_{2 * sizeof(double)};  ///< of losses, and of squares of gradients
+  std::unique_ptr<Buffer> scratch_;    ///< of sums over rows
+  struct RotationTable {
+    long long tokens, rotated;
+    std::unique_ptr<Buffer> values;
+  };
+  std::vector<RotationTable> rotations_;
+  std::vector<cudaEvent_t> events_;  ///< before each task, and after the last
+  Products products_;
+  Attention attention_;
+};
+
+}  // namespace assay::cuda

@@ -1,0 +1,98 @@
+/* What the library libassay-cuda.so offers: it runs a list of kernels on one GPU. Plain structures and functions, so
+   that the program itself neither needs CUDA to be compiled nor to start. */
+#pragma once
+
+enum AssayCudaType { assay_cuda_bf16, assay_cuda_fp32, assay_cuda_int32 };
+
+/* An array in the memory of the GPU; several may use the same bytes one after the other. */
+struct AssayCudaArray {
+  long long offset; /* in bytes */
+  long long elements;
+  int type;
+};
+
+/* Operands in the order given here; sizes and numbers in that of the last column. */
+enum AssayCudaKernel {
+  assay_cuda_product,    /* a, b, what is added to the result, a bias for each column: c   m, n, k; flags: transposed
+                            operands */
+  assay_cuda_embed,      /* tokens, table: rows             tokens, width */
+  assay_cuda_embed_grad, /* d_rows, tokens: d_table         tokens, width */
+  assay_cuda_bias_grad,  /* dy: d_bias                      rows, width */
+  assay_cuda_norm,       /* x, scale: y                     rows, width; epsilon */
+  assay_cuda_norm_grad,  /* dy, x, scale: dx, d_scale       rows, width; epsilon */
+  assay_cuda_rotate,     /* x: y                            rows, heads, tokens, width, rotated; base; flag: back */
+  assay_cuda_attention,  /* q, k, v: o, statistics          batch, heads, key heads, tokens, width; scale */
+  assay_cuda_attention_grad, /* do, q, k, v, o, statistics: dq, dk, dv   the same */
+  assay_cuda_activate,       /* up, gate or none: y             elements */
+  assay_cuda_activate_grad,  /* dy, up, gate or none: d_up, d_gate   elements */
+  assay_cuda_add,            /* a, b, ...: sum                  elements */
+  assay_cuda_loss_sums,      /* logits, targets: sums           rows, vocabulary */
+  assay_cuda_loss,           /* sums: losses                    rows */
+  assay_cuda_loss_grad,      /* logits, targets, sums: d_logits rows, vocabulary; tokens of the whole batch */
+  assay_cuda_update, /* gradient, weight, master, first moment, second moment: weight   elements; flag: decays */
+  assay_cuda_kernels
+};
+
+enum AssayCudaFlag {
+  assay_cuda_transposed_a = 1,
+  assay_cuda_transposed_b = 2,
+  assay_cuda_backwards = 4,
+  assay_cuda_decays = 8,
+  assay_cuda_accumulates = 16 /* gradients of weights are added to those of earlier microbatches */
+};
+
+#define ASSAY_CUDA_INPUTS 7
+#define ASSAY_CUDA_OUTPUTS 3
+
+struct AssayCudaTask {
+  int kernel;
+  int step;                                           /* of the program: its clock runs */
+  int in[ASSAY_CUDA_INPUTS], out[ASSAY_CUDA_OUTPUTS]; /* numbers of arrays; below 0: none */
+  long long sizes[5];
+  double number;
+  int flags;
+};
+
+/* Element i of a weight starts as `shift + factor u(i)`, u uniform between -1 and 1: the i-th number that splitmix64
+   makes of the seed. */
+struct AssayCudaStart {
+  int master, weight;
+  unsigned long long seed;
+  double shift, factor;
+};
+
+struct AssayCudaAdam {
+  double rate, first_decay, second_decay, epsilon, weight_decay;
+};
+
+struct AssayCudaJob {
+  const struct AssayCudaArray* arrays;
+  const struct AssayCudaTask* tasks;
+  const struct AssayCudaStart* starts;
+  int array_count, task_count, start_count, step_count;
+  long long bytes;     /* of all arrays */
+  int tokens, targets; /* arrays of the whole batch */
+  struct AssayCudaAdam adam;
+};
+
+struct AssayCudaStep {
+  double loss_sum, squared_gradients;
+  double seconds; /* between the first and the last kernel */
+};
+
+struct AssayCuda {
+  int version; /* of this table */
+  /* Functions that return a text return null, or what went wrong; the text stays until the next call. */
+  const char* (*open)(const struct AssayCudaJob* job, void** session);
+  /* One optimizer step; adds the seconds of each step of the program to `clocks`. */
+  const char* (*step)(void* session, const int* tokens, const int* targets, struct AssayCudaStep* result,
+                      double* clocks);
+  /* Copies an array of fp32 from or to the GPU; weights are set by their master copy, and cast. */
+  const char* (*read)(void* session, int array, float* values);
+  const char* (*write)(void* session, int master, int weight, const float* values);
+  const char* (*device)(void* session); /* "NVIDIA H200" */
+  void (*close)(void* session);
+};
+
+#define ASSAY_CUDA_VERSION 1
+#define ASSAY_CUDA_TABLE "assay_cuda_table"

@@ -1,0 +1,251 @@
+#include "assay/execute/cuda/task_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "assay/base/index.h"
+#include "assay/execute/cuda/memory_plan.h"
+#include "assay/execute/cuda/task_of_step.h"
+#include "assay/execute/program/training_pass.h"
+
+namespace assay::execute {
+namespace {
+
+constexpr const char* engine_name = "--engine cuda";
+
+class TaskLister {
+ public:
+  TaskLister(const program::Program& program, const model::Transformer& model)
+      : program_(program),
+        runner_(program, model, 1),
+        sums_(at(runner_.layers() + 1), Numbering(program.tensors.size(), -1)),
+        is_sum_(program.tensors.size(), 0) {
+    for (const int id : summed_tensors(program, false)) is_sum_[at(id)] = 1;
+    list_.runs.assign(program.steps.size(), 0);
+  }
+
+  Result<TaskList> run(const std::vector<WeightStart>& starts) {
+    add_weights(starts);
+    const program::ProgramTensor& tokens = program_.tensor(given_of("embedding", "Tokens"));
+    const std::int64_t count = tokens.dims[0].size * tokens.dims[1].size;
+    all_tokens_ = static_cast<double>(count * program_.microbatches);
+    list_.tokens = kept(assay_cuda_int32, count * program_.microbatches);
+    list_.targets = kept(assay_cuda_int32, count * program_.microbatches);
+    for (std::int64_t m = 0; m < program_.microbatches; ++m) {
+      microbatch_ = m;
+      memory_ = weights_;
+      give(-1, given_of("embedding", "Tokens"), part_of(list_.tokens, m, count));
+      give(-1, given_of("head", "Targets"), part_of(list_.targets, m, count));
+      ASSAY_CHECK(run_passes());
+    }
+    memory_ = weights_;
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+      for (std::size_t id = 0; id < sums_[i].size(); ++id)
+        if (sums_[i][id] >= 0) memory_[i][id] = sums_[i][id];
+    ASSAY_CHECK(run_updates());
+    place();
+    return std::move(list_);
+  }
+
+ private:
+  using Numbering = std::vector<int>;  ///< arrays by tensor; below 0: none
+
+  int given_of(std::string_view block, std::string_view name) const {
+    return given(program_, runner_.block(block, program::Phase::forward, -1), name);
+  }
+  void give(std::int64_t layer, int id, int array) { memory_[at(layer + 1)][at(id)] = array; }
+  int array_of(std::int64_t layer, int id) const { return memory_[at(layer + 1)][at(id)]; }
+
+  int added(int type, std::int64_t elements) {
+    list_.arrays.push_back({0, elements, type});
+    lifetimes_.push_back({elements * (type == assay_cuda_bf16 ? 2 : 4), std::numeric_limits<std::int64_t>::max(), -1});
+    parts_.push_back(-1);
+    return static_cast<int>(list_.arrays.size()) - 1;
+  }
+  /// An array that stays from step to step.
+  int kept(int type, std::int64_t elements) {
+    const int array = added(type, elements);
+    lifetimes_.back() = {lifetimes_.back().bytes, -1, std::numeric_limits<std::int64_t>::max()};
+    return array;
+  }
+  /// The m-th part of another array.
+  int part_of(int whole, std::int64_t m, std::int64_t elements) {
+    const int array = added(list_.arrays[at(whole)].type, elements);
+    parts_.back() = whole;
+    list_.arrays.back().offset = 4 * m * elements;
+    lifetimes_.back().bytes = 0;
+    return array;
+  }
+
+  void add_weights(const std::vector<WeightStart>& starts) {
+    weights_.assign(at(runner_.layers() + 1), Numbering(program_.tensors.size(), -1));
+    states_ = weights_;
+    std::map<std::string, std::size_t> known;
+    for (const WeightStart& start : starts) {
+      const program::ProgramTensor& tensor = program_.tensor(start.tensor);
+      const std::int64_t elements = element_count(start.shape);
+      TaskWeight weight{start.name, start.shape, kept(type_of(tensor), elements), -1};
+      weight.master = tensor.dtype == Dtype::fp32 ? weight.weight : kept(assay_cuda_fp32, elements);
+      known[start.name] = list_.weights.size();
+      list_.weights.push_back(weight);
+      list_.starts.push_back({weight.master, weight.weight, start.seed, start.shift * start.factor + start.constant,
+                              WeightStart::spread * start.factor});
+    }
+    for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
+      for (const auto& [id, name] : runner_.names(layer)) {
+        weights_[at(layer + 1)][at(id)] = list_.weights[known.at(name)].weight;
+        states_[at(layer + 1)][at(id)] = static_cast<int>(known.at(name));
+      }
+  }
+
+  Result<void> run_passes() {
+    const program::Block& embedding = runner_.block("embedding", program::Phase::forward, -1);
+    ASSAY_CHECK(run_block(embedding, -1, false));
+    int flowing = array_of(-1, embedded_by(program_, embedding));
+    for (std::int64_t l = 0; l < runner_.layers(); ++l) {
+      const program::Block& block = runner_.layer_block(l, program::Phase::forward);
+      if (const int in = given(program_, block, "In"); in >= 0) give(l, in, flowing);
+      ASSAY_CHECK(run_block(block, l, false));
+      flowing = array_of(l, result_of(program_, block));
+    }
+    const program::Block& head = runner_.block("head", program::Phase::forward, -1);
+    give(-1, given(program_, head, "In"), flowing);
+    ASSAY_CHECK(run_block(head, -1, false));
+    const program::Block& back = runner_.block("head", program::Phase::backward, -1);
+    ASSAY_CHECK(run_block(back, -1, false));
+    flowing = array_of(-1, input_gradient(program_, back));
+    for (std::int64_t l = runner_.layers(); l-- > 0;) {
+      const program::Block& block = runner_.layer_block(l, program::Phase::backward);
+      const int result = result_of(program_, runner_.layer_block(l, program::Phase::forward));
+      give(l, given(program_, block, program_.tensor(result).name, true), flowing);
+      ASSAY_CHECK(run_block(block, l, false));
+      flowing = array_of(l, input_gradient(program_, block));
+    }
+    const program::Block& rows = runner_.block("embedding", program::Phase::backward, -1);
+    if (rows.first == rows.last) return {};  // nothing in it is trained
+    give(-1, given(program_, rows, program_.tensor(embedded_by(program_, embedding)).name, true), flowing);
+    return run_block(rows, -1, false);
+  }
+
+  Result<void> run_updates() {
+    for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
+      for (const program::Block& block : program_.blocks) {
+        const bool is_mine = layer < 0 ? block.kind < 0 : block.kind == runner_.kind(layer);
+        if (!is_mine || block.phase == program::Phase::forward) continue;
+        if (block.is_shared) return fail(engine_name, "layers that share weights do not run on a GPU yet", cuda_remedy);
+        ASSAY_CHECK(run_block(block, layer, true));
+      }
+    return {};
+  }
+
+  Result<void> run_block(const program::Block& block, std::int64_t layer, bool once) {
+    for (std::int32_t i = block.first; i < block.last; ++i)
+      if (program_.steps[at(i)].once == once) ASSAY_CHECK(run_step(i, layer));
+    return {};
+  }
+
+  Result<void> run_step(std::int32_t number, std::int64_t layer) {
+    const program::Step& step = program_.steps[at(number)];
+    ASSAY_TRY(task, task_of_step(program_, step, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_));
+    task.step = number;
+    ++list_.runs[at(number)];
+    for (std::size_t i = 0; i < std::size(task.in); ++i) {
+      if (task.in[i] < 0) continue;
+      const int id = task.in[i];
+      task.in[i] = array_of(layer, id);
+      if (task.in[i] < 0)
+        return fail(engine_name,
+                    fmt::format("{} comes from another layer, which does not run on a GPU yet: {}",
+                                program_.tensor(id).name, program::step_text(program_, step)),
+                    cuda_remedy);
+    }
+    if (step.op == program::Op::update) {
+      add_update(task, step, layer);
+      return {};
+    }
+    std::vector<std::pair<int, int>> carried;  // results that are added to those of earlier microbatches
+    for (std::size_t i = 0; i < std::size(task.out); ++i) {
+      if (task.out[i] < 0) continue;
+      const int id = task.out[i];
+      const program::ProgramTensor& tensor = program_.tensor(id);
+      int& sum = sums_[at(layer + 1)][at(id)];
+      const bool adds = is_sum_[at(id)] && microbatch_ > 0;
+      if (adds && adds_up(task))
+        task.out[i] = sum;
+      else
+        task.out[i] = added(type_of(tensor), elements_of(tensor));
+      if (adds && !adds_up(task)) carried.emplace_back(sum, task.out[i]);
+      if (is_sum_[at(id)] && microbatch_ == 0) sum = task.out[i];
+      give(layer, id, task.out[i]);
+    }
+    const auto is_carried = [&](int array) {
+      return array >= 0 &&
+             std::any_of(sums_[at(layer + 1)].begin(), sums_[at(layer + 1)].end(), [&](int s) { return s == array; });
+    };
+    if (microbatch_ > 0 && adds_up(task) && (is_carried(task.out[0]) || is_carried(task.out[1]))) {
+      task.flags |= assay_cuda_accumulates;
+      if (task.kernel == assay_cuda_product) task.in[2] = task.out[0];
+    }
+    add(task);
+    for (const auto& [sum, part] : carried) {
+      AssayCudaTask more = empty_task(assay_cuda_add);
+      more.step = number;
+      more.in[0] = more.out[0] = sum;
+      more.in[1] = part;
+      more.sizes[0] = list_.arrays[at(sum)].elements;
+      add(more);
+    }
+    return {};
+  }
+
+  void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer) {
+    const TaskWeight& weight = list_.weights[at(states_[at(layer + 1)][at(step.in[1])])];
+    const std::int64_t elements = element_count(weight.shape);
+    task.in[1] = task.out[0] = weight.weight;
+    task.in[2] = weight.master;
+    task.in[3] = kept(assay_cuda_fp32, elements);
+    task.in[4] = kept(assay_cuda_fp32, elements);
+    add(task);
+  }
+
+  void add(const AssayCudaTask& task) {
+    const auto now = std::ssize(list_.tasks);
+    const auto use = [&](int array) {
+      if (array < 0 || parts_[at(array)] >= 0) return;
+      lifetimes_[at(array)].first = std::min<std::int64_t>(lifetimes_[at(array)].first, now);
+      lifetimes_[at(array)].last = std::max<std::int64_t>(lifetimes_[at(array)].last, now);
+    };
+    for (const int array : task.in) use(array);
+    for (const int array : task.out) use(array);
+    list_.tasks.push_back(task);
+  }
+
+  void place() {
+    const MemoryPlan plan = plan_memory(lifetimes_);
+    for (std::size_t i = 0; i < list_.arrays.size(); ++i)
+      list_.arrays[i].offset += plan.offsets[parts_[i] < 0 ? i : at(parts_[i])];
+    list_.bytes = plan.bytes;
+  }
+
+  const program::Program& program_;
+  ProgramRunner runner_;
+  TaskList list_;
+  std::vector<Lifetime> lifetimes_;          ///< by array
+  std::vector<int> parts_;                   ///< by array: the one that it is a part of; below 0: none
+  std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
+  std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
+  std::vector<char> is_sum_;                 ///< by tensor
+  std::int64_t microbatch_ = 0;
+  double all_tokens_ = 1;
+};
+
+}  // namespace
+
+Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed) {
+  if (model.encoder) return fail(engine_name, "models with an encoder do not run on a GPU yet", cuda_remedy);
+  return TaskLister(program, model).run(initial_starts(program, model, seed));
+}
+
+}  // namespace assay::execute
