@@ -141,6 +141,7 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   if (const Source& only = sources.profiles.front();
       sources.profiles.size() == 1 && only.name.empty() && hlo::parse_shape(only.bytes, "")) {
     ASSAY_TRY(answer, layout_answer(request, only.bytes));
+    ASSAY_CHECK(check_inputs(request, "shape"));
     return std::optional(std::move(answer));
   }
   std::vector<ProgramQuery> queries;
@@ -148,9 +149,13 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
     ASSAY_TRY(text, program_text(source));
     if (!text) return none;
     ASSAY_TRY(read, read_program(request, context, std::move(*text), source.name.empty() ? "text" : source.name));
+    ASSAY_CHECK(check_inputs(request, "program"));
     queries.push_back(std::move(read));
   }
   const ProgramQuery& query = queries.back();
+  if (request.has("graph") && !request.picture())
+    return fail("--graph", "a graph is drawn into a picture, and none is asked for", "add --output graph.svg",
+                Error::Kind::usage);
   report::Response response;
   response.results.emplace_back("file", query.module.file);
   add_program(query, response.results);
