@@ -19,9 +19,11 @@ void require(bool truth) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  static const hlo::Calls& known = **hlo::calls_of(catalogue);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto shape = hlo::parse_shape(text, "shape")) require(shape->bytes() <= shape->padded_bytes());
-  const auto read = hlo::read_module(std::string(text), "program");
+  const auto read = hlo::read_module(std::string(text), "program", known);
   if (!read) {
     require(!read.error().where.empty() && !read.error().what.empty() && !read.error().hint.empty());
     return 0;
