@@ -213,8 +213,7 @@ Result<report::Response> serve(const Request& request, const ServingTask& task, 
   }
   if (served.moved > Bytes(0) || served.stated > Bytes(0))
     response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
-                                             report::short_binary(served.moved),
-                                             report::short_binary(served.stated)));
+                                             report::short_binary(served.moved), report::short_binary(served.stated)));
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";
