@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,27 @@ words = ["run", "serve", "llama-3-8b", "--layers", "2", "--hidden", "64", "--tp"
 code, spread, error = ranks(4, [*words, "--engine", "mpi", "--check", "--format", "json"])
 expect(code == 0 and json.loads(spread)["results"]["tokens_equal"], f"serving on ranks: {error or spread}")
 
+# --- programs written as text
+
+for file in draw.sample(sorted((top / "examples").glob("*.assay")), 7):
+    code, plain, error = run([assay, "run", file, "--format", "json"])
+    expect(code == 0, f"{file.name}: {error}")
+    one = json.loads(plain)["results"]
+    if not 2 <= one["devices"] <= 8:
+        continue
+    code, spread, error = ranks(one["devices"], ["run", file, "--engine", "mpi", "--format", "json"])
+    expect(code == 0, f"{file.name} on {one['devices']} ranks: {error or spread}")
+    if code == 0:
+        other = json.loads(spread)["results"]
+        expect(other["engine"] == "mpi" and other["check"]["ok"], f"{file.name} on ranks: {other['check']}")
+        for key in ("bytes_moved", "bytes_predicted"):
+            expect(abs(one["check"][key]["value"] - other["check"][key]["value"]) < 1e-6, f"{file.name}: {key} differs")
+        expect([row["tensor"] for row in one["outputs"]] == [row["tensor"] for row in other["outputs"]], f"{file.name}: shardings differ")
+code, _, error = ranks(2, ["run", top / "examples/ring_attention.assay", "--engine", "mpi"])
+expect(code and "the mesh has 4 devices, but there are 2 ranks" in error, f"a program on too few ranks: {error}")
+code, text, error = ranks(4, ["run", top / "examples/all_gather.assay", "--engine", "mpi", "--show", "x"])
+expect(code or text.count("X=") >= 4, f"what all ranks hold is shown: {error or text}")
+
 # --- what goes wrong
 
 train = ["run", "train", "llama-3-8b", *small, "--engine", "mpi"]
@@ -152,6 +174,22 @@ code, _, error = run(["mpirun", "-n", 2, "bash", "-c",
                       f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then {words} & sleep 1; kill -STOP $!; wait $!; '
                       f"else {words}; fi"])
 expect(code not in (0, None) and "waited 2 s for rank 1 in vain" in error, f"a rank that hangs: {code} {error}")
+
+# Ctrl-C: of the launcher ends all, of one rank stops all after the same step, with what they have so far.
+begin = time.monotonic()
+launched = subprocess.Popen(["mpirun", "-n", "2", *words.split()], env=environment, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+time.sleep(2)
+launched.send_signal(signal.SIGINT)
+try:
+    launched.wait(timeout=20)
+except subprocess.TimeoutExpired:
+    launched.kill()
+    expect(False, "Ctrl-C does not end the launcher")
+expect(launched.returncode != 0, "an interrupted launch says so")
+code, text, error = run(["mpirun", "-n", 2, "bash", "-c",
+                         f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then timeout -s INT 2 {words}; else {words}; fi'])
+expect(code is not None and "waited" not in error and "interrupted" in text + error, f"one rank interrupted: {code} {text} {error}")
 
 print(f"ranks.py: {options.count} strategies, {len(faults)} faults")
 sys.exit(1 if faults else 0)

@@ -12,8 +12,10 @@ using namespace assay;
 using fuzz::require;
 
 const fuzz::Target target("hlo", [](std::string_view text) {
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  static const hlo::Calls& known = **hlo::calls_of(catalogue);
   if (const auto shape = hlo::parse_shape(text, "shape")) require(shape->bytes() <= shape->padded_bytes());
-  const auto read = hlo::read_module(std::string(text), "program");
+  const auto read = hlo::read_module(std::string(text), "program", known);
   if (!read) {
     require(!read.error().where.empty() && !read.error().what.empty() && !read.error().hint.empty());
     return;

@@ -79,9 +79,14 @@ std::string_view class_of(program::Op op) {
 Result<Prediction> training_prediction(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const training::Strategy& strategy,
                                        const training::TrainingCost& cost) {
-  if (strategy.parallelism.pipeline > 1)
-    return fail("--against", "a profile is of one device, and the request has several pipeline stages",
-                "ask for the layers of one stage: --pp 1 and a model of as many layers");
+  if (const std::int64_t stages = strategy.parallelism.pipeline; stages > 1) {
+    const std::int64_t layers = question.setup.model->decoder.layers();
+    return fail(
+        "--against", fmt::format("a profile is of one device, and the request has {} pipeline stages", stages),
+        fmt::format("give the ranks of one stage, and ask for its {} of {} layers with --pp 1: {{\"base\": "
+                    "\"{}\", \"num_hidden_layers\": {}}}",
+                    (layers + stages - 1) / stages, layers, question.setup.model->id, (layers + stages - 1) / stages));
+  }
   const program::Program program = training::training_program(question, sequence, strategy);
   ASSAY_TRY(times, training::training_step_times(question, sequence, cluster, strategy, program));
   const double microbatches = training::microbatches(question, strategy);

@@ -35,9 +35,7 @@ class TrainingFactors {
   auto product() const { return (*this)("products in a step", &StepEffects::product, "product"); }
   auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
   auto composed() const { return (*this)("composed of several kernels", &StepEffects::composed, "composed"); }
-  auto inside_expert() const {
-    return (*this)("inside of experts", &StepEffects::expert_pointwise, "expert_pointwise");
-  }
+  auto inside_expert() const { return (*this)("inside experts", &StepEffects::expert_pointwise, "expert_pointwise"); }
 
  private:
   const N& num_;

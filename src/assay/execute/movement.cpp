@@ -216,59 +216,56 @@ Shards<T> sliced(const VirtualDevices<T>& devices, const program::Tensor& before
 
 template <class T>
 RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, const Shards<T>& shards,
-                         const Shards<T>& to, const program::Tensor& after) {
+                         const Shards<T>& own_targets, const program::Tensor& after) {
   const std::vector<int> axes = axes_of(step.axes);
   const bool back = step.detail == 1;
   const std::vector<Bytes> earlier = devices.received();
+  const Shards<T> to = devices.gathered(own_targets);  // receivers know which rows come
   RaggedMove<T> run;
   run.moved.shards = empty_shards(devices, after);
-  const auto width_of = [&](const Array<T>& array, std::size_t rows) {
-    return array.values.size() / std::max<std::size_t>(1, rows);
-  };
-  const std::size_t width =
-      back ? width_of(run.moved.shards[0], to[0].values.size()) : width_of(shards[0], to[0].values.size());
+  const std::size_t first = devices.here().front(), targets = to[first].values.size();
+  const std::size_t width = (back ? run.moved.shards : shards)[first].values.size() / std::max<std::size_t>(1, targets);
   // Rows of a sender for a receiver, by their places on both.
   struct Row {
     std::size_t sent, received;
   };
-  std::vector<std::vector<std::vector<Row>>> routes(shards.size());  // by receiver and place of the sender in the group
-  double leaving = 0.0;
-  for (std::size_t d = 0; d < shards.size(); ++d) {
-    const std::vector<std::size_t> group = devices.group(d, axes);
-    const auto own = static_cast<double>(shard_index(devices.mesh(), axes, devices.at(d)));
-    std::size_t place = 0;
-    for (std::size_t sender : group) {
-      auto& rows = routes[d].emplace_back();
-      for (std::size_t i = 0; i < to[sender].values.size(); ++i)
-        if (static_cast<double>(to[sender].values[i]) == own) rows.push_back({i, place++});
-      if (sender != d) leaving += static_cast<double>(rows.size());
-    }
-  }
   const auto row_at = [&](auto& array, std::size_t row) {
     return array.values.begin() + static_cast<std::ptrdiff_t>(row * width);
   };
+  double arriving = 0.0;  // rows from other devices, at the devices of this process
   const auto carry = [&](std::size_t from, std::size_t into, const std::vector<Row>& rows) {
-    Array<T> block = zeros<T>({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)});
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      std::copy_n(row_at(shards[from], back ? rows[i].received : rows[i].sent), width, row_at(block, i));
+    Array<T> block;
+    if (devices.is_here(from)) {
+      block = zeros<T>({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)});
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        std::copy_n(row_at(shards[from], back ? rows[i].received : rows[i].sent), width, row_at(block, i));
+      if (from != into) devices.send(from, into, std::move(block), after.dtype);
+    }
+    if (!devices.is_here(into)) return;
     if (from != into) {
-      devices.send(from, into, std::move(block), after.dtype);
       block = devices.receive(into, from);
+      arriving += static_cast<double>(rows.size());
     }
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(row_at(block, i), width, row_at(run.moved.shards[into], back ? rows[i].sent : rows[i].received));
   };
   for (std::size_t d = 0; d < shards.size(); ++d) {
-    const std::vector<std::size_t> group = devices.group(d, axes);
-    for (std::size_t s = 0; s < group.size(); ++s)
-      if (!routes[d][s].empty()) back ? carry(d, group[s], routes[d][s]) : carry(group[s], d, routes[d][s]);
+    const auto own = static_cast<double>(shard_index(devices.mesh(), axes, devices.at(d)));
+    std::size_t place = 0;
+    for (const std::size_t sender : devices.group(d, axes)) {
+      std::vector<Row> rows;
+      for (std::size_t i = 0; i < to[sender].values.size(); ++i)
+        if (static_cast<double>(to[sender].values[i]) == own) rows.push_back({i, place++});
+      if (!rows.empty()) back ? carry(d, sender, rows) : carry(sender, d, rows);
+    }
   }
-  for (std::size_t d = 0; d < shards.size(); ++d) {
+  const auto count = static_cast<double>(devices.here().size());
+  for (const std::size_t d : devices.here()) {
     const Bytes got = devices.received()[d] - earlier[d];
-    run.moved.received += got / static_cast<double>(shards.size());
+    run.moved.received += got / count;
     run.moved.busiest = std::max(run.moved.busiest, got);
   }
-  run.routed = storage(after.dtype, leaving * static_cast<double>(width)) / static_cast<double>(shards.size());
+  run.routed = storage(after.dtype, arriving * static_cast<double>(width)) / count;
   return run;
 }
 

@@ -29,7 +29,7 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
 template <class T>
 struct RaggedMove {
   Moved<T> moved;
-  Bytes routed;  ///< received by a device as the routing says, the mean over devices
+  Bytes routed;  ///< received by a device as the routing says, the mean over the devices of this process
 };
 template <class T>
 RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, const Shards<T>& shards,

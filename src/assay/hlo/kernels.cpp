@@ -49,8 +49,7 @@ KernelClass class_of(const ProgramKernel& kernel, const Instruction& instruction
   if (kernel.work.attention) return KernelClass::attention;
   if (!kernel.work.products.empty()) return KernelClass::matmul;
   const std::string_view opcode = base_opcode(instruction);
-  if (opcode == "copy" || instruction.attribute("custom_call_target").find("MoveTo") != std::string_view::npos)
-    return KernelClass::copy;
+  if (opcode == "copy" || instruction.calls(CallKind::move)) return KernelClass::copy;
   if (opcode == "reduce" || instruction.name.find("reduce") != std::string_view::npos) return KernelClass::reduction;
   if (is_fusible(instruction) || opcode == "fusion") return KernelClass::element_wise;
   return KernelClass::other;

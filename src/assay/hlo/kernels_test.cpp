@@ -7,12 +7,13 @@
 
 #include "assay/hlo/liveness.h"
 #include "assay/hlo/recognition.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::hlo {
 namespace {
 
 Module module_of(const std::string& text) {
-  auto read = read_hlo(text, "test.hlo");
+  auto read = read_module(text, "test.hlo", **calls_of(testing::catalogue()));
   if (!read) throw InternalError(read.error().where + read.error().what);
   return std::move(*read);
 }

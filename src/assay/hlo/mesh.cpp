@@ -16,9 +16,7 @@ bool is_partitioned(const Module& module) {
   bool marks = false, collectives = false;
   for (const Computation& computation : module.computations)
     for (const Instruction& at : computation.instructions) {
-      const std::string_view target = at.attribute("custom_call_target");
-      marks = marks || target == "\"Sharding\"" || target == "\"xla.sdy.FuncResultSharding\"" ||
-              at.opcode.starts_with("sdy-");
+      marks = marks || at.calls(CallKind::sharding) || at.opcode.starts_with("sdy-");
       collectives = collectives || at.opcode == "partition-id" || !at.attribute("replica_groups").empty() ||
                     !at.attribute("source_target_pairs").empty();
     }

@@ -13,6 +13,12 @@ std::string_view Instruction::attribute(std::string_view key) const {
   return {};
 }
 
+std::string_view Instruction::call_target() const {
+  std::string_view target = attribute("custom_call_target");
+  if (target.size() >= 2 && target.front() == '"') target = target.substr(1, target.size() - 2);
+  return target;
+}
+
 std::uint32_t Instruction::callee(std::string_view key) const {
   for (std::size_t i = 0; i < callees.size(); ++i)
     if (callee_keys[i] == key) return callees[i];
@@ -118,8 +124,14 @@ bool is_stablehlo_text(std::string_view text) {
                     start.find("func.func") != std::string_view::npos);
 }
 
-Result<Module> read_module(std::string text, std::string_view file) {
-  return is_hlo_text(text) ? read_hlo(std::move(text), file) : read_stablehlo(std::move(text), file);
+Result<Module> read_module(std::string text, std::string_view file, const Calls& calls) {
+  Result<Module> module = is_hlo_text(text) ? read_hlo(std::move(text), file) : read_stablehlo(std::move(text), file);
+  if (!module) return module;
+  for (Computation& computation : module->computations)
+    for (Instruction& at : computation.instructions)
+      if (const std::string_view target = at.call_target(); !target.empty())
+        at.call = calls.find(target, at.name, at.attribute("backend_config"));
+  return module;
 }
 
 }  // namespace assay::hlo

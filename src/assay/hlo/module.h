@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/hlo/calls.h"
 #include "assay/hlo/groups.h"
 #include "assay/hlo/shape.h"
 
@@ -26,8 +27,12 @@ struct Instruction {
   std::vector<std::string_view> callee_keys;  ///< "body", "condition", "calls", "to_apply", "branch_computations"
   std::string_view argument;  ///< of a constant its value, of a parameter its number, as they are written
   std::vector<std::pair<std::string_view, std::string_view>> attributes;
-  std::size_t offset = 0;  ///< in the text
+  const LibraryCall* call = nullptr;  ///< what a call of a library does, where the catalogue knows it
+  std::size_t offset = 0;             ///< in the text
 
+  /// The target of a call, without quotes.
+  std::string_view call_target() const;
+  bool calls(CallKind kind) const { return call && call->does == kind; }
   /// Empty where it has none of this name.
   std::string_view attribute(std::string_view key) const;
   /// The computation of a key, or none.
@@ -91,7 +96,7 @@ bool is_stablehlo_text(std::string_view text);
 Result<Module> read_hlo(std::string text, std::string_view file);
 /// StableHLO (or MHLO) in MLIR's textual form.
 Result<Module> read_stablehlo(std::string text, std::string_view file);
-/// Either.
-Result<Module> read_module(std::string text, std::string_view file);
+/// Either, with the calls of libraries that these files know. They must outlive the module.
+Result<Module> read_module(std::string text, std::string_view file, const Calls& calls);
 
 }  // namespace assay::hlo

@@ -14,7 +14,7 @@ Priced priced(const std::string& text, std::string_view on) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto cluster = hardware::parse_cluster(on, catalogue, "--on");
   const auto rates = estimate::kernel_rates(cluster->chip, Dtype::bf16, "--on");
-  const auto module = read_hlo(text, "test.hlo");
+  const auto module = read_module(text, "test.hlo", **calls_of(catalogue));
   if (!cluster || !rates || !module) throw InternalError("the test's program");
   Priced out{*program_kernels(*module), {}};
   out.price = *program_price(*module, out.kernels, {*cluster, *rates, std::nullopt});

@@ -127,7 +127,7 @@ constexpr const char* stable =
 TEST(StableHloReader, ReadsIntoTheSameModule) {
   ASSERT_TRUE(is_stablehlo_text(stable));
   ASSERT_FALSE(is_hlo_text(stable));
-  const auto module = read_module(stable, "f.mlir");
+  const auto module = read_module(stable, "f.mlir", {});
   ASSERT_TRUE(module) << module.error().where << module.error().what;
   EXPECT_EQ(module->devices(), 2);
   EXPECT_EQ(module->mesh, (std::vector<NamedAxis>{{"x", 2}}));
@@ -159,7 +159,7 @@ TEST(StableHloReader, FaultsHaveAPlaceARuleAndARemedy) {
         with("tensor<8x4xbf16>, tensor<4x16xbf16>) -> tensor<8x16xbf16>",
              "tensor<8x4xbf16>, tensor<4x16xbf16>) -> tensor<8x16xq4>"),
         text.substr(0, 900), std::string("module {}")}) {
-    const auto read = read_module(bad, "bad.mlir");
+    const auto read = read_module(bad, "bad.mlir", {});
     ASSERT_FALSE(read) << bad;
     EXPECT_EQ(read.error().where.substr(0, 9), "bad.mlir:");
     EXPECT_FALSE(read.error().what.empty() || read.error().hint.empty());

@@ -310,8 +310,7 @@ class Recogniser {
     if (out_.experts == 0) return;
     for (const Computation& computation : module_.computations)
       for (const Instruction& at : computation.instructions) {
-        const std::string_view target = at.attribute("custom_call_target");
-        if ((at.opcode != "topk" && target != "\"TopK\"") || at.shape.members.empty() ||
+        if ((at.opcode != "topk" && !at.calls(CallKind::top_k)) || at.shape.members.empty() ||
             at.shape.members[0].dims.empty())
           continue;
         const std::int64_t picked = at.shape.members[0].dims.back();

@@ -210,6 +210,13 @@ bool operator==(const Shape& a, const Shape& b) {
 
 Result<Shape> read_shape(Cursor& in) { return read_nested_shape(in, 0); }
 
+bool looks_like_shape(std::string_view text) {
+  const std::size_t bracket = text.find('[');
+  return bracket != std::string_view::npos && bracket > 0 && text.find_first_of("./") == std::string_view::npos &&
+         std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bracket),
+                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+}
+
 Result<Shape> parse_shape(std::string_view text, std::string_view where) {
   Cursor in(text, where);
   ASSAY_TRY(shape, read_shape(in));

@@ -49,6 +49,8 @@ bool operator==(const Shape& a, const Shape& b);
 
 /// The next shape of a text.
 Result<Shape> read_shape(Cursor& in);
+/// Whether a text starts as a shape does, "bf16[", so that a fault in it is one of a shape.
+bool looks_like_shape(std::string_view text);
 /// A whole text as one shape.
 Result<Shape> parse_shape(std::string_view text, std::string_view where);
 /// "bf16[4,8]{1,0:T(2,4)(2,1)}"; without the layout "bf16[4,8]".

@@ -174,59 +174,73 @@ std::vector<std::int64_t> config_dims(std::string_view config, std::string_view 
   return number_list(config.substr(open, close - open));
 }
 
+/// Sizes that a call's configuration states by their keys.
+void read_stated(FusedAttention& out, const AttentionKeys& keys, std::string_view config, double width) {
+  const auto number = [&](const std::string& key, double usual) { return number_after(config, key).value_or(usual); };
+  out.batch = number(keys.batch, 1.0);
+  out.heads = number(keys.heads, 1.0);
+  out.kv_heads = number(keys.kv_heads, out.heads);
+  out.queries = number(keys.queries, 1.0);
+  out.keys = number(keys.keys, 1.0);
+  out.head_dim = number(keys.head_dim, number(keys.width, width));
+}
+
+/// Sizes of scores that are never stored: [batch, heads, queries, keys].
+bool read_scores(FusedAttention& out, const std::vector<std::int64_t>& scores, const Shape& q, const Shape& k) {
+  if (scores.size() != 4) return false;
+  out.batch = static_cast<double>(scores[0]);
+  out.heads = static_cast<double>(scores[1]);
+  out.queries = static_cast<double>(scores[2]);
+  out.keys = static_cast<double>(scores[3]);
+  const double rows = out.batch * out.heads * out.queries;
+  out.head_dim = rows > 0.0 ? q.elements() / rows : 0.0;
+  const double of_a_head = out.batch * out.keys * out.head_dim;
+  out.kv_heads = of_a_head > 0.0 ? k.elements() / of_a_head : 1.0;
+  return true;
+}
+
+/// Sizes of the operands: [heads, queries, dim], perhaps with the batch before.
+bool read_shapes(FusedAttention& out, const Shape& q, const Shape& k) {
+  const std::size_t rank = q.dims.size();
+  if (rank > 4 || k.dims.size() != rank) return false;
+  const auto dim = [](const Shape& shape, std::size_t i) { return static_cast<double>(shape.dims[i]); };
+  if (rank == 4) out.batch = dim(q, 0);
+  out.heads = dim(q, rank - 3);
+  out.kv_heads = dim(k, rank - 3);
+  out.queries = dim(q, rank - 2);
+  out.keys = dim(k, rank - 2);
+  out.head_dim = dim(q, rank - 1);
+  return true;
+}
+
 std::optional<FusedAttention> attention_call(const Computation& computation, const Instruction& call) {
-  const std::string_view target = call.attribute("custom_call_target"), config = call.attribute("backend_config");
-  const auto has = [](std::string_view text, std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-  };
-  const bool known = has(target, "fmha") || has(target, "fused_attn") || has(target, "flash") ||
-                     has(target, "attention") ||
-                     (has(target, "tpu_custom_call") && (has(call.name, "mha") || has(call.name, "attention")));
   std::vector<const Shape*> tensors;
   for (const std::uint32_t operand : call.operands)
     if (const Shape& shape = computation.instructions[operand].shape;
         shape.element && shape.element->is_float && shape.dims.size() >= 3)
       tensors.push_back(&shape);
-  if (!known || tensors.size() < 2) return std::nullopt;
+  if (!call.calls(CallKind::attention) || tensors.size() < 2) return std::nullopt;
+  const LibraryCall& rule = *call.call;
+  const std::string_view target = call.call_target(), config = call.attribute("backend_config");
   const Shape &q = *tensors[0], &k = *tensors[1];
-  const auto dim = [](const Shape& shape, std::size_t i) { return static_cast<double>(shape.dims[i]); };
   FusedAttention out;
   out.format = q.element->format.value_or(Dtype::bf16);
-  if (const auto heads = number_after(config, "attn_heads")) {  // a fused call that states its heads
-    out.batch = number_after(config, "input_batch").value_or(1.0);
-    out.heads = *heads;
-    out.kv_heads = number_after(config, "num_gqa_groups").value_or(*heads);
-    out.queries = number_after(config, "q_max_seqlen").value_or(1.0);
-    out.keys = number_after(config, "kv_max_seqlen").value_or(1.0);
-    out.head_dim = number_after(config, "qk_head_dim")
-                       .value_or(number_after(config, "head_dim").value_or(dim(q, q.dims.size() - 1)));
-    if (const auto mask = number_after(config, "mask_type")) out.causal = *mask >= 2.0;
-  } else if (const auto scores = config_dims(
-                 config.substr(std::min(config.find("intermediate_tensor_shape"), config.size())), "dimensions");
-             scores.size() == 4) {  // cuDNN
-    out.batch = static_cast<double>(scores[0]);
-    out.heads = static_cast<double>(scores[1]);
-    out.queries = static_cast<double>(scores[2]);
-    out.keys = static_cast<double>(scores[3]);
-    const double rows = out.batch * out.heads * out.queries;
-    out.head_dim = rows > 0.0 ? q.elements() / rows : 0.0;
-    out.kv_heads =
-        out.batch * out.keys * out.head_dim > 0.0 ? k.elements() / (out.batch * out.keys * out.head_dim) : 1.0;
-    if (const auto mask = text_after(config, "mask_type")) out.causal = has(*mask, "CAUSAL");
-  } else {  // [heads, queries, dim], perhaps with the batch before
-    const std::size_t rank = q.dims.size();
-    if (rank > 4 || k.dims.size() != rank) return std::nullopt;
-    if (rank == 4) out.batch = dim(q, 0);
-    out.heads = dim(q, rank - 3);
-    out.kv_heads = dim(k, rank - 3);
-    out.queries = dim(q, rank - 2);
-    out.keys = dim(k, rank - 2);
-    out.head_dim = dim(q, rank - 1);
+  if (!rule.sizes.heads.empty()) {
+    read_stated(out, rule.sizes, config, static_cast<double>(q.dims.back()));
+  } else if (!rule.scores.empty()) {
+    const auto scores = config_dims(config.substr(std::min(config.find(rule.scores), config.size())), "dimensions");
+    if (!read_scores(out, scores, q, k) && !read_shapes(out, q, k)) return std::nullopt;
+  } else if (!read_shapes(out, q, k)) {
+    return std::nullopt;
   }
-  out.backward = has(target, "ackward") || has(target, "bwd") || has(call.name, "bwd") || has(call.name, "backward") ||
-                 has(call.name, "_dq") || has(call.name, "_dkv");
-  // Five products, of which splash attention makes three for queries and four for keys and values in kernels apart.
-  if (out.backward) out.forward_passes = has(call.name, "_dkv") ? 2.0 : has(call.name, "_dq") ? 1.5 : 2.5;
+  if (rule.causal_from)
+    if (const auto mask = number_after(config, rule.mask)) out.causal = *mask >= *rule.causal_from;
+  if (!rule.causal_words.empty())
+    if (const auto mask = text_after(config, rule.mask))
+      out.causal = std::any_of(rule.causal_words.begin(), rule.causal_words.end(),
+                               [&](const std::string& part) { return mask->find(part) != std::string_view::npos; });
+  out.backward = rule.is_backward(target, call.name);
+  out.forward_passes = rule.forward_passes(target, call.name);
   return out;
 }
 
@@ -268,10 +282,8 @@ bool is_element_wise(std::string_view opcode) {
 
 bool is_free(const Instruction& instruction) {
   return among(free_opcodes, instruction.opcode) || is_async_done(instruction) ||
-         instruction.opcode.ends_with("-update") ||
-         (instruction.opcode == "custom-call" &&
-          (instruction.attribute("custom_call_target").find("Sharding") != std::string_view::npos ||
-           instruction.attribute("custom_call_target") == "\"annotate_device_placement\""));
+         instruction.opcode.ends_with("-update") || instruction.calls(CallKind::sharding) ||
+         instruction.calls(CallKind::placement);
 }
 
 bool is_fusible(const Instruction& instruction) {
@@ -320,15 +332,13 @@ Arithmetic arithmetic(const Module& module, const Computation& computation, cons
     const double count = operand_elements();
     if (count > 1.0) out.element_wise = Flops(count * std::ceil(std::log2(count)));
   } else if (opcode == "custom-call") {
-    const std::string_view target = instruction.attribute("custom_call_target"),
-                           config = instruction.attribute("backend_config");
-    const bool gemm = target.find("matmul") != std::string_view::npos || target.find("gemm") != std::string_view::npos;
-    if (gemm && instruction.operands.size() >= 2) {
+    if (instruction.calls(CallKind::product) && instruction.operands.size() >= 2) {
+      const std::string_view config = instruction.attribute("backend_config");
       DotDims dims;
-      dims.contracting[0] = config_dims(config, "lhs_contracting_dimensions");
-      dims.contracting[1] = config_dims(config, "rhs_contracting_dimensions");
-      dims.batch[0] = config_dims(config, "lhs_batch_dimensions");
-      dims.batch[1] = config_dims(config, "rhs_batch_dimensions");
+      for (std::size_t i = 0; i < 2; ++i) {
+        dims.contracting[i] = config_dims(config, instruction.call->contracting[i]);
+        dims.batch[i] = config_dims(config, instruction.call->batch[i]);
+      }
       out.products.push_back(dot_product(computation, instruction, dims));
     }
     out.attention = attention_call(computation, instruction);

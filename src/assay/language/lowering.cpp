@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/language/rows.h"
 #include "assay/lower/builder.h"
+#include "assay/plan/bounded.h"
 
 namespace assay::language {
 namespace {
@@ -384,7 +385,7 @@ class Lowering {
   const Graph& graph_;
   program::Program& program_;
   const plan::Prices& prices_;
-  plan::Planner planner_;
+  plan::BoundedPlanner planner_;
   std::vector<int> tensors_;  ///< by value
   std::map<int, std::vector<std::pair<Sharding, int>>> moved_;
   std::map<AxisSet, int> device_dims_;

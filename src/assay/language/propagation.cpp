@@ -9,6 +9,7 @@
 
 #include "assay/base/text.h"
 #include "assay/language/rows.h"
+#include "assay/plan/bounded.h"
 
 namespace assay::language {
 namespace {
@@ -92,6 +93,7 @@ class Propagation {
     std::vector<State> states(1);
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       std::vector<Candidate> candidates;
+      states_ = states.size();
       for (const State& state : states) {
         ASSAY_TRY(options, options_of(v, state));
         for (Option& option : options) {
@@ -312,7 +314,16 @@ class Propagation {
     }
   }
 
-  /// Calls back with every split of the rows by the axes in use.
+  /// Whether an operand, or the line, has this axis on a row.
+  bool is_at_home(const Setting& with, const Row& row, AxisSet bit) const {
+    if (with.value.pinned && row.result >= 0 && (with.value.pinned->dims[at(row.result)].set() & bit)) return true;
+    for (std::size_t k = 0; k < with.value.in.size(); ++k)
+      if (row.operand[k] >= 0 && (with.held[k]->front().dims[at(row.operand[k])].set() & bit)) return true;
+    return false;
+  }
+
+  /// Calls back with every split of the rows by the axes in use. Of many axes at most one leaves the rows that an
+  /// operand or the line has it on for another: the splits of all are exponentially many.
   template <class F>
   void each_split(const Setting& with, F&& visit) {
     std::vector<int> axes;
@@ -321,7 +332,8 @@ class Propagation {
     std::vector<AxisSet> sets(with.rows.size(), 0);
     Split split;
     split.rows.resize(with.rows.size());
-    int left = 4096;  // of many axes and rows not all splits are tried: they are exponentially many
+    const bool many = axes.size() > static_cast<std::size_t>(plan::most_exact_axes);
+    int left = many ? std::max(64, 8192 / static_cast<int>(states_)) : 4096, away = 0;
     const auto descend = [&](const auto& self, std::size_t i) -> void {
       if (left <= 0) return;
       if (i == axes.size()) {
@@ -331,13 +343,23 @@ class Propagation {
         return;
       }
       const AxisSet bit = program::axis_bit(axes[i]);
+      const auto try_rows = [&](bool at_home) {
+        for (std::size_t r = 0; r < with.rows.size(); ++r) {
+          if (!with.rows[r].splits || !divides(with.rows[r], sets[r] | bit)) continue;
+          if (many && is_at_home(with, with.rows[r], bit) != at_home) continue;
+          sets[r] |= bit;
+          self(self, i + 1);
+          sets[r] &= ~bit;
+        }
+      };
+      if (many) try_rows(true);  // first, since not all are tried
       self(self, i + 1);
-      for (std::size_t r = 0; r < with.rows.size(); ++r) {
-        if (!with.rows[r].splits || !divides(with.rows[r], sets[r] | bit)) continue;
-        sets[r] |= bit;
-        self(self, i + 1);
-        sets[r] &= ~bit;
+      if (many && away == 0) {
+        ++away;
+        try_rows(false);
+        --away;
       }
+      if (!many) try_rows(false);
       const auto is_partial = [&](std::size_t k) { return (with.held[k]->front().unreduced & bit) != 0; };
       const bool all = with.value.op == program::Op::add && !with.value.ends;
       for (std::size_t k = 0; k < with.value.in.size(); ++k) {
@@ -440,10 +462,11 @@ class Propagation {
   const Source& source_;
   const Graph& graph_;
   const plan::Prices& prices_;
-  plan::Planner planner_;
+  plan::BoundedPlanner planner_;
   std::vector<int> last_use_;
   std::vector<bool> differentiates_;  ///< by value: the program asks for its gradient, or for one that needs it
   std::vector<Link> links_;
+  std::size_t states_ = 1;  ///< of the value at hand
   std::unordered_map<std::string, double> move_costs_;
 };
 

@@ -34,6 +34,7 @@ class Prices {
     const double moved = line.rate * local.value();
     return moved < line.floor ? line.floor : moved;
   }
+  const Line& line(program::Collective kind, program::AxisSet axes) const { return table_[index(kind, axes)]; }
   /// True if no collective has a floor: costs are proportional to the bytes.
   bool proportional() const;
   /// The same price for every collective.

@@ -67,17 +67,20 @@ std::optional<Goal> goal_of(std::string_view text) {
   return Goal{std::string(text), std::string(trim(text.substr(blank))), word == "highest"};
 }
 
-void read_goals(RecordReader& summary, std::string_view key, std::vector<Goal>& goals) {
+void read_goals(RecordReader& summary, std::string_view file, std::string_view key, std::vector<Goal>& goals) {
   std::vector<std::string> texts;
-  if (const Toml* node = summary.find(key); node && node->kind == Toml::Kind::text)
+  const Toml* node = summary.find(key);
+  if (node && node->kind == Toml::Kind::text)
     texts.push_back(node->text);
   else if (node)
     summary.texts(key, texts);
   for (const std::string& text : texts) {
-    if (auto goal = goal_of(text))
+    if (auto goal = goal_of(text)) {
+      goal->place = fmt::format("{}:{}:{}: summary.{}", file, node->line, node->column, key);
       goals.push_back(std::move(*goal));
-    else
+    } else {
       summary.fault(key, fmt::format("{} does not say what is best", in_quotes(text)), std::string(goal_example));
+    }
   }
 }
 
@@ -89,24 +92,30 @@ void read_names(RecordReader& summary, std::string_view key, std::vector<std::st
     summary.texts(key, names);
 }
 
-/// The n-th axis of the grid that has more than one value.
-std::string varied_axis(const Plan& plan, int n) {
-  for (const Axis& axis : plan.axes)
-    if (axis.values.size() > 1 && n-- == 0) return axis.name;
-  return {};
+/// The axes of the grid that have more than one value, those of for_each last.
+std::vector<std::string> varied_axes(const Plan& plan) {
+  std::vector<std::string> out, last;
+  for (const Axis& axis : plan.axes) {
+    const bool apart = std::find(plan.for_each.begin(), plan.for_each.end(), axis.name) != plan.for_each.end();
+    if (axis.values.size() > 1) (apart ? last : out).push_back(axis.name);
+  }
+  if (out.size() < 2) out.insert(out.begin(), last.begin(), last.end());
+  out.resize(std::max<std::size_t>(2, out.size()));
+  return out;
 }
 
-void read_summary(RecordReader& summary, Plan& plan) {
-  read_goals(summary, "best", plan.best);
+void read_summary(RecordReader& summary, std::string_view file, Plan& plan) {
+  read_goals(summary, file, "best", plan.best);
   read_names(summary, "for_each", plan.for_each);
-  read_goals(summary, "front", plan.front);
+  read_goals(summary, file, "front", plan.front);
   if (!plan.front.empty() && plan.front.size() != 2)
     summary.fault("front", "a front weighs two results against each other",
                   "e.g. front = [\"lowest step_time.estimate\", \"lowest cost\"]");
   if (!summary.has("heat_map")) return;
-  HeatMap map{{}, varied_axis(plan, 1), varied_axis(plan, 0)};
+  const std::vector<std::string> axes = varied_axes(plan);
+  HeatMap map{{}, axes[1], axes[0]};
   std::vector<Goal> goals;
-  read_goals(summary, "heat_map", goals);
+  read_goals(summary, file, "heat_map", goals);
   if (goals.size() > 1) summary.fault("heat_map", "a heat map shows one result", std::string(goal_example));
   if (!goals.empty()) map.goal = std::move(goals.front());
   if (summary.has("across")) summary.text("across", map.across);
@@ -151,7 +160,7 @@ Result<Plan> read_plan(std::string_view document, std::string_view file) {
     if (plan.verb.empty() && plan.commands.empty())
       root.fault("requests", "the file asks nothing",
                  "give verb and [grid], or requests = [\"train llama-3-8b --on h100-sxm:8\"]");
-    root.optional_table("summary", [&](RecordReader& summary) { read_summary(summary, plan); });
+    root.optional_table("summary", [&](RecordReader& summary) { read_summary(summary, file, plan); });
   }));
   if (plan.grid_size() + plan.commands.size() > most_requests)
     return fail(std::string(file), fmt::format("a sweep has at most {} requests", human_count(most_requests)),

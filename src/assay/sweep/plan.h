@@ -20,6 +20,7 @@ struct Axis {
 struct Goal {
   std::string text, path;
   bool highest = false;
+  std::string place = {};  ///< in the file, for errors
 };
 
 /// A cell shows the best of the requests that have both of its arguments.
@@ -35,7 +36,7 @@ struct Plan {
   std::vector<std::string> commands;  ///< further requests, as one would type them
 
   std::vector<Goal> best;             ///< each asks for the request that reaches it
-  std::vector<std::string> for_each;  ///< arguments: the best for each of their values
+  std::vector<std::string> for_each;  ///< arguments: the best, a front and a heat map for each of their values
   std::vector<Goal> front;            ///< two goals: what no other request beats in both
   std::optional<HeatMap> heat_map;
 

@@ -44,48 +44,58 @@ std::size_t place_of(std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 Summary::Summary(const Plan& plan) : plan_(plan) {
-  if (plan.heat_map) table_ = HeatTable{*plan.heat_map, {}, {}, {}, {}};
+  if (!plan.heat_map) return;
+  table_ = HeatTable{*plan.heat_map, {}, {}, {}, {}, {}};
+  for (const std::string& name : plan.for_each)
+    if (name != plan.heat_map->across && name != plan.heat_map->down) maps_for_.push_back(name);
+}
+
+std::string Summary::among(const Row& row, const std::vector<std::string>& names) {
+  std::vector<std::string> parts;
+  for (const std::string& name : names) parts.push_back(fmt::format("{} {}", name, row.argument(name)));
+  return join(parts, ", ");
 }
 
 void Summary::add_best(const Row& row) {
-  std::vector<std::string> parts;
-  for (const std::string& name : plan_.for_each) parts.push_back(fmt::format("{} {}", name, row.argument(name)));
-  const std::string among = join(parts, ", ");
+  const std::string group = among(row, plan_.for_each);
   for (const Goal& goal : plan_.best) {
     const auto value = rank_of(row, goal);
     if (!value) continue;
-    const std::string key = goal.text + "\n" + among;
+    const std::string key = goal.text + "\n" + group;
     auto found = std::find_if(best_.begin(), best_.end(), [&](const auto& entry) { return entry.first == key; });
     if (found == best_.end())
-      best_.push_back({key, {*value, pick_of(row, among, {&goal, 1})}});
+      best_.push_back({key, {*value, pick_of(row, group, {&goal, 1})}});
     else if (*value < found->second.value)
-      found->second = {*value, pick_of(row, among, {&goal, 1})};
+      found->second = {*value, pick_of(row, group, {&goal, 1})};
   }
 }
 
 void Summary::add_to_front(const Row& row) {
   const auto x = rank_of(row, plan_.front[0]), y = rank_of(row, plan_.front[1]);
   if (!x || !y) return;
+  const std::string group = among(row, plan_.for_each);
   for (const auto& [at, pick] : front_)
-    if (at.x <= *x && at.y <= *y) return;
-  std::erase_if(front_, [&](const auto& entry) { return *x <= entry.first.x && *y <= entry.first.y; });
-  front_.push_back({{*x, *y}, pick_of(row, {}, plan_.front)});
+    if (pick.among == group && at.x <= *x && at.y <= *y) return;
+  std::erase_if(front_, [&](const auto& entry) {
+    return entry.second.among == group && *x <= entry.first.x && *y <= entry.first.y;
+  });
+  front_.push_back({{*x, *y}, pick_of(row, group, plan_.front)});
 }
 
-void Summary::add_to_table(const Row& row) {
-  const report::Value* value = row.outcome == "ok" ? result(row, table_->map.goal.path) : nullptr;
-  const std::string across = row.argument(table_->map.across), down = row.argument(table_->map.down);
+void Summary::add_to_table(const Row& row, HeatTable& table) {
+  const report::Value* value = row.outcome == "ok" ? result(row, table.map.goal.path) : nullptr;
+  const std::string across = row.argument(table.map.across), down = row.argument(table.map.down);
   if (across.empty() || down.empty()) return;
-  const std::size_t column = place_of(table_->columns, across), line = place_of(table_->rows, down);
-  table_->cells.resize(table_->rows.size());
-  auto& cells = table_->cells[line];
+  const std::size_t column = place_of(table.columns, across), line = place_of(table.rows, down);
+  table.cells.resize(table.rows.size());
+  auto& cells = table.cells[line];
   if (cells.size() <= column) cells.resize(column + 1);
   const auto number = value ? report::numeric(*value) : std::nullopt;
-  if (!number || (cells[column] && (table_->map.goal.highest ? *number <= *cells[column] : *number >= *cells[column])))
+  if (!number || (cells[column] && (table.map.goal.highest ? *number <= *cells[column] : *number >= *cells[column])))
     return;
   cells[column] = number;
   if (const auto* quantity = std::get_if<report::QuantityValue>(&value->data()))
-    table_->unit = base_unit(quantity->quantity.dim);
+    table.unit = base_unit(quantity->quantity.dim);
 }
 
 void Summary::add(const Row& row) {
@@ -107,7 +117,13 @@ void Summary::add(const Row& row) {
     add_best(row);
     if (plan_.front.size() == 2) add_to_front(row);
   }
-  if (table_) add_to_table(row);
+  if (!table_) return;
+  add_to_table(row, *table_);
+  if (maps_for_.empty()) return;
+  const std::string group = among(row, maps_for_);
+  auto own = std::find_if(tables_.begin(), tables_.end(), [&](const HeatTable& one) { return one.among == group; });
+  if (own == tables_.end()) own = tables_.insert(tables_.end(), {*plan_.heat_map, group, {}, {}, {}, {}});
+  add_to_table(row, *own);
 }
 
 std::vector<Pick> Summary::best() const {
@@ -119,23 +135,31 @@ std::vector<Pick> Summary::best() const {
 }
 
 std::vector<Pick> Summary::front() const {
-  std::vector<search::FrontPoint> points;
-  for (const auto& [at, pick] : front_) points.push_back(at);
+  std::vector<std::string> groups;
+  for (const auto& [at, pick] : front_) place_of(groups, pick.among);
   std::vector<Pick> out;
-  for (const std::size_t i : search::pareto_front(points)) out.push_back(front_[i].second);
+  for (const std::string& group : groups) {
+    std::vector<search::FrontPoint> points;
+    std::vector<const Pick*> picks;
+    for (const auto& [at, pick] : front_)
+      if (pick.among == group) {
+        points.push_back(at);
+        picks.push_back(&pick);
+      }
+    for (const std::size_t i : search::pareto_front(points)) out.push_back(*picks[i]);
+  }
   return out;
 }
 
 Result<void> Summary::check() const {
   if (answered == 0) return {};
-  std::vector<std::string> wanted;
-  for (const Goal& goal : plan_.best) wanted.push_back(goal.path);
-  for (const Goal& goal : plan_.front) wanted.push_back(goal.path);
-  if (plan_.heat_map) wanted.push_back(plan_.heat_map->goal.path);
-  for (const std::string& path : wanted)
-    if (!known_.contains(path))
-      return fail("summary", fmt::format("no answer has a number {}; the rows are kept", in_quotes(path)),
-                  suggestion(path, std::vector<std::string>(known_.begin(), known_.end())));
+  std::vector<Goal> wanted = plan_.best;
+  wanted.insert(wanted.end(), plan_.front.begin(), plan_.front.end());
+  if (plan_.heat_map) wanted.push_back(plan_.heat_map->goal);
+  for (const Goal& goal : wanted)
+    if (!known_.contains(goal.path))
+      return fail(goal.place, fmt::format("no answer has a number {}; the rows are kept", in_quotes(goal.path)),
+                  suggestion(goal.path, std::vector<std::string>(known_.begin(), known_.end())));
   return {};
 }
 

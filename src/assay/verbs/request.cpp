@@ -295,6 +295,7 @@ Result<void> apply_config(Request& request, std::string_view document, std::stri
           text = "no";
         }
         if (auto added = request.add(key, text, where); !added) return added;
+        if (!own) request.for_all_.push_back(key);
       }
     }
     return {};

@@ -28,7 +28,13 @@ struct OptionSpec {
   bool may_stand_alone = false;    ///< its value may be left out
   bool of_terminal = false;        ///< it shapes what a terminal shows, and no answer
   bool attachable = false;         ///< its file may come with the request
+  std::string_view inputs = {};    ///< "train|serve": the kinds of input that it counts for; empty: all of the verb's
 
+  constexpr OptionSpec for_inputs(std::string_view kinds) const {
+    OptionSpec out = *this;
+    out.inputs = kinds;
+    return out;
+  }
   constexpr OptionSpec by_default(std::string_view standard) const {
     OptionSpec out = *this;
     out.fallback = standard;
@@ -63,6 +69,11 @@ struct Exclusive {
   std::string_view one, other, why;
 };
 
+/// A kind of input that a verb takes, where some of its options count for other kinds only.
+struct InputKind {
+  std::string_view word, name, example;  ///< "train", "a training run", "assay run train llama-3-8b --layers 2"
+};
+
 class Request;
 
 /// Where a program runs: needed by verbs that measure, known to the front end only.
@@ -95,6 +106,7 @@ struct VerbSpec {
   std::optional<report::Screen> (*screen)(const Request&, const report::Response&) = nullptr;
   std::vector<Exclusive> exclusive = {};
   bool on_this_machine = false;  ///< it runs programs and writes files
+  std::vector<InputKind> inputs = {};
 };
 
 /// The verb of that name; the error suggests others.
@@ -147,6 +159,7 @@ class Request {
   friend Result<Request> parse_request(std::span<const std::string>);
   friend Result<Request> parse_json_request(std::string_view);
   friend Result<void> apply_config(Request&, std::string_view, std::string_view);
+  friend Result<void> check_inputs(const Request&, std::string_view);
   friend class JsonReader;
 
   /// `place` is where the option was given, for errors; empty for the command line.
@@ -156,6 +169,7 @@ class Request {
   const VerbSpec* verb_ = nullptr;
   std::vector<std::string> arguments_;
   std::vector<std::pair<std::string, std::string>> options_;
+  std::vector<std::string> for_all_;  ///< options that a config file gives to all commands
   bool picture_ = false;
 };
 
@@ -179,6 +193,12 @@ Result<void> apply_config_file(Request& request);
 /// Overlays the catalogue with the value of --catalogue: a directory, or files in JSON, {"chips/mine": {"base":
 /// "h100-sxm", "memory": {"hbm": {"capacity": "141 GB"}}}}.
 Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string& value);
+
+/// An error for an option that does not count for this kind of input. What a config file gives to all commands is
+/// passed over.
+Result<void> check_inputs(const Request& request, std::string_view kind);
+/// "a training run or a serving run": what an option is for; empty where it counts for all inputs of the verb.
+std::string inputs_text(const VerbSpec& verb, const OptionSpec& option);
 
 /// Splits a line into words as a shell would: blanks separate, quotes group.
 Result<std::vector<std::string>> split_words(std::string_view line);

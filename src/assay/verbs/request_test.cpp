@@ -241,5 +241,24 @@ RC_GTEST_PROP(RequestLaws, QuotedWordsSplitBackIntoThemselves, ()) {
   RC_ASSERT(*split_words(line) == words);
 }
 
+TEST(Request, AnOptionOfAnotherInputIsRefusedButForThoseOfAllCommands) {
+  Request request = *parse_line("run program.assay --tp 2");
+  const auto refused = check_inputs(request, "program");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().where, "--tp");
+  EXPECT_NE(refused.error().what.find("for a training run or a serving run"), std::string::npos);
+  EXPECT_TRUE(check_inputs(request, "train"));
+  Request general = *parse_line("run program.assay"), own = general;
+  ASSERT_TRUE(apply_config(general, "tp = 2\n", "assay.toml"));
+  EXPECT_TRUE(check_inputs(general, "program"));
+  ASSERT_TRUE(apply_config(own, "[run]\ntp = 2\n", "assay.toml"));
+  EXPECT_FALSE(check_inputs(own, "program"));
+}
+
+TEST(Request, EveryOptionIsForInputsOfItsVerb) {
+  for (const VerbSpec& verb : verbs())
+    for (const OptionSpec& option : verb.options) EXPECT_NO_THROW(inputs_text(verb, option)) << option.name;
+}
+
 }  // namespace
 }  // namespace assay::verbs

@@ -20,6 +20,36 @@ Array<double> positions(const program::Mesh& mesh, program::AxisList axes, Shape
   return out;
 }
 
+/// Numbers travel between ranks as they are held, in 8 bytes; they count in those of their format.
+double travelling_share(const program::Program& program, const program::Step& step) {
+  return storage(program.tensor(step.in[0]).dtype, 1.0) / Bytes(sizeof(double));
+}
+
+/// Bytes of each step over all ranks: a rank alone may receive more or less than the others, and of a permute in which
+/// some keep their shard the busiest one counts, as on virtual devices.
+RunFacts facts_of_ranks(Transport& transport, const program::Program& program, const std::vector<double>& moved,
+                        const std::vector<double>& stated, double disagreement) {
+  const auto all_moved = gather_values(transport, moved), all_stated = gather_values(transport, stated);
+  const auto ranks = static_cast<double>(transport.count());
+  RunFacts out;
+  out.disagreement = disagreement;
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    const program::Step& step = program.steps[i];
+    const bool swaps = step.is(program::Collective::permute) && step.detail < 0;
+    double sum = 0.0, most = 0.0, predicted = 0.0;
+    for (std::size_t rank = 0; rank < all_moved.size(); ++rank) {
+      sum += all_moved[rank][i];
+      most = std::max(most, all_moved[rank][i]);
+      predicted += all_stated[rank][i] / ranks;
+    }
+    const double received = swaps ? most : sum / ranks;
+    out.moved += Bytes(received);
+    out.stated += Bytes(predicted);
+    out.byte_error = std::max(out.byte_error, std::abs(received - predicted) / std::max(1.0, predicted));
+  }
+  return out;
+}
+
 }  // namespace
 
 Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given) {
@@ -49,18 +79,30 @@ Array<double> given_array(const language::Compiled& compiled, const language::Gi
   return out;
 }
 
-TextRun run_text(const language::Compiled& compiled) {
+TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   TextRun run;
-  StepRunner runner(compiled.program, 1.0);
+  StepRunner runner(compiled.program, 1.0, {transport});
   run.memory.resize(compiled.program.tensors.size());
   for (const language::GivenTensor& given : compiled.given)
     run.memory[index_of(given.tensor)] = runner.distributed(given_array(compiled, given), given.tensor);
-  for (const program::Step& step : compiled.program.steps) runner.run(step, nullptr, run.memory);
+  std::vector<double> moved, stated;
+  for (const program::Step& step : compiled.program.steps) {
+    const Bytes received = runner.received(), predicted = runner.predicted();
+    runner.run(step, nullptr, run.memory);
+    moved.push_back((runner.received() - received).value() *
+                    (transport ? travelling_share(compiled.program, step) : 1.0));
+    stated.push_back((runner.predicted() - predicted).value());
+  }
   for (const auto* named : {&compiled.results, &compiled.gradients})
     for (const language::NamedTensor& one : *named) run.results[one.name] = runner.collected(one.tensor, run.memory);
-  run.predicted = runner.predicted();
   run.facts = {runner.disagreement(), runner.byte_error(), runner.received(), runner.predicted()};
+  if (transport) run.facts = facts_of_ranks(*transport, compiled.program, moved, stated, runner.disagreement());
+  run.predicted = run.facts.stated;
   return run;
+}
+
+Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport) {
+  return VirtualDevices<double>(compiled.program.mesh, {transport}).gathered(run.memory[index_of(tensor)]);
 }
 
 double relative_error(const Array<double>& got, const Array<double>& expected) {

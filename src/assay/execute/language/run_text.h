@@ -11,7 +11,7 @@ namespace assay::execute {
 
 struct TextRun {
   NamedArrays results;  ///< and gradients, by name
-  /// What every device held of every tensor, by tensor and device.
+  /// What every device of this process held of every tensor, by tensor and device.
   std::vector<Shards<double>> memory;
   RunFacts facts;
   Bytes predicted;  ///< received per device in all movements, by the steps
@@ -20,7 +20,10 @@ struct TextRun {
 /// The array that a given tensor of a program holds.
 Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given);
 
-TextRun run_text(const language::Compiled& compiled);
+/// On virtual devices or, with a transport, on one device for each rank: results and facts are then those of all ranks.
+TextRun run_text(const language::Compiled& compiled, Transport* transport = nullptr);
+/// What the devices of all ranks hold of a tensor, in every process. To be called by all.
+Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport);
 
 /// The largest difference between two arrays, as a share of the largest value; infinite where their shapes differ. Two
 /// values that are both no numbers are equal.

@@ -9,6 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "assay/execute/thread_ranks.h"
+
 namespace assay::execute {
 namespace {
 
@@ -45,6 +47,23 @@ void expect_as_on_one_device(const std::string& text, bool all = true) {
   EXPECT_LE(both->run.facts.disagreement, 1e-9) << text;
   EXPECT_LE(both->run.facts.byte_error, 1e-9) << text;
   EXPECT_NEAR(both->run.facts.moved.value(), both->run.predicted.value(), 1e-9 * both->run.predicted.value() + 1e-12);
+}
+
+/// The same program on as many ranks as its mesh has devices: results, bytes and their check as on virtual devices.
+void expect_as_on_virtual_devices(const std::string& text) {
+  const auto both = run_both(text);
+  if (!both) return;  // explicit programs may be ambiguous
+  const auto ranks = static_cast<std::size_t>(both->sharded.program.mesh.devices());
+  if (ranks < 2 || ranks > 8) return;
+  std::vector<TextRun> runs(ranks);
+  on_thread_ranks(ranks, [&](Transport& transport) { runs[transport.rank()] = run_text(both->sharded, &transport); });
+  for (const TextRun& run : runs) {
+    for (const auto& [name, array] : both->run.results)
+      EXPECT_LE(relative_error(run.results.at(name), array), 1e-12) << name << "\n" << text;
+    EXPECT_LE(run.facts.byte_error, 1e-9) << text;
+    EXPECT_NEAR(run.facts.moved.value(), both->run.facts.moved.value(), 1e-9 * run.facts.moved.value() + 1e-12) << text;
+    EXPECT_NEAR(run.predicted.value(), both->run.predicted.value(), 1e-9 * run.predicted.value() + 1e-12) << text;
+  }
 }
 
 std::vector<std::string> collectives_of(const language::Compiled& compiled) {
@@ -318,6 +337,25 @@ TEST(TextProgram, RandomManualProgramsEqualOneDevice) {
     if (differentiates) text += text.find("result s") != std::string::npos ? "; gradients of s" : "; gradients of y";
     expect_as_on_one_device(text, true);
   }
+}
+
+TEST(TextProgram, MeshesOfManyAxesAreBounded) {
+  expect_as_on_one_device(
+      "mesh A=2, B=2, C=2, D=2, E=2, F=2, G=2, H=2; dims I=16, J=16, K=16; input x[I_AB, J_CD]; input w[J_EF, K_GH]; "
+      "y[I, K] = x * w; z[I_EF, K_AB] = gelu(y); result z");
+}
+
+TEST(TextProgramOnRanks, ExamplesEqualVirtualDevices) {
+  for (const auto& entry : std::filesystem::directory_iterator("examples"))
+    if (entry.path().extension() == ".assay") {
+      SCOPED_TRACE(entry.path().string());
+      expect_as_on_virtual_devices(file_text(entry.path()));
+    }
+}
+
+TEST(TextProgramOnRanks, RandomProgramsEqualVirtualDevices) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) expect_as_on_virtual_devices(Writer(seed).program("auto"));
+  for (std::uint64_t seed = 1000; seed < 1040; ++seed) expect_as_on_virtual_devices(Writer(seed).program("explicit"));
 }
 
 }  // namespace

@@ -60,10 +60,12 @@ unread?: [{place: text, because: text}]
 extern const std::string_view sweep = R"keys(
 $pick: {
     goal: text, among?: text, values: [<*>|number|count|flag|text|null], verb: text, arguments: arguments, headline: text},
+$map: {
+    goal: text, among?: text, unit: text, across: text, down: text, columns: [text],
+    rows: [{name: text, values: [number|null]}]},
 requests?: count, answered?: count, infeasible?: count, failed?: count, asked_now: count, rank?: count,
 best?: [$pick], front?: [$pick],
-heat_map?: {
-    goal: text, unit: text, across: text, down: text, columns: [text], rows: [{name: text, values: [number|null]}]},
+heat_map?: $map, heat_maps?: [$map],
 faults?: [{error: text, requests: count, first: text}], files?: [text]
 )keys";
 

@@ -341,7 +341,7 @@ VerbSpec verb() {
        {"threads", "N", "threads of products and copies (default: one on each core)"},
        {"rows", "FILE", "fit a table measured earlier"},
        {"profile", "FILE",
-        "add products and attention of a profile to the calibration of its chip, as they ran inside of a step", true},
+        "add products and attention of a profile to the calibration of its chip, as they ran inside a step", true},
        {"held-out", "FILE",
         "with --profile: a profile that is not learned from; its error is reported before and after"},
        {"chip", "ID", "the catalogue's name of the measured chip; only its calibration is written"},

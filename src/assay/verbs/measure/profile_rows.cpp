@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "assay/base/text.h"
+#include "assay/report/figures.h"
+#include "assay/report/patterns.h"
 #include "assay/report/reader.h"
 #include "assay/trace/bytes.h"
 #include "assay/validate/fit/measured.h"
@@ -127,6 +129,31 @@ bool hid_each_other(const report::Members& step) {
          reader.number("products_and_attention_off_after") < reader.number("products_and_attention_off_before");
 }
 
+report::Screen screen_of_profiles(const report::Response& response) {
+  const report::Reader results(response.results);
+  report::Screen screen;
+  screen.headline = {{response.headline, report::Tone::strong}};
+  report::ScreenTable table{"Kernels", {"", "median error", "90 % within", "predicted / measured"}, {}};
+  for (const auto& [label, path] :
+       {std::pair{"before", "learned.before"}, std::pair{"after", "learned.after"},
+        std::pair{"held out, before", "held_out.before"}, std::pair{"held out, after", "held_out.after"}}) {
+    if (!results.has(path)) continue;
+    const auto number = [&, from = path](const char* key) { return results.number(fmt::format("{}.{}", from, key)); };
+    table.rows.push_back({label, report::percent(number("median_ape")), report::percent(number("p90_ape")),
+                          fmt::format("{:.2f}", number("predicted_over_measured"))});
+  }
+  add_table(screen, std::move(table));
+  add_line(screen, "Step",
+           report::phrases(results, {"{held_out.step.measured} measured",
+                                     "{held_out.step.predicted_before} predicted before, "
+                                     "{held_out.step.predicted_after} after",
+                                     "products and attention {held_out.step.products_and_attention_off_before} off "
+                                     "before, {held_out.step.products_and_attention_off_after} after"}));
+  add_table(screen, report::table_of(results, "files", "Files", {{"", "{file}"}}, 10));
+  screen.notes = response.notes;
+  return screen;
+}
+
 }  // namespace
 
 Result<ProfiledRows> profiled_rows(const std::string& file, std::string_view where, const Context& context) {
@@ -217,6 +244,7 @@ Result<report::Response> answer_profiles(const Request& request, const Context& 
   out.emplace_back("files", std::move(files));
   if (request.has("out"))
     response.notes.push_back(fmt::format("--catalogue {} makes other commands use these files", directory));
+  response.screen = screen_of_profiles(response);
   return response;
 }
 

@@ -100,7 +100,8 @@ std::string program_headline(const ProgramQuery& query) {
 Result<ProgramQuery> read_program(const Request& request, const Context& context, std::string text,
                                   const std::string& name) {
   ProgramQuery query;
-  ASSAY_TRY(module, hlo::read_module(std::move(text), name));
+  ASSAY_TRY(calls, hlo::calls_of(context.catalogue));
+  ASSAY_TRY(module, hlo::read_module(std::move(text), name, *calls));
   query.module = std::move(module);
   ASSAY_TRY(kernels, hlo::program_kernels(query.module));
   query.kernels = std::move(kernels);
@@ -140,6 +141,7 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   if (sources.profiles.empty() || sources.profiles.size() > 2) return none;
   if (const Source& only = sources.profiles.front();
       sources.profiles.size() == 1 && only.name.empty() && hlo::parse_shape(only.bytes, "")) {
+    ASSAY_CHECK(check_inputs(request, "shape"));
     ASSAY_TRY(answer, layout_answer(request, only.bytes));
     return std::optional(std::move(answer));
   }
@@ -147,9 +149,13 @@ Result<std::optional<report::Response>> program_answer(const Request& request, c
   for (const Source& source : sources.profiles) {
     ASSAY_TRY(text, program_text(source));
     if (!text) return none;
+    ASSAY_CHECK(check_inputs(request, "program"));
     ASSAY_TRY(read, read_program(request, context, std::move(*text), source.name.empty() ? "text" : source.name));
     queries.push_back(std::move(read));
   }
+  if (request.has("graph") && !request.picture())
+    return fail("--graph", "a graph is drawn into a picture, and none is asked for", "add --output graph.svg",
+                Error::Kind::usage);
   const ProgramQuery& query = queries.back();
   report::Response response;
   response.results.emplace_back("file", query.module.file);

@@ -16,6 +16,7 @@ namespace assay::verbs::profile {
 namespace {
 
 namespace trace = assay::trace;
+namespace hlo = assay::hlo;
 
 std::string comparing_headline(const report::Members& results) {
   const report::Reader reader(results);
@@ -58,9 +59,11 @@ Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, 
       out.push_back({"", path});
       continue;
     }
-    ASSAY_TRY(bytes, trace::file_bytes(path, where));
+    auto bytes = trace::file_bytes(path, where);
+    if (!bytes && hlo::looks_like_shape(path)) return tl::unexpected(hlo::parse_shape(path, where).error());
+    if (!bytes) return tl::unexpected(bytes.error());
     const std::size_t folder = path.rfind('/');
-    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(bytes)});
+    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(*bytes)});
   }
   return out;
 }
@@ -76,6 +79,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
 Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
   ASSAY_TRY(program, program_answer(request, context, sources));
   if (program) return std::move(*program);
+  ASSAY_CHECK(check_inputs(request, "profile"));
   ASSAY_TRY(query, read_query(request, context, std::move(sources)));
   const trace::DeviceSummary& summary = query.device().summary;
   report::Response response;
@@ -144,19 +148,23 @@ VerbSpec verb() {
       "Exposed communication is "
       "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
       {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true, {}, true}},
-      {on_option,
-       {"element", "LIST", "of a shape: where an element lies in memory, e.g. 2,4"},
-       OptionSpec{"graph", "NAME", "of a program: draw the graph of its entry, or of the computation NAME"}.or_alone(),
+      {on_option.for_inputs("profile|program"),
+       OptionSpec{"element", "LIST", "where an element lies in memory, e.g. 2,4"}.for_inputs("shape"),
+       OptionSpec{"graph", "NAME", "draw the graph of the entry, or of the computation NAME"}.or_alone().for_inputs(
+           "program"),
        OptionSpec{"capture", "FILE",
                   "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
-           .may_be_attached(),
+           .may_be_attached()
+           .for_inputs("profile"),
        OptionSpec{"against", "REQUEST",
                   "a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it "
                   "predicts, step by step, and what to do about it; alone: the request that the profile's own shapes "
                   "imply"}
-           .or_alone(),
-       {"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"},
-       set_option},
+           .or_alone()
+           .for_inputs("profile"),
+       OptionSpec{"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"}.for_inputs(
+           "profile"),
+       set_option.for_inputs("profile|program")},
       {{"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz",
         "time by category, idle time and the slowest operations"},
        {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
@@ -170,7 +178,12 @@ VerbSpec verb() {
       &answer,
       true,
       false,
-      &screen_of};
+      &screen_of,
+      {},
+      false,
+      {{"profile", "a profile", "assay profile step.json.gz"},
+       {"program", "a compiled program", "assay profile step.hlo"},
+       {"shape", "a shape", "assay profile 'bf16[8,128]{1,0}'"}}};
 }
 
 }  // namespace assay::verbs::profile

@@ -66,9 +66,9 @@ Result<report::Response> run_connected(execute::Ranks& ranks, const Request& req
 
 std::vector<OptionSpec> model_run_options() {
   std::vector<OptionSpec> out{engine_option, time_limit_option};
-  for (const OptionSpec& option : model_options()) out.push_back(option);
+  for (const OptionSpec& option : model_options()) out.push_back(option.for_inputs("train|serve"));
   for (const OptionSpec& option : training_options()) out.push_back(option);
-  for (const OptionSpec& option : serving_options()) out.push_back(option);
+  for (const OptionSpec& option : serving_options()) out.push_back(option.for_inputs("serve"));
   return out;
 }
 

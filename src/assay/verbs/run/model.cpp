@@ -34,7 +34,11 @@ Result<void> resize(model::Attention& a, std::int64_t d_model, const Sizes& size
   if (sizes.hidden || sizes.heads) {
     a.heads = sizes.heads.value_or(std::max<std::int64_t>(1, d_model / usual_head));
     if (d_model % a.heads != 0)
-      return fail("--heads", fmt::format("{} heads do not divide d_model {}", a.heads, d_model), "");
+      return fail(sizes.heads ? "--heads" : "--hidden",
+                  fmt::format("a width of {} does not divide into {} heads", d_model, a.heads),
+                  sizes.heads ? fmt::format("give heads that divide {}, or another --hidden", d_model)
+                              : fmt::format("give --hidden {}, a multiple of {} for heads of {}, or --heads",
+                                            rounded(static_cast<double>(d_model), usual_head), usual_head, usual_head));
     const std::int64_t head = d_model / a.heads;
     a.kv_heads = std::max<std::int64_t>(1, a.heads / std::min(shared_by, a.heads));
     a.head_dim = a.value_dim = head;
@@ -48,7 +52,8 @@ Result<void> resize(model::Attention& a, std::int64_t d_model, const Sizes& size
   }
   if (sizes.kv_heads) a.kv_heads = *sizes.kv_heads;
   if (a.heads % a.kv_heads != 0)
-    return fail("--kv-heads", fmt::format("{} key heads do not divide {} heads", a.kv_heads, a.heads), "");
+    return fail("--kv-heads", fmt::format("{} heads do not divide among {} key heads", a.heads, a.kv_heads),
+                fmt::format("give a number that divides {}", a.heads));
   return {};
 }
 

@@ -88,6 +88,11 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     response.important.push_back(fmt::format("no prediction: {}", times.error().what));
     return;
   }
+  if (!on_gpu && cluster.chip.id != host)
+    response.important.push_back(fmt::format(
+        "the times are of this machine, in fp64, and the prediction is of {}: they say what that chip would "
+        "save, not how good the prediction is",
+        cluster.text));
   const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;

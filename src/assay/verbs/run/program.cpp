@@ -13,7 +13,8 @@
 #include "assay/execute/language/run_text.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/network/placement.h"
-#include "assay/verbs/run/run.h"
+#include "assay/report/figures.h"
+#include "assay/verbs/run/engine.h"
 #include "assay/verbs/run/shown.h"
 
 namespace assay::verbs::run {
@@ -171,8 +172,16 @@ double add_results(const language::Compiled& compiled, const execute::TextRun& r
   return worst;
 }
 
-void add_check(const language::Compiled& compiled, const execute::TextRun& run, double error, bool compared,
+/// How a run compares with one device.
+struct Compared {
+  double error = 0;
+  bool compared = false;  ///< there was something to compare with
+  bool on_ranks = false;
+};
+
+void add_check(const language::Compiled& compiled, const execute::TextRun& run, const Compared& result_of_run,
                report::Response& response) {
+  const auto& [error, compared, on_ranks] = result_of_run;
   const bool equal = error <= tolerance && run.facts.disagreement <= tolerance,
              moves = run.facts.byte_error <= tolerance;
   const bool ok = equal && moves;
@@ -192,9 +201,9 @@ void add_check(const language::Compiled& compiled, const execute::TextRun& run, 
                                                        "device, or from what their expect lines say",
                                                        error)
                                                  : "devices that should hold the same values disagree";
-  response.headline =
-      fmt::format("{} virtual device{}: {} received per device, {}; {}", devices, devices == 1 ? "" : "s",
-                  human(run.facts.moved), moves ? "as predicted" : "not as predicted", result);
+  response.headline = fmt::format(
+      "{} {}{}: {} received per device, {}; {}", devices, on_ranks ? "rank" : "virtual device", devices == 1 ? "" : "s",
+      report::short_binary(run.facts.moved), moves ? "as predicted" : "not as predicted", result);
 }
 
 /// The steps that a picture shows, as a plan.
@@ -211,9 +220,9 @@ Pictured pictured(const Query& query, const language::Compiled& compiled) {
     if (!program::is_movement(step.op) && step.op != program::Op::product) continue;
     if (out.plan.steps.size() == most_panels) break;
     out.plan.steps.push_back(step);
-    std::string& cost =
-        out.costs.emplace_back(program::is_collective(step.op) ? human(step.bytes) + " received" : "nothing moves");
-    if (query.cluster) cost += ", " + human(time_of(query, program, step));
+    std::string& cost = out.costs.emplace_back(
+        program::is_collective(step.op) ? report::short_binary(step.bytes) + " received" : "nothing moves");
+    if (query.cluster) cost += ", " + report::short_quantity(time_of(query, program, step));
   }
   return out;
 }
@@ -241,35 +250,70 @@ std::string animation_of(const Query& query, const language::Compiled& compiled,
   return draw::to_animated_svg(query.source.name, frames, seconds_each);
 }
 
-}  // namespace
+struct PreparedProgram {
+  Query query;
+  language::Compiled compiled, whole;
+  std::vector<std::string> shown;
+};
 
-Result<report::Response> program_answer(const Request& request, const Context& context) {
+Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request, const Context& context) {
+  auto out = std::make_shared<PreparedProgram>();
   ASSAY_TRY(query, read_query(request, context));
-  ASSAY_TRY(compiled, language::compile(query.source, query.syntax, language::Reading::sharded, prices_of(query),
-                                        query.backward));
-  ASSAY_TRY(whole, language::compile(query.source, query.syntax, language::Reading::unsharded, plan::byte_prices({}),
-                                     query.backward));
+  out->query = std::move(query);
+  ASSAY_TRY(compiled, language::compile(out->query.source, out->query.syntax, language::Reading::sharded,
+                                        prices_of(out->query), out->query.backward));
+  ASSAY_TRY(whole, language::compile(out->query.source, out->query.syntax, language::Reading::unsharded,
+                                     plan::byte_prices({}), out->query.backward));
   ASSAY_TRY(names, shown_names(request, compiled));
   ASSAY_CHECK(execute::check_blas());
-  const execute::TextRun run = execute::run_text(compiled), reference = execute::run_text(whole);
+  out->compiled = std::move(compiled);
+  out->whole = std::move(whole);
+  out->shown = std::move(names);
+  return out;
+}
+
+Result<report::Response> run_program(const Request& request, const PreparedProgram& prepared,
+                                     execute::Transport* transport) {
+  const Query& query = prepared.query;
+  const language::Compiled& compiled = prepared.compiled;
+  execute::TextRun run = execute::run_text(compiled, transport);
+  if (transport && !prepared.shown.empty())
+    for (std::size_t i = 0; i < run.memory.size(); ++i)
+      run.memory[i] = execute::gathered(compiled, run, static_cast<int>(i), transport);
   report::Response response;
+  if (transport && transport->rank() > 0) return response;
+  const execute::TextRun reference = execute::run_text(prepared.whole);
   report::Members& out = response.results;
   out = {{"program", query.source.name},
          {"mode", language::name(query.syntax.mode)},
+         {"engine", transport ? "mpi" : "virtual"},
          {"mesh", program::mesh_text(query.mesh)},
          {"devices", query.mesh.devices()}};
   const double error = add_results(compiled, run, reference, response);
   add_steps(query, compiled, out);
-  add_check(compiled, run, error, !reference.results.empty(), response);
-  if (!names.empty()) {
-    ASSAY_TRY(rows, shown_rows(compiled, run, names));
+  add_check(compiled, run, {error, !reference.results.empty(), transport != nullptr}, response);
+  if (!prepared.shown.empty()) {
+    ASSAY_TRY(rows, shown_rows(compiled, run, prepared.shown));
     out.emplace_back("shown", std::move(rows));
   }
   response.table_key = "steps";
+  if (transport)
+    response.notes.emplace_back("numbers travel between ranks in fp64; bytes are counted in the program's format");
   if (request.picture()) response.picture = picture_of(query, compiled, response.headline);
   if (const auto file = request.value("animate"))
     response.files.emplace_back(*file, animation_of(query, compiled, response.headline));
   return response;
+}
+
+}  // namespace
+
+Result<report::Response> program_answer(const Request& request, const Context& context) {
+  return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
+    ASSAY_TRY(prepared, prepare_program(request, context));
+    return PreparedRun{prepared->query.mesh.devices(), [&request, prepared](execute::Transport* transport) {
+                         return run_program(request, *prepared, transport);
+                       }};
+  });
 }
 
 }  // namespace assay::verbs::run

@@ -16,9 +16,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (is_on_gpu(request) && first != "train")
     return fail("--engine cuda", "only `run train` runs on a GPU so far", "use --engine virtual or mpi",
                 Error::Kind::usage);
+  Kind chosen{"program", &program_answer};
   for (const Kind& kind : kinds)
-    if (kind.word == first) return kind.answer(request, context);
-  return program_answer(request, context);
+    if (kind.word == first) chosen = kind;
+  ASSAY_CHECK(check_inputs(request, chosen.word));
+  return chosen.answer(request, context);
 }
 
 }  // namespace
@@ -29,9 +31,10 @@ VerbSpec verb() {
       {"list", "", "show every step, also those that were inserted"},
       {"show", "LIST", "tensors, separated by commas: show what each device holds of them after each step"},
       {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
-      {"backward", "", "also compute the gradients of the last result"},
-      on_option,
-      set_option};
+      {"backward", "", "also compute the gradients of the last result"}};
+  for (OptionSpec& option : options) option.inputs = "program";
+  options.push_back(on_option.for_inputs("program|train"));
+  options.push_back(set_option.for_inputs("program|train"));
   for (const OptionSpec& option : model_run_options()) options.push_back(option);
   return {
       "run",
@@ -50,7 +53,12 @@ VerbSpec verb() {
       &answer,
       true,
       false,
-      &screen_of};
+      &screen_of,
+      {},
+      false,
+      {{"program", "a program", "assay run examples/mlp.assay"},
+       {"train", "a training run", "assay run train llama-3-8b --layers 2 --hidden 32"},
+       {"serve", "a serving run", "assay run serve llama-3-8b --layers 2 --hidden 32"}}};
 }
 
 }  // namespace assay::verbs::run

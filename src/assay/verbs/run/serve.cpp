@@ -39,10 +39,6 @@ Result<double> share_of(const Request& request, std::string_view option, double 
 Result<void> read_strategy(const Request& request, const model::Transformer& model, execute::ServerOptions& options) {
   search::TrainingChoices choices;
   ASSAY_CHECK(train::read_choices(request, {}, choices));
-  for (const std::string_view option : {"pp", "zero", "schedule", "recompute", "residual", "context-scheme"})
-    if (request.has(option))
-      return fail(fmt::format("--{}", option), "this is a choice of training",
-                  "serve with --dp, --fsdp, --tp, --cp, --ep", Error::Kind::usage);
   lower::Parallelism& p = options.parallelism;
   p.data = choices.data.value_or(1);
   p.fsdp = choices.fsdp.value_or(1);
@@ -215,9 +211,9 @@ Result<report::Response> serve(const Request& request, const ServingTask& task, 
     response.important.push_back(equal ? "one device makes the same tokens" : "one device makes other tokens");
     if (!equal) response.outcome = report::Outcome::check_failed;
   }
-  response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
-                                           report::short_quantity(served.moved),
-                                           report::short_quantity(served.stated)));
+  if (served.moved > Bytes(0) || served.stated > Bytes(0))
+    response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
+                                             report::short_binary(served.moved), report::short_binary(served.stated)));
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";
@@ -229,18 +225,16 @@ Result<report::Response> serve(const Request& request, const ServingTask& task, 
 
 std::vector<OptionSpec> serving_options() {
   return {
-      OptionSpec{"requests", "N", "of serve: prompts, cut from the text"}.by_default("4"),
-      {"prompt", "TEXT", "of serve: a prompt, instead of pieces of the text", true},
-      OptionSpec{"prompt-length", "N", "of serve: tokens of a prompt that is cut from the text"}.by_default("16"),
-      OptionSpec{"new-tokens", "N", "of serve: tokens to make for a prompt"}.by_default("16"),
-      OptionSpec{"slots", "N", "of serve: most sequences at once; the others wait"}.by_default("4"),
-      OptionSpec{"temperature", "F", "of serve: 0 takes the likeliest token, 1 samples as the model says"}.by_default(
-          "0"),
-      OptionSpec{"top-p", "F", "of serve: sample among the likeliest tokens of this probability"}.by_default("1"),
-      {"speculate", "N", "of serve: draft N tokens with the first layers, and verify them at once"},
-      OptionSpec{"draft-layers", "N", "of serve: layers that draft"}.by_default("1"),
-      OptionSpec{"cache", "HOW", "of serve: what the cache is split by: heads, batch or sequence", false,
-                 "heads|batch|sequence"}
+      OptionSpec{"requests", "N", "prompts, cut from the text"}.by_default("4"),
+      {"prompt", "TEXT", "a prompt, instead of pieces of the text", true},
+      OptionSpec{"prompt-length", "N", "tokens of a prompt that is cut from the text"}.by_default("16"),
+      OptionSpec{"new-tokens", "N", "tokens to make for a prompt"}.by_default("16"),
+      OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
+      OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
+      OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
+      {"speculate", "N", "draft N tokens with the first layers, and verify them at once"},
+      OptionSpec{"draft-layers", "N", "layers that draft"}.by_default("1"),
+      OptionSpec{"cache", "HOW", "what the cache is split by: heads, batch or sequence", false, "heads|batch|sequence"}
           .by_default("heads")};
 }
 

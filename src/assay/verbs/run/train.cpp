@@ -268,10 +268,10 @@ Result<report::Response> train(const Request& request, const Context& context, c
   for (std::size_t i = 0; i < others.size(); ++i)
     compared.emplace_back(compared_row(prepared.others[i], others[i], own));
   if (!others.empty()) out.emplace_back("compared", std::move(compared));
-  if (!prepared.engine)
+  if (last.moved > Bytes(0) || last.stated > Bytes(0))
     response.important.push_back(
         fmt::format("each device received {} in the collectives of a step; the program says {}",
-                    report::short_quantity(last.moved), report::short_quantity(last.stated)));
+                    report::short_binary(last.moved), report::short_binary(last.stated)));
   predict(request, context, task, prepared.own.job, own, response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());

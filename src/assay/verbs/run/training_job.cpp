@@ -1,13 +1,14 @@
 #include "assay/verbs/run/training_job.h"
-#include "assay/model/accounting.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/execute/program/tensor_layout.h"
+#include "assay/model/accounting.h"
 #include "assay/training/step_list.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/option_values.h"
@@ -16,22 +17,26 @@
 namespace assay::verbs::run {
 namespace {
 
-/// The options that are a strategy.
-constexpr std::string_view strategy_options[] = {"dp",
-                                                 "fsdp",
-                                                 "tp",
-                                                 "pp",
-                                                 "cp",
-                                                 "ep",
-                                                 "ep-over",
-                                                 "zero",
-                                                 "schedule",
-                                                 "interleave",
-                                                 "residual",
-                                                 "recompute",
-                                                 "sequence-parallel",
-                                                 "context-scheme",
-                                                 "micro-batch"};
+/// The options that are a strategy, and what they count for.
+struct StrategyOption {
+  std::string_view name, inputs;
+};
+constexpr std::string_view in_both = "train|serve", in_training = "train";
+constexpr StrategyOption strategy_options[] = {{"dp", in_both},
+                                               {"fsdp", in_both},
+                                               {"tp", in_both},
+                                               {"pp", in_training},
+                                               {"cp", in_both},
+                                               {"ep", in_both},
+                                               {"ep-over", in_both},
+                                               {"zero", in_training},
+                                               {"schedule", in_training},
+                                               {"interleave", in_training},
+                                               {"residual", in_training},
+                                               {"recompute", in_training},
+                                               {"sequence-parallel", in_training},
+                                               {"context-scheme", in_training},
+                                               {"micro-batch", in_training}};
 
 Result<double> positive(const Request& request, std::string_view option, double usual) {
   const auto text = request.value(option);
@@ -74,15 +79,18 @@ std::vector<OptionSpec> training_options() {
       OptionSpec{"seq", "N", "tokens per sequence"}.by_default("32"),
       OptionSpec{"steps", "N", "optimizer steps"}.by_default("20"),
       OptionSpec{"rate", "F", "AdamW's learning rate"}.by_default("0.003"),
-      OptionSpec{"seed", "N", "of initial weights, batches and samples"}.by_default("1"),
-      {"check", "", "also run on one device, and compare the losses of every step"},
       {"compare", "LIST", "also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\""},
-      {"save", "FILE", "write the trained weights, as safetensors"},
-      {"load", "FILE", "start from weights that a run saved"}};
+      {"save", "FILE", "write the trained weights, as safetensors"}};
+  for (OptionSpec& option : out) option.inputs = in_training;
+  for (const OptionSpec& option :
+       {OptionSpec{"seed", "N", "of initial weights, batches and samples"}.by_default("1"),
+        OptionSpec{"check", "", "also run on one device, and compare the losses of every step, or the tokens"},
+        OptionSpec{"load", "FILE", "start from weights that a run saved"}})
+    out.push_back(option.for_inputs(in_both));
   for (const OptionSpec& option : train::train_options())
-    for (const std::string_view name : strategy_options)
-      if (option.name == name) {
-        out.push_back(option);
+    for (const StrategyOption& known : strategy_options)
+      if (option.name == known.name) {
+        out.push_back(option.for_inputs(known.inputs));
         out.back().fallback = {};
       }
   return out;
@@ -166,7 +174,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
 
 Request on_one_device(const Request& request) {
   Request out = request;
-  for (const std::string_view option : strategy_options) out = out.without(option);
+  for (const StrategyOption& option : strategy_options) out = out.without(option.name);
   return out;
 }
 
@@ -179,23 +187,36 @@ Result<std::vector<Request>> compared_requests(const Request& request) {
       if (word.empty()) continue;
       const std::size_t equals = word.find('=');
       const std::string name = word.substr(0, equals);
-      const auto known = std::find(std::begin(strategy_options), std::end(strategy_options), name);
+      const auto known = std::find_if(std::begin(strategy_options), std::end(strategy_options),
+                                      [&](const StrategyOption& option) { return option.name == name; });
       if (known == std::end(strategy_options) || (equals == std::string::npos && name != "sequence-parallel"))
         return fail("--compare", fmt::format("{} is not a part of a strategy", in_quotes(word)),
                     "write options of a strategy as tp=2, strategies apart by a semicolon", Error::Kind::usage);
-      one = one.with(*known, equals == std::string::npos ? "" : word.substr(equals + 1));
+      one = one.with(known->name, equals == std::string::npos ? "" : word.substr(equals + 1));
     }
     out.push_back(std::move(one));
   }
   return out;
 }
 
+namespace {
+
+/// Whether somebody asked to stop: on ranks any of them, so that all stop after the same step.
+bool is_stopped(execute::Transport* transport) {
+  const bool mine = progress.is_stopped();
+  if (!transport) return mine;
+  const auto all = execute::gather_values(*transport, {mine ? 1.0 : 0.0});
+  return std::any_of(all.begin(), all.end(), [](const std::vector<double>& one) { return one.front() > 0.0; });
+}
+
+}  // namespace
+
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
                    execute::Transport* transport, execute::NamedArrays* trained) {
   execute::TrainingSession session(job.program, task.imported.model, weights,
                                    {.pipeline = job.pipeline, .adam = task.adam, .transport = transport});
   TrainedJob out;
-  for (std::int64_t step = 0; step < task.steps && !progress.is_stopped(); ++step) {
+  for (std::int64_t step = 0; step < task.steps && !is_stopped(transport); ++step) {
     using Clock = std::chrono::steady_clock;
     const execute::TextBatch batch =
         execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);

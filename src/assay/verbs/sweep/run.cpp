@@ -30,8 +30,8 @@ std::string text_of(const report::Value& request) {
 /// Requests of a sweep are answered from the catalogue alone and give nothing but an answer.
 Result<void> check_request(const Request& request) {
   if (request.verb().on_this_machine)
-    return fail("", fmt::format("{} works on this machine and cannot be asked in a sweep", request.verb().name),
-                "use verbs that predict: train, serve, roofline, ...");
+    return fail("", fmt::format("a sweep cannot ask {}, which works on this machine", request.verb().name),
+                "its verb is what each combination asks: train, serve, roofline, ...");
   if (request.value("engine") == "mpi")
     return fail("", "requests of a sweep run in one process each", "leave --engine mpi out");
   for (const char* option : {"catalogue", "config"})

@@ -9,6 +9,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/draw/heat_map.h"
+#include "assay/draw/stacked.h"
 #include "assay/sweep/summary.h"
 #include "assay/sweep/tables.h"
 #include "assay/verbs/option_values.h"
@@ -49,12 +50,14 @@ report::Members heat_members(const HeatTable& table) {
                                                                       : report::Value());
     rows.emplace_back(report::Members{{"name", table.rows[i]}, {"values", std::move(values)}});
   }
-  return {{"goal", table.map.goal.text},
-          {"unit", table.unit},
-          {"across", table.map.across},
-          {"down", table.map.down},
-          {"columns", report::Items(table.columns.begin(), table.columns.end())},
-          {"rows", std::move(rows)}};
+  report::Members out{{"goal", table.map.goal.text}};
+  if (!table.among.empty()) out.emplace_back("among", table.among);
+  out.emplace_back("unit", table.unit);
+  out.emplace_back("across", table.map.across);
+  out.emplace_back("down", table.map.down);
+  out.emplace_back("columns", report::Items(table.columns.begin(), table.columns.end()));
+  out.emplace_back("rows", std::move(rows));
+  return out;
 }
 
 /// A number of that unit as people read it.
@@ -65,7 +68,8 @@ std::string shown(double value, const std::string& unit) {
 }
 
 draw::Scene heat_picture(const HeatTable& table) {
-  draw::HeatMapInput input{fmt::format("{} for each {} and {}", table.map.goal.text, table.map.down, table.map.across),
+  draw::HeatMapInput input{fmt::format("{} for each {} and {}{}", table.map.goal.text, table.map.down, table.map.across,
+                                       table.among.empty() ? "" : fmt::format(" ({})", table.among)),
                            "the deeper the colour, the larger the value",
                            table.map.across,
                            table.map.down,
@@ -83,6 +87,20 @@ draw::Scene heat_picture(const HeatTable& table) {
     }
   }
   return draw_heat_map(input);
+}
+
+/// The maps of each value of for_each, or the one of all requests.
+std::vector<HeatTable> shown_tables(const Summary& summary) {
+  if (!summary.heat_tables().empty()) return summary.heat_tables();
+  const auto table = summary.heat_table();
+  return table ? std::vector{*table} : std::vector<HeatTable>{};
+}
+
+draw::Scene heat_pictures(const Summary& summary) {
+  const std::vector<HeatTable> tables = shown_tables(summary);
+  draw::Scene out = heat_picture(tables.front());
+  for (std::size_t i = 1; i < tables.size(); ++i) out = draw::stacked(std::move(out), heat_picture(tables[i]));
+  return out;
 }
 
 /// What tells requests apart: the names of the grid that vary.
@@ -126,7 +144,8 @@ report::ScreenTable pick_table(std::string label, std::span<const assay::sweep::
 }
 
 report::ScreenTable heat_screen(const HeatTable& table) {
-  report::ScreenTable out{"map", {fmt::format("{} by {}", table.map.down, table.map.across)}, {}};
+  report::ScreenTable out{
+      table.among.empty() ? "map" : table.among, {fmt::format("{} by {}", table.map.down, table.map.across)}, {}};
   out.head.insert(out.head.end(), table.columns.begin(), table.columns.end());
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     std::vector<std::string> row{table.rows[i]};
@@ -151,7 +170,7 @@ report::Screen screen_of(const Summary& summary, const Plan& plan, const report:
     add(pick_table("best", {&goal, 1}, picks, plan));
   }
   if (plan.front.size() == 2) add(pick_table("front", plan.front, summary.front(), plan));
-  if (const auto table = summary.heat_table()) add(heat_screen(*table));
+  for (const HeatTable& table : shown_tables(summary)) add(heat_screen(table));
   report::ScreenTable faults{"errors", {}, {}};
   for (const Summary::Fault& fault : summary.faults)
     faults.rows.push_back(
@@ -199,6 +218,9 @@ report::Response response_of(const Summary& summary, const Plan& plan, std::size
   if (!plan.best.empty()) response.results.emplace_back("best", pick_items(summary.best()));
   if (!plan.front.empty()) response.results.emplace_back("front", pick_items(summary.front()));
   if (const auto table = summary.heat_table()) response.results.emplace_back("heat_map", heat_members(*table));
+  report::Items maps;
+  for (const HeatTable& table : summary.heat_tables()) maps.emplace_back(heat_members(table));
+  if (!maps.empty()) response.results.emplace_back("heat_maps", std::move(maps));
   report::Items faults;
   for (const Summary::Fault& fault : summary.faults)
     faults.emplace_back(report::Members{
@@ -254,7 +276,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (plan.best.empty() && plan.front.empty() && !plan.heat_map)
     note(response, "[summary] in the file says what is best: best = \"lowest step_time.estimate\"");
   response.screen = screen_of(summary, plan, response);
-  if (request.picture()) response.picture = heat_picture(*summary.heat_table());
+  if (request.picture()) response.picture = heat_pictures(summary);
   return response;
 }
 

@@ -104,8 +104,10 @@ std::string verb_help(const VerbSpec& verb) {
     out += "\narguments:\n";
     for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
   }
-  out += "\noptions:\n" + option_list(verb.options);
-  if (&verb != &ui_command()) out += option_list(common_options());
+  const std::string common = &verb != &ui_command() ? option_list(common_options()) : "";
+  for (const OptionGroup& group : option_groups(verb))
+    out += group.inputs.empty() ? "\noptions:\n" + option_list(group.options) + common
+                                : fmt::format("\noptions for {}:\n{}", group.inputs, option_list(group.options));
   if (!verb.examples.empty()) out += "\nexamples:\n";
   for (const auto& [command, shows] : verb.examples) out += fmt::format("  # {}\n  {}\n", shows, command);
   return out;

@@ -65,7 +65,9 @@ std::string page_of(const VerbSpec& verb) {
                      roff(arguments_text(verb)), roff(verb.description));
   if (!verb.arguments.empty()) out += ".SH ARGUMENTS\n";
   for (const ArgumentSpec& argument : verb.arguments) out += entry(argument.name, argument.help);
-  out += ".SH OPTIONS\n" + option_entries(verb.options);
+  out += ".SH OPTIONS\n";
+  for (const OptionGroup& group : option_groups(verb))
+    out += (group.inputs.empty() ? "" : fmt::format(".SS For {}\n", group.inputs)) + option_entries(group.options);
   out += ".SH OPTIONS OF EVERY COMMAND\n" + option_entries(common_options());
   if (!verb.examples.empty()) out += ".SH EXAMPLES\n";
   for (const auto& [command, shows] : verb.examples) out += example(command, shows);

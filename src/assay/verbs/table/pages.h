@@ -21,6 +21,13 @@ const VerbSpec& ui_command();
 /// What follows the name of a verb: MODEL [OP...].
 std::string arguments_text(const VerbSpec& verb);
 
+/// A verb's options by what they are for, as headings: first those for all of its inputs.
+struct OptionGroup {
+  std::string inputs;  ///< "a training run or a serving run"; empty: all
+  std::vector<OptionSpec> options;
+};
+std::vector<OptionGroup> option_groups(const VerbSpec& verb);
+
 /// The man page of a verb, or of the program, in the language of man(7). Of an unknown verb: an error.
 Result<std::string> man_page(std::string_view verb);
 

@@ -75,7 +75,7 @@ Members value_members(ValueType type) {
   return out;
 }
 
-Value option_schema(const OptionSpec& option) {
+Value option_schema(const VerbSpec& verb, const OptionSpec& option) {
   const ValueType type = type_of(option);
   Members one;
   if (type.kind == ValueKind::choice) {
@@ -93,7 +93,8 @@ Value option_schema(const OptionSpec& option) {
     out = {{"anyOf", Items{Members(one), Members{{"type", "array"}, {"items", Members(one)}}}}};
   else
     out = std::move(one);
-  out.emplace_back("description", option_help(option));
+  const std::string inputs = inputs_text(verb, option);
+  out.emplace_back("description", option_help(option) + (inputs.empty() ? "" : fmt::format(" (for {})", inputs)));
   if (!option.fallback.empty()) out.emplace_back("default", option.fallback);
   if (!option.offers.empty()) out.emplace_back("examples", words_of(option.offers));
   if (!option.value.empty()) out.emplace_back("placeholder", option.value);
@@ -126,9 +127,9 @@ Value arguments_schema(const VerbSpec& verb) {
     properties.emplace_back(argument.name, argument_schema(verb, argument));
     if (argument.required && !launched) required.emplace_back(argument.name);
   }
-  for (const OptionSpec& option : verb.options) properties.emplace_back(option.name, option_schema(option));
+  for (const OptionSpec& option : verb.options) properties.emplace_back(option.name, option_schema(verb, option));
   for (const OptionSpec& option : common_options())
-    if (!option.of_terminal) properties.emplace_back(option.name, option_schema(option));
+    if (!option.of_terminal) properties.emplace_back(option.name, option_schema(verb, option));
   for (const auto& [one, other, why] : verb.exclusive) {
     const Value given = Members{{"not", of_type("null")}};
     Value both = Members{{"required", Items{one, other}},

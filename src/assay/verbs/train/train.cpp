@@ -321,9 +321,8 @@ void add_padding_note(const TrainQuery& query, const training::Strategy& strateg
   constexpr double noticeable = 0.001;
   if (!now || !then || !(then->estimate < (1.0 - noticeable) * now->estimate)) return;
   notes.push_back(fmt::format(
-      "rows of {} logits run on slow kernels: padding the vocabulary from {} to {} would save {} a step, {:.1f} % "
-      "(--padded-vocabulary)",
-      human_number(vocabulary), human_number(vocabulary), human_number(padded),
+      "a vocabulary of {} runs on slow kernels: padded to {} (--padded-vocabulary), a step takes {} less, {:.1f} %",
+      human_count(query.imported.model.vocabulary), human_count(static_cast<std::int64_t>(padded)),
       human(Seconds(now->estimate - then->estimate)), 100.0 * (1.0 - then->estimate / now->estimate)));
 }
 
