@@ -27,7 +27,7 @@ checks: [{
 skipped?: [{id: text, why: text}],
 figures?: [{
     chapter: text, title: text, request: text, verb: text, arguments: arguments,
-    controls: [{argument: text, values: [text]}]}]
+    controls: [{argument: text, values: [text]}], picture?: "still"|"steps"}]
 )keys";
 
 extern const std::string_view measure = R"keys(

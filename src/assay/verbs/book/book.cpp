@@ -55,6 +55,7 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
     figure.chapter = chapter;
     in.text("title", figure.title);
     in.text("request", figure.request);
+    if (in.has("picture")) in.text("picture", figure.picture);
     in.each_key("controls", [&](const std::string& name, RecordReader& controls) {
       controls.texts(name, figure.controls.emplace_back(BookFigure::Control{name, {}}).values);
     });
@@ -74,12 +75,14 @@ Result<report::Items> figure_rows(const Book& book, const std::string& chapter) 
     for (const BookFigure::Control& control : figure.controls)
       controls.emplace_back(report::Members{{"argument", control.name},
                                             {"values", report::Items(control.values.begin(), control.values.end())}});
-    rows.emplace_back(report::Members{{"chapter", figure.chapter},
-                                      {"title", figure.title},
-                                      {"request", "assay " + figure.request},
-                                      {"verb", request.verb().name},
-                                      {"arguments", request.named_arguments()},
-                                      {"controls", std::move(controls)}});
+    report::Members row{{"chapter", figure.chapter},
+                        {"title", figure.title},
+                        {"request", "assay " + figure.request},
+                        {"verb", request.verb().name},
+                        {"arguments", request.named_arguments()},
+                        {"controls", std::move(controls)}};
+    if (!figure.picture.empty()) row.emplace_back("picture", figure.picture);
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }

@@ -1,0 +1,33 @@
+// A graph of operations from the top down: boxes with lines of coloured words, and what flows between them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "assay/draw/scene.h"
+
+namespace assay::draw {
+
+struct FlowWord {
+  std::string text = {};
+  ColourRole colour = ColourRole::ink;
+};
+
+struct FlowNode {
+  std::string name = {};                 ///< above the words, in bold
+  std::vector<FlowWord> words = {};      ///< one line
+  std::vector<std::size_t> inputs = {};  ///< nodes before it whose results it reads
+  ColourRole colour = ColourRole::series_1;
+};
+
+struct Flow {
+  std::string title = {}, subtitle = {};
+  std::vector<FlowNode> nodes = {};
+  std::vector<FlowWord> legend = {};
+};
+
+/// A node is below all that it reads. What passes other nodes by, such as a residual, goes round them on the left.
+Scene draw_flow(const Flow& flow);
+
+}  // namespace assay::draw
