@@ -5,10 +5,10 @@ import { Scroll } from "./scroll";
 
 /** A drawing of the engine, in the colours of the page: its own style sheet is left out, its classes are those of ours. */
 function parsed(text: string): SVGSVGElement | null {
-  const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  const plain = text.replace(/<style>[^]*?<\/style>/g, "").replace(/ style="[^"]*"/g, "");
+  const root = new DOMParser().parseFromString(plain, "image/svg+xml").documentElement;
   if (root.nodeName !== "svg") return null;
-  for (const element of root.querySelectorAll("style, script")) element.remove();
-  for (const element of [root, ...root.querySelectorAll("[style]")]) element.removeAttribute("style");
+  for (const element of root.querySelectorAll("script, foreignObject")) element.remove();
   root.removeAttribute("font-family");
   return root as unknown as SVGSVGElement;
 }

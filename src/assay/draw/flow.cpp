@@ -9,28 +9,33 @@
 namespace assay::draw {
 namespace {
 
-constexpr double box_height = 46.0, rank_gap = 26.0, box_gap = 18.0, box_padding = 12.0, detour = 18.0;
+constexpr double line_height = 17.0, rank_gap = 26.0, box_gap = 18.0, box_padding = 12.0, detour = 18.0;
 
 struct PlacedNode {
   std::size_t rank = 0;
-  double middle = 0.0, width = 0.0, top = 0.0;
+  double middle = 0.0, width = 0.0, top = 0.0, height = 0.0;
+
+  double bottom() const { return top + height; }
 };
 
-double words_width(const std::vector<FlowWord>& words) {
-  double width = 0.0;
-  for (const FlowWord& word : words) width += text_width(word.text, picture_text_size);
-  return width;
-}
-
+/// Ranks by what nodes read; boxes of a rank start at the same height.
 std::vector<PlacedNode> ranked(const Flow& flow) {
   std::vector<PlacedNode> placed(flow.nodes.size());
+  std::map<std::size_t, double> heights;
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) {
     const FlowNode& node = flow.nodes[i];
-    placed[i].width =
-        2.0 * box_padding + std::max(words_width(node.words), text_width(node.name, picture_text_size, true));
+    double widest_line = text_width(node.name, picture_text_size, true);
+    for (const FlowLine& line : node.lines)
+      widest_line = std::max(widest_line, text_width(line.text, picture_text_size));
+    placed[i].width = 2.0 * box_padding + widest_line;
+    placed[i].height = 12.0 + line_height * static_cast<double>(node.lines.size() + 1);
     for (const std::size_t input : node.inputs) placed[i].rank = std::max(placed[i].rank, placed[input].rank + 1);
-    placed[i].top = static_cast<double>(placed[i].rank) * (box_height + rank_gap);
+    double& height = heights[placed[i].rank];
+    height = std::max(height, placed[i].height);
   }
+  for (PlacedNode& node : placed)
+    for (const auto& [rank, height] : heights)
+      if (rank < node.rank) node.top += height + rank_gap;
   return placed;
 }
 
@@ -61,31 +66,29 @@ void spread(const Flow& flow, std::vector<PlacedNode>& placed) {
 /// Whether a straight line from one node to another would cross a third.
 bool crosses(const std::vector<PlacedNode>& placed, std::size_t from, std::size_t to) {
   const PlacedNode &a = placed[from], &b = placed[to];
-  const double start = a.top + box_height, length = b.top - start;
+  const double start = a.bottom(), length = b.top - start;
   return std::any_of(placed.begin(), placed.end(), [&](const PlacedNode& other) {
     if (other.rank <= a.rank || other.rank >= b.rank) return false;
     const auto x = [&](double y) { return a.middle + (b.middle - a.middle) * (y - start) / length; };
-    const double low = std::min(x(other.top), x(other.top + box_height)),
-                 high = std::max(x(other.top), x(other.top + box_height));
+    const double low = std::min(x(other.top), x(other.bottom())), high = std::max(x(other.top), x(other.bottom()));
     return high > other.middle - other.width / 2.0 - 4.0 && low < other.middle + other.width / 2.0 + 4.0;
   });
 }
 
 void add_box(Sketch& sketch, const FlowNode& node, const PlacedNode& at) {
-  Rectangle box{at.middle - at.width / 2.0, at.top, at.width, box_height, 6.0, {}};
+  Rectangle box{at.middle - at.width / 2.0, at.top, at.width, at.height, 6.0, {}};
   box.paint = {.fill = node.colour, .fill_opacity = 0.12, .stroke = node.colour, .stroke_width = 1.2};
   sketch.add(box);
-  Label name{{at.middle, at.top + 18.0}, node.name, picture_text_size, Anchor::middle};
-  name.bold = true;
-  sketch.add(std::move(name));
-  double x = at.middle - words_width(node.words) / 2.0;
-  for (const FlowWord& word : node.words) {
-    Label label{{x, at.top + 36.0}, word.text, picture_text_size};
-    label.colour = word.colour;
-    label.bold = word.colour != ColourRole::ink && word.colour != ColourRole::muted;
+  double y = at.top + line_height;
+  const auto line = [&](const std::string& text, ColourRole colour, bool bold) {
+    Label label{{at.middle, y}, text, picture_text_size, Anchor::middle};
+    label.colour = colour;
+    label.bold = bold;
     sketch.add(std::move(label));
-    x += text_width(word.text, picture_text_size);
-  }
+    y += line_height;
+  };
+  line(node.name, ColourRole::ink, true);
+  for (const FlowLine& each : node.lines) line(each.text, each.colour, false);
 }
 
 void add_arrow(Sketch& sketch, std::vector<PlotPoint> points) {
@@ -110,7 +113,7 @@ Scene draw_flow(const Flow& flow) {
     for (std::size_t n = 0; n < inputs.size(); ++n) {
       const PlacedNode& from = placed[inputs[n]];
       const double place = (static_cast<double>(n) + 1.0) / (static_cast<double>(inputs.size()) + 1.0) - 0.5;
-      const PlotPoint start{from.middle, from.top + box_height}, end{to.middle + place * 0.5 * to.width, to.top};
+      const PlotPoint start{from.middle, from.bottom()}, end{to.middle + place * 0.5 * to.width, to.top};
       if (!crosses(placed, inputs[n], i)) {
         add_arrow(sketch, {start, end});
         continue;
@@ -122,11 +125,10 @@ Scene draw_flow(const Flow& flow) {
   }
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) add_box(sketch, flow.nodes[i], placed[i]);
   Scene scene;
-  const double header = picture_margin + 60.0 + (flow.legend.empty() ? 0.0 : 20.0);
+  const double header = picture_margin + 60.0;
   const SketchBounds& bounds = sketch.bounds();
-  scene.width =
-      2.0 * picture_margin + std::max({bounds.width(), text_width(flow.title, picture_title_size, true),
-                                       text_width(flow.subtitle, picture_subtitle_size), words_width(flow.legend)});
+  scene.width = 2.0 * picture_margin + std::max({bounds.width(), text_width(flow.title, picture_title_size, true),
+                                                 text_width(flow.subtitle, picture_subtitle_size)});
   scene.height = header + bounds.height() + picture_margin;
   scene.title = flow.title;
   scene.description = flow.subtitle;
@@ -136,13 +138,6 @@ Scene draw_flow(const Flow& flow) {
   Label subtitle{{picture_margin, picture_margin + 36.0}, flow.subtitle, picture_subtitle_size};
   subtitle.colour = ColourRole::muted;
   scene.add(std::move(subtitle));
-  double x = picture_margin;
-  for (const FlowWord& word : flow.legend) {
-    Label label{{x, picture_margin + 58.0}, word.text, picture_text_size};
-    label.colour = word.colour;
-    scene.add(std::move(label));
-    x += text_width(word.text, picture_text_size);
-  }
   Sketch all;
   all.append(sketch, (scene.width - bounds.width()) / 2.0 - bounds.left, header - bounds.top);
   for (const SceneItem& item : all.items()) scene.items.push_back(item);

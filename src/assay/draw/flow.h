@@ -1,4 +1,4 @@
-// A graph of operations from the top down: boxes with lines of coloured words, and what flows between them.
+// A graph of operations from the top down: boxes with a few lines of text, and what flows between them.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace assay::draw {
 
-struct FlowWord {
+struct FlowLine {
   std::string text = {};
   ColourRole colour = ColourRole::ink;
 };
 
 struct FlowNode {
-  std::string name = {};                 ///< above the words, in bold
-  std::vector<FlowWord> words = {};      ///< one line
+  std::string name = {};  ///< above the lines, in bold
+  std::vector<FlowLine> lines = {};
   std::vector<std::size_t> inputs = {};  ///< nodes before it whose results it reads
   ColourRole colour = ColourRole::series_1;
 };
@@ -24,7 +24,6 @@ struct FlowNode {
 struct Flow {
   std::string title = {}, subtitle = {};
   std::vector<FlowNode> nodes = {};
-  std::vector<FlowWord> legend = {};
 };
 
 /// A node is below all that it reads. What passes other nodes by, such as a residual, goes round them on the left.

@@ -15,7 +15,7 @@ std::vector<Rectangle> boxes(const Scene& scene) {
 }
 
 TEST(Flow, PutsEveryNodeBelowWhatItReads) {
-  const Flow flow{"a layer", "", {{"in", {}, {}}, {"left", {}, {0}}, {"right", {}, {0}}, {"sum", {}, {1, 2, 0}}}, {}};
+  const Flow flow{"a layer", "", {{"in", {}, {}}, {"left", {}, {0}}, {"right", {}, {0}}, {"sum", {}, {1, 2, 0}}}};
   const Scene scene = draw_flow(flow);
   const auto placed = boxes(scene);
   ASSERT_EQ(placed.size(), 4u);
@@ -26,7 +26,7 @@ TEST(Flow, PutsEveryNodeBelowWhatItReads) {
 }
 
 TEST(Flow, LeadsWhatPassesNodesByAroundThem) {
-  const Scene scene = draw_flow({"", "", {{"in", {}, {}}, {"middle", {}, {0}}, {"sum", {}, {1, 0}}}, {}});
+  const Scene scene = draw_flow({"", "", {{"in", {}, {}}, {"middle", {}, {0}}, {"sum", {}, {1, 0}}}});
   const auto placed = boxes(scene);
   const bool around = std::any_of(scene.items.begin(), scene.items.end(), [&](const SceneItem& item) {
     const auto* line = std::get_if<Polyline>(&item.shape);

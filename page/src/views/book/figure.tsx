@@ -8,7 +8,7 @@ import { Callout } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Segments, Select, Slider } from "../../parts/fields";
 import { Pictures } from "../../parts/picture";
-import { sentence } from "../../text/format";
+import { capital, sentence } from "../../text/format";
 import { change, write } from "../../url";
 import type { Query } from "../../url";
 import { Picture } from "./pictures";
@@ -32,6 +32,24 @@ const viewName: Record<string, string> = {
   network: "Network",
   matrix: "Matrix unit",
   profile: "Profile",
+};
+
+/** Arguments in words, where their names alone say too little. */
+const words: Partial<Record<string, string>> = {
+  id: "Chip",
+  on: "Cluster",
+  M: "Rows of X",
+  array: "Array",
+  expr: "Expression",
+  kind: "Collective",
+  axes: "Axes",
+  kv: "Cache",
+  weights: "Weights",
+  dtype: "Format",
+  prompt: "Tokens of a prompt",
+  picks: "Experts of a token",
+  picture: "Shown",
+  while: "Attention takes",
 };
 
 function Control({
@@ -58,7 +76,7 @@ function Control({
         onChange={(i) => set(all[i]!)}
       />
     );
-  if (all.join("").length > 48)
+  if (all.join("").length > 40)
     return <Select label={name} value={value} choices={all.map((one) => ({ value: one }))} onChange={set} />;
   return <Segments label={name} value={value} choices={all.map((one) => ({ value: one }))} onChange={set} />;
 }
@@ -97,7 +115,7 @@ export function FigureCard({
           {figure.controls.map(({ argument, values }) => (
             <Control
               key={argument}
-              name={argument}
+              name={words[argument] ?? capital(argument.replaceAll("-", " "))}
               values={values}
               value={chosen[argument]!}
               set={(value) => change({ [`f${index}.${argument}`]: value }, true)}

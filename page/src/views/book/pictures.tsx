@@ -496,19 +496,21 @@ function ShardPicture({ results }: { results: ShardResults }): JSX.Element {
     <>
       <div class={tensors.length > 1 ? "grids" : ""}>
         {tensors.map((tensor) => (
-          <Grid
-            key={tensor.text}
-            axes={axes}
-            devices={devices}
-            frame={{
-              title: tensor.text,
-              step: -1,
-              names: [tensor.dimensions[0]?.name ?? "", tensor.dimensions[1]?.name ?? ""],
-              rows: Math.max(2, shardsOf(tensor.dimensions[drawn([tensor])[0]], axes)),
-              columns: Math.max(2, shardsOf(tensor.dimensions[drawn([tensor])[1]], axes)),
-              blocks: devices.map((device) => holds(tensor, device, axes, drawn([tensor]))),
-            }}
-          />
+          <div key={tensor.text}>
+            {tensors.length > 1 && <p class="mono tiny">{tensor.text}</p>}
+            <Grid
+              axes={axes}
+              devices={devices}
+              frame={{
+                title: tensor.text,
+                step: -1,
+                names: [tensor.dimensions[0]?.name ?? "", tensor.dimensions[1]?.name ?? ""],
+                rows: Math.max(2, shardsOf(tensor.dimensions[drawn([tensor])[0]], axes)),
+                columns: Math.max(2, shardsOf(tensor.dimensions[drawn([tensor])[1]], axes)),
+                blocks: devices.map((device) => holds(tensor, device, axes, drawn([tensor]))),
+              }}
+            />
+          </div>
         ))}
       </div>
       {(results.steps?.length ?? 0) > 0 && (

@@ -17,47 +17,27 @@ bool has_dim(const program::Tensor& tensor, const std::string& name) {
                      [&](const program::Dimension& dim) { return dim.name == name; });
 }
 
-/// What a product does with each dimension.
-struct ProductDims {
-  program::Tensor left, right, out;
-
-  draw::ColourRole colour(const std::string& dim) const {
-    if (!has_dim(left, dim) || !has_dim(right, dim)) return draw::ColourRole::ink;
-    return has_dim(out, dim) ? draw::ColourRole::series_1 : draw::ColourRole::series_2;
+/// "Q[B, S, N, H] = Norm[B, S, D] · W_q[D, N, H]", and below it what the product does with dimensions of both operands.
+std::vector<draw::FlowLine> product_lines(const program::Mesh& mesh, const program::Tensor& left,
+                                          const program::Tensor& right, const program::Tensor& out) {
+  std::vector<draw::FlowLine> lines{{fmt::format("{} = {} · {}", program::tensor_text(mesh, out),
+                                                 program::tensor_text(mesh, left), program::tensor_text(mesh, right))}};
+  std::string summed, kept;
+  for (const program::Dimension& dim : left.dims) {
+    if (!has_dim(right, dim.name)) continue;
+    std::string& names = has_dim(out, dim.name) ? kept : summed;
+    names += (names.empty() ? "" : ", ") + dim.name;
   }
-};
-
-void add_word(const std::string& text, draw::ColourRole colour, std::vector<draw::FlowWord>& words) {
-  if (words.empty() || words.back().colour != colour)
-    words.push_back({text, colour});
-  else
-    words.back().text += text;
+  if (!summed.empty()) lines.push_back({"sums over " + summed, draw::ColourRole::series_2});
+  if (!kept.empty()) lines.push_back({"for each " + kept, draw::ColourRole::series_1});
+  return lines;
 }
 
-/// "Q[B, S, N, H]", with contracted and batch dimensions coloured.
-void add_tensor(const program::Tensor& tensor, const ProductDims* product, std::vector<draw::FlowWord>& words) {
-  add_word(tensor.name + (tensor.dims.empty() ? "" : "["), draw::ColourRole::ink, words);
-  for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
-    const std::string& name = tensor.dims[d].name;
-    add_word(name, product ? product->colour(name) : draw::ColourRole::ink, words);
-    add_word(d + 1 < tensor.dims.size() ? ",\u00a0" : "]", draw::ColourRole::ink, words);
-  }
-}
-
-std::vector<draw::FlowWord> step_words(const program::Program& program, const program::Step& step) {
+std::vector<draw::FlowLine> step_lines(const program::Program& program, const program::Step& step) {
   const auto tensor = [&](int id) { return program::to_tensor(program, program.tensor(id)); };
-  std::vector<draw::FlowWord> words;
-  if (step.op == program::Op::product) {
-    const ProductDims dims{tensor(step.in[0]), tensor(step.in[1]), tensor(step.out[0])};
-    add_tensor(dims.out, &dims, words);
-    add_word("\u00a0=\u00a0", draw::ColourRole::ink, words);
-    add_tensor(dims.left, &dims, words);
-    add_word("\u00a0·\u00a0", draw::ColourRole::ink, words);
-    add_tensor(dims.right, &dims, words);
-    return words;
-  }
-  add_tensor(tensor(step.out[0]), nullptr, words);
-  return words;
+  if (step.op == program::Op::product)
+    return product_lines(program.mesh, tensor(step.in[0]), tensor(step.in[1]), tensor(step.out[0]));
+  return {{program::tensor_text(program.mesh, tensor(step.out[0]))}};
 }
 
 /// Dimensions and their sizes, but for the batch.
@@ -95,8 +75,6 @@ Result<draw::Flow> layer_flow(const model::Transformer& model) {
   draw::Flow flow;
   flow.title = fmt::format("A layer of {}", model.name);
   flow.subtitle = sizes_text(program, *layer);
-  flow.legend = {{"summed over", draw::ColourRole::series_2},
-                 {"\u00a0\u00a0\u00a0in both operands and the result", draw::ColourRole::series_1}};
   flow.nodes.push_back({"residual stream", {{"In", draw::ColourRole::muted}}, {}, draw::ColourRole::muted});
   std::map<int, std::size_t> made;  // the node that makes a tensor
   const auto node_of = [&](int id) { return made.contains(id) ? made.at(id) : 0; };
@@ -112,7 +90,7 @@ Result<draw::Flow> layer_flow(const model::Transformer& model) {
     }
     const bool draws = step.op != program::Op::view && !program::is_movement(step.op);
     if (draws)
-      flow.nodes.push_back({std::string(program::name(step)), step_words(program, step), inputs, op_colour(step.op)});
+      flow.nodes.push_back({std::string(program::name(step)), step_lines(program, step), inputs, op_colour(step.op)});
     for (const std::int16_t id : step.out)
       if (id >= 0) made[id] = draws ? flow.nodes.size() - 1 : inputs.empty() ? 0 : inputs.front();
   }
