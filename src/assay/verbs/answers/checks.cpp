@@ -20,8 +20,8 @@ files?: [{file: text, bytes: <B>}]
 )keys";
 
 extern const std::string_view book = R"keys(
-passed: count, failed: count, left_out: count, facts: {checked: count, left_out: count, covered: count},
-checks: [{
+passed?: count, failed?: count, left_out?: count, facts?: {checked: count, left_out: count, covered: count},
+checks?: [{
     id: text, ok: flag, expected: <*>|number|text, got: <*>|number|flag|text|null, tolerance: text,
     request: text, path: text, note?: text, reason?: text}],
 skipped?: [{id: text, why: text}],

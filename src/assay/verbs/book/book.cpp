@@ -99,6 +99,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     return fail("book", fmt::format("unknown chapter or fact {}", in_quotes(wanted)), suggestion(wanted, names));
   }
   report::Response response;
+  if (request.has("figures")) {
+    ASSAY_TRY(figures, figure_rows(book, wanted));
+    response.headline = fmt::format("{} figures", figures.size());
+    response.results.emplace_back("figures", std::move(figures));
+    response.table_key = "figures";
+    return response;
+  }
   report::Items rows, skipped;
   std::int64_t passed = 0, failed = 0;
   std::set<std::string> checked, unchecked;  // a fact with several numbers has several checks
@@ -193,7 +200,8 @@ VerbSpec verb() {
           "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the "
           "number in its answer, and the expected value. Exit code 4 if one fails.",
           {{"chapter", "a chapter, or the id of one fact", false}},
-          {{"left-out", "", "also list what is not checked, and why"}},
+          {{"left-out", "", "also list what is not checked, and why"},
+           {"figures", "", "only list the requests that draw the figures"}},
           {{"assay book", "all chapters"},
            {"assay book tpus --format csv", "one chapter as a table"},
            {"assay book roofline.network.4", "one fact with its request"}},
