@@ -587,6 +587,12 @@ export interface ServeResults {
     strategy?: string;
     why?: string;
     most_requests_per_second?: number;
+    interval?: Interval;
+    memory?: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments?: Arguments;
   }[];
   front_of_all?: {
     cluster: string;
@@ -598,6 +604,12 @@ export interface ServeResults {
     throughput_per_chip: Quantity;
     cost?: Quantity;
     strategy: string;
+    interval?: Interval;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments: Arguments;
   }[];
   speculation?: {
     draft_length: number;
@@ -1531,15 +1543,15 @@ export interface ValidateResults {
   }[];
 }
 export interface BookResults {
-  passed: number;
-  failed: number;
-  left_out: number;
-  facts: {
+  passed?: number;
+  failed?: number;
+  left_out?: number;
+  facts?: {
     checked: number;
     left_out: number;
     covered: number;
   };
-  checks: {
+  checks?: {
     id: string;
     ok: boolean;
     expected: Quantity | number | string;
@@ -2737,6 +2749,7 @@ export const options: Record<Verb, Record<string, Option>> = {
   book: {
     "chapter": {"help":"a chapter, or the id of one fact","kind":"text"},
     "left-out": {"help":"also list what is not checked, and why","kind":"flag"},
+    "figures": {"help":"only list the requests that draw the figures","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   profile: {

@@ -90,9 +90,7 @@ function BookAnswer({
   look: Query;
   current: boolean;
 }): JSX.Element {
-  const figures = all
-    .map((figure, index) => ({ figure, index }))
-    .filter(({ figure }) => figure.chapter === chapter.id);
+  const figures = all.map((figure, index) => ({ figure, index })).filter(({ figure }) => figure.chapter === chapter.id);
   return (
     <>
       <Head sub={<span>{chapter.words}</span>}>
@@ -126,58 +124,51 @@ function WorkedAnswers({ results }: { results: BookResults }): JSX.Element {
   const list = results.checks ?? [];
   const checks = all ? list : list.slice(0, few);
   return (
-      <Card
-        title="Worked answers"
-        note={`${int(results.passed)} of ${int((results.passed ?? 0) + (results.failed ?? 0))} reproduced${results.left_out ? `, ${int(results.left_out)} left out` : ""}`}
-        table={() => [
-          ["fact", "expected", "got", "tolerance", "request", "path"],
-          ...list.map((one) => [
-            one.id,
-            number(one.expected),
-            number(one.got),
-            one.tolerance,
-            one.request,
-            one.path,
-          ]),
-        ]}
-      >
-        <Scroll>
-          <table class="rows small">
-            <thead>
-              <tr>
-                <th>Fact</th>
-                <th class="n">In the book</th>
-                <th class="n">Here</th>
-                <th>
-                  <span class="sr">Reproduced</span>
-                </th>
-                <th>Request</th>
-                <th>Path</th>
+    <Card
+      title="Worked answers"
+      note={`${int(results.passed)} of ${int((results.passed ?? 0) + (results.failed ?? 0))} reproduced${results.left_out ? `, ${int(results.left_out)} left out` : ""}`}
+      table={() => [
+        ["fact", "expected", "got", "tolerance", "request", "path"],
+        ...list.map((one) => [one.id, number(one.expected), number(one.got), one.tolerance, one.request, one.path]),
+      ]}
+    >
+      <Scroll>
+        <table class="rows small">
+          <thead>
+            <tr>
+              <th>Fact</th>
+              <th class="n">In the book</th>
+              <th class="n">Here</th>
+              <th>
+                <span class="sr">Reproduced</span>
+              </th>
+              <th>Request</th>
+              <th>Path</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.map((one) => (
+              <tr key={one.id}>
+                <td>{one.id}</td>
+                <td class="n">{number(one.expected)}</td>
+                <td class="n">{number(one.got)}</td>
+                <td>
+                  <Tag verdict={one.ok ? "fits" : "no"}>{one.ok ? one.tolerance : "differs"}</Tag>
+                </td>
+                <td class="mono tiny">{one.request}</td>
+                <td class="mono tiny muted">{one.path}</td>
               </tr>
-            </thead>
-            <tbody>
-              {checks.map((one) => (
-                <tr key={one.id}>
-                  <td>{one.id}</td>
-                  <td class="n">{number(one.expected)}</td>
-                  <td class="n">{number(one.got)}</td>
-                  <td>
-                    <Tag verdict={one.ok ? "fits" : "no"}>{one.ok ? one.tolerance : "differs"}</Tag>
-                  </td>
-                  <td class="mono tiny">{one.request}</td>
-                  <td class="mono tiny muted">{one.path}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-        {list.length > few && (
-          <p class="after">
-            <button type="button" class="btn" aria-expanded={all} onClick={() => showAll(!all)}>
-              {all ? "Show fewer" : `Show all ${int(list.length)}`}
-            </button>
-          </p>
-        )}
-      </Card>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {list.length > few && (
+        <p class="after">
+          <button type="button" class="btn" aria-expanded={all} onClick={() => showAll(!all)}>
+            {all ? "Show fewer" : `Show all ${int(list.length)}`}
+          </button>
+        </p>
+      )}
+    </Card>
   );
 }
