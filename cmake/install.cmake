@@ -1,4 +1,5 @@
-# What `make install` and `make package` put where: the program with its man pages and completions, the library for C++.
+# What `make install` and `make package` put where: the program with its man pages and completions, the library for C++,
+# and the Python module where it is built.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME assay)
@@ -49,6 +50,18 @@ foreach(program assay-measure-cuda assay-measure-mpi assay-mpi assay-cuda)
   endif()
 endforeach()
 
+# The module, where Debian's interpreter looks: below /usr/lib/python3 for packages, below the folder of its version elsewhere.
+if(TARGET assay_python)
+  add_dependencies(installed assay_python)
+  install(CODE "
+    set(modules lib/python3/dist-packages)
+    if(NOT CMAKE_INSTALL_PREFIX STREQUAL /usr)
+      set(modules lib/python${assay_python}/dist-packages)
+    endif()
+    file(INSTALL DESTINATION \${CMAKE_INSTALL_PREFIX}/\${modules} TYPE DIRECTORY FILES \"${PROJECT_BINARY_DIR}/python/assay\"
+         PATTERN __pycache__ EXCLUDE)")
+endif()
+
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_SOURCE_DIR}/build)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -62,8 +75,12 @@ set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The Assay developers <assay@localhost>")
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "predicts training and inference of language models\n\
 Assay predicts how long language models take to train and serve, what limits them, and why. This package has the\n\
-program, its manual, and the library for C++.")
+program, its manual, the library for C++ and the module for Python.")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libopenblas0)
+if(TARGET assay_python)  # only who imports the module needs Python
+  string(APPEND CPACK_DEBIAN_PACKAGE_RECOMMENDS ", python3 (>= ${assay_python}~), python3 (<< ${assay_next_python}~)")
+  set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/postinst ${PROJECT_SOURCE_DIR}/cmake/debian/prerm)
+endif()
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)

@@ -71,6 +71,8 @@ test("prefixes, shares, counts and money", () => {
   assert.equal(usd(5.9361), "$5.94");
   assert.equal(plain(usdRange(9.93e6, 15.1e6)), "$9.93–15.1 M");
   assert.equal(plain(quantity(11768775807176.69, "J", 3)), "3.27 GWh");
+  assert.equal(plain(quantity(3.33e24, "FLOP", 3)), "3.33 YFLOP");
+  assert.equal(quantity(6.88 / 3600, "USD/s"), "$6.88/h");
   assert.equal(quantity(512, ""), "512");
   assert.equal(quantity(0.45487, ""), "0.4549");
 });

@@ -19,6 +19,8 @@ const verbs = [
   "profile",
   "models",
   "chips",
+  "transfer",
+  "run",
 ];
 // Options that the page sets itself or that make no sense on a page.
 const hidden = new Set([

@@ -21,4 +21,15 @@ done
 [ -z "$(find "$folder/root" -name '*measure*' ! -name assay-measure.1)" ] || fail "programs that measure need MPI"
 # Whoever sees what is inside the package owns nothing of it, and nobody else may write.
 dpkg-deb -c "$package" | awk '$2 != "root/root" || substr($1, 9, 1) == "w" && $1 !~ /^l/ { print; bad = 1 } END { exit bad }'
+# The module, for Debian's own interpreter: it needs nothing but that, and answers as the program does.
+modules=$folder/root/usr/lib/python3/dist-packages
+if [ -d "$1/python/assay" ]; then
+  dpkg-deb -f "$package" Recommends | grep -q 'python3 (>= 3' || fail "which Python the module is for is not said"
+  (cd / && env -i PYTHONPATH="$modules" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -S -c '
+import sys, assay
+assert assay.__file__.startswith(sys.argv[1]), assay.__file__
+print(assay.roofline("bf16[8,128] @ bf16[128,128]", on="tpu-v5e").json, end="")' "$modules") > "$folder/by_module"
+  env -i "$folder/root/usr/bin/assay" roofline 'bf16[8,128] @ bf16[128,128]' --on tpu-v5e --format json | cmp - "$folder/by_module" ||
+    fail "the module answers otherwise"
+fi
 env -i "$folder/root/usr/bin/assay" train llama-3-8b --on h100-sxm:8 --batch 64seq --seq 4096 | grep -q 'per step' || fail "it does not run"

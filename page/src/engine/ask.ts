@@ -5,6 +5,8 @@ import type { Arguments, Derivation, Fault, Results, Verb } from "./schema";
 export interface Request<V extends Verb = Verb> {
   verb: V;
   arguments: Arguments;
+  /** Whether the engine draws the answer, too, or each of its steps. */
+  picture?: "still" | "steps";
 }
 export interface Answer<V extends Verb = Verb> {
   version: string;
@@ -14,6 +16,7 @@ export interface Answer<V extends Verb = Verb> {
   results: Results[V];
   notes?: string[];
   derivation?: Derivation[];
+  pictures?: string[];
 }
 export interface Refusal {
   error: Fault;
@@ -152,6 +155,7 @@ const canonical = (request: Request): string => {
   return JSON.stringify({
     verb: request.verb,
     arguments: Object.fromEntries(list.sort(([a], [b]) => (a < b ? -1 : 1))),
+    picture: request.picture,
   });
 };
 const cache = new Map<string, Reply>();

@@ -24,7 +24,7 @@ export function asCommand(request: Request): string {
   const all = given(request);
   for (const name of first) {
     const value = all.find(([key]) => key === name)?.[1];
-    if (value !== undefined) words.push(quote(String(value)));
+    if (value !== undefined) for (const one of Array.isArray(value) ? value : [value]) words.push(quote(String(one)));
   }
   for (const [key, value] of all) {
     if (first.includes(key)) continue;

@@ -587,6 +587,12 @@ export interface ServeResults {
     strategy?: string;
     why?: string;
     most_requests_per_second?: number;
+    interval?: Interval;
+    memory?: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments?: Arguments;
   }[];
   front_of_all?: {
     cluster: string;
@@ -598,6 +604,12 @@ export interface ServeResults {
     throughput_per_chip: Quantity;
     cost?: Quantity;
     strategy: string;
+    interval?: Interval;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments: Arguments;
   }[];
   speculation?: {
     draft_length: number;
@@ -695,6 +707,7 @@ export interface ServeResults {
     served_tokens_per_second: Quantity;
     compute_time: Quantity;
     memory_time: Quantity;
+    cache_time: Quantity;
     network_time: Quantity;
     limiter: string;
     fits: boolean;
@@ -1130,6 +1143,14 @@ export interface ScalingResults {
     weak_limiter?: string;
     training_time?: Quantity;
   }[];
+  walk?: {
+    test: string;
+    have: number | Quantity;
+    must_be: "at least" | "at most";
+    limit: number | Quantity | null;
+    holds: boolean;
+    so: string;
+  }[];
   pipeline?: {
     stages: number;
     microbatches: number;
@@ -1285,6 +1306,7 @@ export interface ShardResults {
     steps: string;
     collective_bytes: Quantity;
     time?: Quantity;
+    arguments: Arguments;
   }[];
   check?: {
     max_error: number;
@@ -1311,6 +1333,11 @@ export interface CollectiveResults {
   algorithm_bandwidth: Quantity;
   approximate_bandwidth: Quantity;
   bus_bandwidth: Quantity;
+  destinations?: {
+    of_a_token: number;
+    share: number;
+    approximate_share: number;
+  };
   latency_bound_below?: Quantity;
   with_idle_axes?: {
     axes: string;
@@ -1349,6 +1376,10 @@ export interface CollectiveResults {
     algorithm_bandwidth: Quantity;
     bus_bandwidth: Quantity;
     imbalance?: number;
+    chips?: number;
+    sharded_by?: number;
+    share?: number;
+    approximate_share?: number;
   }[];
   gain_of_both_ways?: number;
   over_all_gather?: number;
@@ -1512,15 +1543,15 @@ export interface ValidateResults {
   }[];
 }
 export interface BookResults {
-  passed: number;
-  failed: number;
-  left_out: number;
-  facts: {
+  passed?: number;
+  failed?: number;
+  left_out?: number;
+  facts?: {
     checked: number;
     left_out: number;
     covered: number;
   };
-  checks: {
+  checks?: {
     id: string;
     ok: boolean;
     expected: Quantity | number | string;
@@ -1545,6 +1576,7 @@ export interface BookResults {
       argument: string;
       values: string[];
     }[];
+    picture?: "still" | "steps";
   }[];
 }
 export interface ProfileResults {
@@ -2090,6 +2122,8 @@ export interface ModelsResults {
     attention: Quantity;
     attention_share: number;
     kv_bytes_per_sequence: Quantity;
+    prefill_intensity?: Quantity;
+    decode_intensity?: Quantity;
   }[];
   models?: {
     id: string;
@@ -2226,6 +2260,9 @@ export interface ChipsResults {
     vector_rate?: Quantity;
     vector_rate_per_core?: Quantity;
     vector_fma_rate?: Quantity;
+    lane_reduction_steps?: number;
+    sublane_reduction_steps?: number;
+    sublane_reduction_cycles?: number;
     matrix_over_vector?: number;
     speedup_over_bf16?: Record<string, number>;
     capacity_per_chip?: Record<string, Quantity>;
@@ -2236,10 +2273,13 @@ export interface ChipsResults {
     pod_chips?: number;
     chips_per_tray?: number;
     flops_per_dollar?: Quantity;
+    bytes_per_dollar?: Quantity;
+    memory_per_dollar?: Quantity;
     by_price?: {
       provider?: string;
       date?: string;
       flops_per_dollar?: Quantity;
+      bytes_per_dollar?: Quantity;
     }[];
     vector_rate_at_base_clock?: Quantity;
     threads_per_core_at_most_registers?: number;
@@ -2270,6 +2310,180 @@ export interface ChipsResults {
     scale_up: string;
     price: Quantity | null;
   }[];
+  side_by_side?: {
+    part: string;
+  }[];
+}
+export interface TransferResults {
+  cluster: string;
+  bytes: Quantity;
+  hosts: number;
+  bytes_per_host: Quantity;
+  hops: number;
+  first_byte: Quantity;
+  bandwidth_time: Quantity;
+  bandwidth: Quantity;
+  time: Range;
+  limiter: string;
+  stages: {
+    name: string;
+    bytes?: Quantity;
+    lanes?: number;
+    bandwidth?: Quantity;
+    hops?: number;
+    time: Quantity;
+  }[];
+  ports?: {
+    disjoint_paths: number;
+    on_shortest_paths: number;
+  };
+  flops?: Quantity;
+  stream?: {
+    tiles: number;
+    tile: Quantity;
+    buffers: number;
+    time: Quantity;
+    per_tile: Quantity;
+    limiter: string;
+    busy: number;
+  };
+  residency?: {
+    bytes_per_chip: Quantity;
+    capacity: Quantity;
+    fits: boolean;
+  };
+  meanwhile?: {
+    time: Quantity;
+    hidden: boolean;
+    exposed: Quantity;
+  };
+}
+export interface RunResults {
+  program?: string;
+  mode?: "auto" | "explicit" | "manual";
+  mesh?: string;
+  devices?: number;
+  outputs?: {
+    name: string;
+    tensor: string;
+    type: string;
+    local_shape: number[];
+    max_error: number | null;
+    values: Record<string, unknown> | null;
+  }[];
+  gradients?: {
+    name: string;
+    tensor: string;
+    type: string;
+    local_shape: number[];
+    max_error: number | null;
+    values: Record<string, unknown> | null;
+  }[];
+  steps?: {
+    pass: string;
+    line: number | null;
+    text: string;
+    kind: string;
+    axes: string;
+    inserted: boolean;
+    flops: Quantity;
+    received: Quantity;
+    time?: Quantity;
+  }[];
+  flops_per_device?: Quantity;
+  compute_time?: Quantity;
+  collective_time?: Quantity;
+  check?: {
+    max_error: number | null;
+    compared: boolean;
+    disagreement: number;
+    bytes_moved: Quantity;
+    bytes_predicted: Quantity;
+    ok: boolean;
+  };
+  shown?: {
+    after: string;
+    tensor: string;
+    devices: {
+      device: string;
+      values: Record<string, unknown>;
+    }[];
+  }[];
+  run?: "train" | "serve";
+  model?: string;
+  parameters?: number;
+  engine?: "virtual" | "mpi";
+  text?: {
+    name: string;
+    bytes: number;
+    tokens: number;
+    vocabulary: number;
+  };
+  strategy?: string;
+  microbatches?: number;
+  first_loss?: number;
+  last_loss?: number;
+  time?: Quantity;
+  moved?: Quantity;
+  predicted_bytes?: Quantity;
+  between_stages?: Quantity;
+  in_background?: Quantity;
+  waited_for?: Quantity;
+  updates?: {
+    step: number;
+    loss: number;
+    gradient_norm: number;
+    time: Quantity;
+  }[];
+  one_device?: {
+    largest_difference: number;
+    tolerance: number;
+    equal: boolean;
+  };
+  compared?: {
+    strategy: string;
+    devices: number;
+    largest_difference: number;
+    time: Quantity;
+    moved: Quantity;
+    predicted_bytes: Quantity;
+    losses: number[];
+  }[];
+  prediction?: {
+    on: string;
+    by_kind: {
+      kind: string;
+      measured: Quantity;
+      predicted: Quantity;
+      over_predicted: number | null;
+    }[];
+    long_steps: {
+      kind: string;
+      measured: Quantity;
+      predicted: Quantity;
+      over_predicted: number | null;
+    }[];
+  };
+  trained?: boolean;
+  iterations?: number;
+  prefills?: number;
+  decodes?: number;
+  mean_batch?: number;
+  generated?: number;
+  prefill_time?: Quantity;
+  decode_time?: Quantity;
+  tokens_per_second?: Quantity;
+  drafted?: number;
+  accepted?: number;
+  requests?: {
+    prompt: string;
+    answer: string;
+    prompt_tokens: number;
+    new_tokens: number;
+    started: number;
+    finished: number;
+  }[];
+  tokens_equal?: boolean;
 }
 export interface Results {
   train: TrainResults;
@@ -2285,6 +2499,8 @@ export interface Results {
   profile: ProfileResults;
   models: ModelsResults;
   chips: ChipsResults;
+  transfer: TransferResults;
+  run: RunResults;
 }
 export type Verb = keyof Results;
 export interface Option {
@@ -2416,7 +2632,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "prefill-time": {"help":"measured prefill time, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "step-time": {"help":"measured time of a decode step, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "mfu": {"help":"MFU of prefill, instead of the estimate","kind":"share","placeholder":"SHARE"},
-    "picture": {"help":"front (default), step (its parts against the batch) or cost","kind":"choice","choices":["front","step","cost"],"standard":"front","placeholder":"WHAT"},
+    "picture": {"help":"front (default), step (its parts against the batch), cost, or drafts (lengths of drafts; with --draft)","kind":"choice","choices":["front","step","cost","drafts"],"standard":"front","placeholder":"WHAT"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
@@ -2433,6 +2649,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "tokens": {"help":"tokens of the whole training run: 15T","kind":"count","placeholder":"N"},
     "mfu": {"help":"share of the peak that training reaches (default 1)","kind":"share","standard":"1","placeholder":"SHARE"},
     "rate": {"help":"the rate that one chip reaches, instead of --mfu: 400TFLOP/s","kind":"quantity","unit":"FLOP/s","placeholder":"FLOP/s"},
+    "chip-hours": {"help":"hours that the run of --tokens took, times its chips: gives its MFU; 2.79M","kind":"count","placeholder":"N"},
     "parameters": {"help":"parameters of the model (default: counted from its configuration)","kind":"count","placeholder":"N"},
     "fsdp": {"help":"FSDP ways within a slice","kind":"count","placeholder":"X"},
     "tp": {"help":"tensor-parallel ways","kind":"count","placeholder":"Y"},
@@ -2449,6 +2666,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "moments": {"help":"format of the two Adam moments (default fp32)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"fp32","placeholder":"DTYPE"},
     "keep": {"help":"elements saved per token and layer for the backward pass","kind":"text","placeholder":"D+2F"},
     "vary": {"help":"sweep batch, tp or chips: doubling, or a list","kind":"text","placeholder":"batch=1M..16M"},
+    "walk": {"help":"test one scheme after the other for --batch, and say what follows","kind":"flag"},
     "picture": {"help":"ratio (arithmetic over communication) or time","kind":"choice","choices":["ratio","time"],"placeholder":"WHAT"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
@@ -2479,6 +2697,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "mesh": {"help":"axes of the mesh and their sizes","kind":"text","placeholder":"X=4,Y=4"},
     "sizes": {"help":"sizes of the dimensions; without them, only what the mesh determines","kind":"text","placeholder":"I=4096,..."},
     "dtype": {"help":"of all tensors (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "plan": {"help":"the N-th plan by cost, instead of the cheapest (default 1)","kind":"count","standard":"1","placeholder":"N"},
     "check": {"help":"execute the plan on virtual devices and compare numbers and bytes","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
@@ -2491,10 +2710,11 @@ export const options: Record<Verb, Record<string, Option>> = {
     "axes": {"help":"torus axes or parts of them (Y=4: four neighbours, Y=4:2: every second chip), or `slices` (default: all axes)","kind":"text","placeholder":"X,Y=4"},
     "sharded-by": {"help":"the array is also sharded over these inner axes","kind":"text","placeholder":"Z=4"},
     "imbalance": {"help":"ragged-all-to-all: bytes received by the busiest device over the mean (default 1)","kind":"number","standard":"1","placeholder":"F"},
+    "picks": {"help":"ragged-all-to-all: --bytes are tokens, each sent once to every device that has one of its K experts","kind":"count","placeholder":"K"},
     "one-way": {"help":"use one direction of each ring","kind":"flag"},
     "algorithm": {"help":"estimate the fastest algorithm (auto, default) or rings alone","kind":"choice","choices":["auto","ring"],"standard":"auto","placeholder":"NAME"},
     "measured": {"help":"how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. nccl-tests-docs","kind":"text","placeholder":"WAY"},
-    "vary": {"help":"sweep bytes, or the imbalance of ragged-all-to-all: doubling, or a list","kind":"text","placeholder":"bytes=1kB..1GB"},
+    "vary": {"help":"sweep bytes, chips, sharded-by, or the imbalance of ragged-all-to-all: doubling, or a list","kind":"text","placeholder":"bytes=1kB..1GB"},
     "simulate": {"help":"also simulate it chunk by chunk on every link","kind":"flag"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
@@ -2513,6 +2733,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "array": {"help":"rows x columns (default 128x128)","kind":"text","standard":"128x128","placeholder":"RxC"},
     "on": {"help":"take the array and clock of a chip","kind":"chip","placeholder":"CHIP"},
     "single-buffered": {"help":"weights cannot load while a tile is running","kind":"flag"},
+    "animate": {"help":"write an animated svg: what each cell holds, cycle by cycle; for small arrays","kind":"file","placeholder":"FILE"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
@@ -2528,6 +2749,7 @@ export const options: Record<Verb, Record<string, Option>> = {
   book: {
     "chapter": {"help":"a chapter, or the id of one fact","kind":"text"},
     "left-out": {"help":"also list what is not checked, and why","kind":"flag"},
+    "figures": {"help":"only list the requests that draw the figures","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   profile: {
@@ -2548,15 +2770,81 @@ export const options: Record<Verb, Record<string, Option>> = {
     "kv": {"help":"format of the cache (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
     "weights": {"help":"format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) apply to linear layers","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"placeholder":"DTYPE"},
     "attention": {"help":"keys that a query attends to: exact, half or full sequence","kind":"choice","choices":["exact","half","full"],"placeholder":"COUNT"},
-    "vary": {"help":"sweep the length of sequences: attention's share of the work, and the cache","kind":"text","placeholder":"seq=1k..128k"},
+    "vary": {"help":"sweep the length of sequences: attention's share of the work, its intensity, and the cache","kind":"text","placeholder":"seq=1k..128k"},
     "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
   chips: {
     "id": {"help":"a chip id, or @file.toml","kind":"chip"},
+    "compare": {"help":"another chip beside it, part by part (repeatable)","kind":"chip","placeholder":"CHIP"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  transfer: {
+    "bytes": {"help":"16GB, 80GiB, or a tensor bf16[8,128,8192]","kind":"quantity","unit":"B","placeholder":"BYTES"},
+    "to": {"help":"where they go","kind":"text","placeholder":"PLACE"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "then": {"help":"an operation at the destination that reads the bytes from HBM","kind":"text","placeholder":"OP"},
+    "tile": {"help":"move and compute in tiles of this size, so that stages overlap tile by tile","kind":"quantity","unit":"B","placeholder":"BYTES"},
+    "buffers": {"help":"tiles that are on their way at once (default 2)","kind":"count","standard":"2","placeholder":"N"},
+    "while": {"help":"what runs meanwhile: says whether the transfer hides behind it","kind":"quantity","unit":"s","placeholder":"TIME"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  run: {
+    "file": {"help":"a program, FILE.assay; or train MODEL, or serve MODEL","kind":"file"},
+    "eval": {"help":"the program itself instead of a file (also -e)","kind":"text","placeholder":"TEXT"},
+    "show": {"help":"tensors, separated by commas: show what each device holds of them after each step","kind":"text","placeholder":"LIST"},
+    "animate": {"help":"write an animated svg: what each step changes, one after the other","kind":"file","placeholder":"FILE"},
+    "backward": {"help":"also compute the gradients of the last result","kind":"flag"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "engine": {"help":"virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N (default virtual)","kind":"choice","choices":["virtual","mpi"],"standard":"virtual","placeholder":"NAME"},
+    "time-limit": {"help":"how long a rank waits for another before it gives up (default 60s)","kind":"quantity","unit":"s","standard":"60s","placeholder":"TIME"},
+    "layers": {"help":"keep the model's first N layers","kind":"count","placeholder":"N"},
+    "hidden": {"help":"make the model this wide (d_model); heads and feed-forward blocks shrink with it","kind":"count","placeholder":"N"},
+    "heads": {"help":"attention heads (default: heads of 16 where --hidden is given)","kind":"count","placeholder":"N"},
+    "kv-heads": {"help":"key and value heads (default: as many queries share one as in the model)","kind":"count","placeholder":"N"},
+    "ff": {"help":"width of feed-forward blocks, or of each expert","kind":"count","placeholder":"N"},
+    "experts": {"help":"experts of each expert layer","kind":"count","placeholder":"N"},
+    "text": {"help":"text to train on, up to 1 MiB (default: a text of ours, 48 kB)","kind":"file","placeholder":"FILE"},
+    "vocabulary": {"help":"tokens: 256 are bytes, more are byte pairs learned from the text (default 256)","kind":"count","standard":"256","placeholder":"N"},
+    "as": {"help":"read a configuration of an unknown architecture as one of this family, e.g. llama","kind":"text","placeholder":"FAMILY"},
+    "batch": {"help":"tokens per step, or sequences (16seq) (default 16seq)","kind":"text","unit":"tokens","standard":"16seq","placeholder":"TOKENS|Nseq"},
+    "seq": {"help":"tokens per sequence (default 32)","kind":"count","standard":"32","placeholder":"N"},
+    "steps": {"help":"optimizer steps (default 20)","kind":"count","standard":"20","placeholder":"N"},
+    "rate": {"help":"AdamW's learning rate (default 0.003)","kind":"number","standard":"0.003","placeholder":"F"},
+    "seed": {"help":"of initial weights, batches and samples (default 1)","kind":"count","standard":"1","placeholder":"N"},
+    "check": {"help":"also run on one device, and compare the losses of every step","kind":"flag"},
+    "compare": {"help":"also run these: \"tp=2 sequence-parallel; fsdp=2; pp=2 schedule=zb-h1\"","kind":"text","placeholder":"LIST"},
+    "save": {"help":"write the trained weights, as safetensors","kind":"file","placeholder":"FILE"},
+    "load": {"help":"start from weights that a run saved","kind":"file","placeholder":"FILE"},
+    "dp": {"help":"data parallelism: replicas","kind":"count","placeholder":"N"},
+    "fsdp": {"help":"data parallelism with weights sharded over the devices","kind":"count","placeholder":"N"},
+    "tp": {"help":"tensor parallelism","kind":"count","placeholder":"N"},
+    "pp": {"help":"pipeline stages","kind":"count","placeholder":"N"},
+    "cp": {"help":"context parallelism","kind":"count","placeholder":"N"},
+    "ep": {"help":"expert parallelism","kind":"count","placeholder":"N"},
+    "ep-over": {"help":"axes that experts are distributed over: data (part of dp x fsdp), tensor (which then does not split each expert), context, or a list, e.g. tensor,context; data-parallel devices make up the rest of --ep","kind":"text","placeholder":"AXES"},
+    "zero": {"help":"what replicas shard: 1 optimizer states, 2 also gradients, 3 also weights","kind":"choice","choices":["0","0","1","1","2","2","3","3"],"placeholder":"0..3"},
+    "micro-batch": {"help":"sequences per microbatch and data-parallel group","kind":"count","placeholder":"N"},
+    "interleave": {"help":"chunks of layers per stage","kind":"count","placeholder":"N"},
+    "schedule": {"help":"gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe","kind":"text","examples":["gpipe","1f1b","interleaved","zb","zb-h1","zb-h2","zb-v","dualpipe"],"placeholder":"NAME"},
+    "recompute": {"help":"none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or what is kept besides a layer's input: products, projections (those around attention), operators (attention and every second product); auto (default) searches all of these. Or a list of parts to recompute, never searched: norms, rotary, scores, attention, attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, exchanges","kind":"text","placeholder":"POLICY"},
+    "sequence-parallel": {"help":"shard activations between tensor-parallel blocks by sequence","kind":"flag"},
+    "residual": {"help":"how activations between blocks are sharded: replicated, sequence or model","kind":"choice","choices":["replicated","sequence","model"],"placeholder":"HOW"},
+    "context-scheme": {"help":"context parallelism by ring or all-to-all","kind":"choice","choices":["ring","all-to-all"],"placeholder":"HOW"},
+    "prompt": {"help":"of serve: a prompt, instead of pieces of the text","kind":"text","placeholder":"TEXT"},
+    "prompt-length": {"help":"of serve: tokens of a prompt that is cut from the text (default 16)","kind":"count","standard":"16","placeholder":"N"},
+    "new-tokens": {"help":"of serve: tokens to make for a prompt (default 16)","kind":"count","standard":"16","placeholder":"N"},
+    "slots": {"help":"of serve: most sequences at once; the others wait (default 4)","kind":"count","standard":"4","placeholder":"N"},
+    "temperature": {"help":"of serve: 0 takes the likeliest token, 1 samples as the model says (default 0)","kind":"number","standard":"0","placeholder":"F"},
+    "top-p": {"help":"of serve: sample among the likeliest tokens of this probability (default 1)","kind":"number","standard":"1","placeholder":"F"},
+    "speculate": {"help":"of serve: draft N tokens with the first layers, and verify them at once","kind":"count","placeholder":"N"},
+    "draft-layers": {"help":"of serve: layers that draft (default 1)","kind":"count","standard":"1","placeholder":"N"},
+    "cache": {"help":"of serve: what the cache is split by: heads, batch or sequence (default heads)","kind":"choice","choices":["heads","batch","sequence"],"standard":"heads","placeholder":"HOW"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
 };

@@ -80,10 +80,13 @@ function Wrong({
         }
       >
         <p>
-          <b>
-            At <span class="mono">{where}</span>
-          </b>
-          {hint && <>: {sentence(hint)}</>}
+          {where && (
+            <b>
+              At <span class="mono">{where}</span>
+              {hint && ": "}
+            </b>
+          )}
+          {hint && sentence(hint)}
         </p>
       </Callout>
       <section class="card" aria-label="What the engine said">

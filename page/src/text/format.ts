@@ -40,6 +40,8 @@ const times: readonly Scale[] = [
   [0, "ns", 1e-9],
 ];
 const prefixes: readonly Scale[] = [
+  [1e24, "Y", 1e24],
+  [1e21, "Z", 1e21],
   [1e18, "E", 1e18],
   [1e15, "P", 1e15],
   [1e12, "T", 1e12],
@@ -160,6 +162,8 @@ export function quantity(x: number | null | undefined, unit: string, figures = 4
       return bytes(x, figures);
     case "USD":
       return usd(x);
+    case "USD/s":
+      return x === null || x === undefined ? unknown : `${usd(3600 * x)}/h`;
     case "J":
       return scaled(x, hours, figures);
     case "":
@@ -168,6 +172,8 @@ export function quantity(x: number | null | undefined, unit: string, figures = 4
     case "FLOP/s":
     case "FLOP":
     case "FLOP/B":
+    case "FLOP/USD":
+    case "B/USD":
     case "tokens":
     case "tokens/s":
     case "W":

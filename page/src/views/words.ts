@@ -53,3 +53,5 @@ const limits: Record<string, { name: string; fill: string }> = {
 };
 export const limitName = (key: string): string => limits[key]?.name ?? key.charAt(0).toUpperCase() + key.slice(1);
 export const limitFill = (key: string): string => limits[key]?.fill ?? "var(--muted)";
+/** The same inside a sentence: "and the network limits it". */
+export const limitWords = (key: string): string => (key === "network" ? "the network" : limitName(key).toLowerCase());

@@ -1,5 +1,7 @@
 #include "assay/hardware/chip_figures.h"
 
+#include <bit>
+
 namespace assay::hardware {
 namespace {
 
@@ -55,13 +57,24 @@ VectorFigures vector_figures(const Chip& chip) {
     figures.rate_at_base_clock = static_cast<double>(vector_alus(chip)) * 1_FLOP * chip.cores.base_clock->value;
   if (chip.cores.registers_per_thread && unit.registers)
     figures.threads_per_core = unit.partitions.value * unit.registers->value / chip.cores.registers_per_thread->value;
+  const auto halvings = [](std::int64_t n) { return std::bit_width(static_cast<std::uint64_t>(n - 1)); };
+  figures.lane_steps = halvings(unit.lanes.value);
+  if (unit.cross_lane_units) {  // registers of sublanes x lanes: sublanes roll in the ALUs, lanes need a unit of their
+                                // own
+    figures.sublane_steps = halvings(unit.partitions.value);
+    if (unit.latency) figures.sublane_cycles = *figures.sublane_steps * unit.latency->value;
+  }
   return figures;
+}
+
+Bytes capacity_of_chip(const Chip& chip, const MemoryLevel& level) {
+  return (level.per && *level.per == "core" ? core_total(chip) : 1.0) * level.capacity.value;
 }
 
 std::vector<std::pair<std::string, Bytes>> core_memory(const Chip& chip) {
   std::vector<std::pair<std::string, Bytes>> totals;
   for (const MemoryLevel& level : chip.memory)
-    if (level.per && *level.per == "core") totals.emplace_back(level.name, core_total(chip) * level.capacity.value);
+    if (level.per && *level.per == "core") totals.emplace_back(level.name, capacity_of_chip(chip, level));
   return totals;
 }
 

@@ -30,9 +30,14 @@ struct VectorFigures {
   std::int64_t alus = 0, alus_per_core = 0;
   FlopsPerSecond rate, rate_per_core, fma_rate;
   std::optional<FlopsPerSecond> rate_at_base_clock;
-  std::optional<std::int64_t> threads_per_core;  ///< if each thread uses the maximum number of registers
+  std::optional<std::int64_t> threads_per_core;               ///< if each thread uses the maximum number of registers
+  std::int64_t lane_steps = 0;                                ///< to add up all lanes, halving what is left each time
+  std::optional<std::int64_t> sublane_steps, sublane_cycles;  ///< the same over sublanes, where registers have some
 };
 VectorFigures vector_figures(const Chip& chip);
+
+/// Capacity of a memory level over the whole chip.
+Bytes capacity_of_chip(const Chip& chip, const MemoryLevel& level);
 
 /// Capacity over the whole chip of each memory level that is inside the cores.
 std::vector<std::pair<std::string, Bytes>> core_memory(const Chip& chip);

@@ -147,6 +147,12 @@ std::string render_json(const Response& response, bool explain, Layout layout) {
   append(json, "results", convert(Value(response.results)));
   if (!response.notes.empty()) append(json, "notes", response.notes);
   if (explain) append(json, "derivation", derivation_json(response));
+  if (response.picture || !response.frames.empty()) {
+    Json pictures = Json::array();
+    for (const draw::Scene& frame : response.frames) pictures.push_back(draw::to_svg(frame));
+    if (response.frames.empty()) pictures.push_back(draw::to_svg(*response.picture));
+    append(json, "pictures", std::move(pictures));
+  }
   return dump(json, layout);
 }
 

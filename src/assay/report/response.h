@@ -27,6 +27,7 @@ struct Response {
   std::vector<int> derived;            ///< roots in the ledger
   int derived_levels = 0;              ///< of the derivations in texts; 0: all, as JSON has them
   std::optional<draw::Scene> picture;  ///< when asked for
+  std::vector<draw::Scene> frames;     ///< of an animation, when asked for
   std::vector<std::pair<std::string, std::string>> files;  ///< further outputs that were asked for: path, content
   std::vector<std::string> lines;  ///< an answer to paste or pipe: printed as it is instead of a table
   Outcome outcome = Outcome::ok;

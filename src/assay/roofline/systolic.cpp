@@ -84,6 +84,16 @@ class Simulation {
     run_.result.resize(at(m * n));
   }
 
+  std::vector<SystolicFrame> frames() && {
+    std::vector<SystolicFrame> out;
+    while (started_ < tiles_ || !waves_.empty()) {
+      works_.assign(at(rows_ * columns_), false);
+      tick();
+      out.push_back(frame());
+    }
+    return out;
+  }
+
   SystolicRun finish() && {
     while (started_ < tiles_ || !waves_.empty()) tick();
     SystolicCycles& cycles = run_.cycles;
@@ -95,6 +105,16 @@ class Simulation {
 
  private:
   enum class Port { idle, shifting, ready };
+
+  SystolicFrame frame() const {
+    SystolicFrame out{{weight_.begin(), weight_.end()}, {}, {}, works_};
+    for (Index r = 0; r < rows_; ++r)
+      for (Index c = 0; c < columns_; ++c) {
+        out.activations.push_back(static_cast<double>(activation_[at(r * (columns_ + 1) + c + 1)]));
+        out.sums.push_back(sum_[at((r + 1) * columns_ + c)]);
+      }
+    return out;
+  }
 
   bool feeding() const { return !waves_.empty() && waves_.back().age < m_; }
 
@@ -167,6 +187,7 @@ class Simulation {
       multiply_add(&sum_[at((r + 1) * columns_)] + begin, above + begin, weights + begin, activations + begin + 1,
                    end - begin);
       occupied += end - begin;
+      if (!works_.empty()) std::fill(works_.begin() + r * columns_ + begin, works_.begin() + r * columns_ + end, true);
       if (r < wave.depth) needed += std::max<Index>(0, std::min(end, wave.width) - begin);
     }
     useful += needed;
@@ -213,6 +234,7 @@ class Simulation {
   std::vector<float> activation_;
   std::vector<double> sum_;
   std::vector<float> weight_, next_weight_;
+  std::vector<bool> works_;  // PEs that multiplied in this cycle; empty unless frames are recorded
   std::deque<Wave> waves_, loads_;
   Port port_ = Port::idle;  // of column 0, where the others follow
   Index loaded_ = 0;
@@ -266,14 +288,20 @@ SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::i
   return Simulation(array, m, k, n, x, w).finish();
 }
 
+std::vector<SystolicFrame> systolic_frames(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
+                                           std::span<const float> x, std::span<const float> w) {
+  return Simulation(array, m, k, n, x, w).frames();
+}
+
+std::vector<float> checked_operand(std::int64_t count, std::int64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>((static_cast<std::int64_t>(i) * 7 + seed) % 11 - 5);
+  return values;
+}
+
 CheckedSystolicRun simulate_and_check(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n) {
-  const auto operand = [](std::int64_t count, std::int64_t seed) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>((static_cast<std::int64_t>(i) * 7 + seed) % 11 - 5);
-    return values;
-  };
-  const std::vector<float> x = operand(m * k, 3), w = operand(k * n, 5);
+  const std::vector<float> x = checked_operand(m * k, checked_x_seed), w = checked_operand(k * n, checked_w_seed);
   CheckedSystolicRun out{simulate_systolic(array, m, k, n, x, w), 0.0};
   const auto depth = static_cast<std::size_t>(k), columns = static_cast<std::size_t>(n);
   std::vector<double> row(columns);

@@ -84,6 +84,12 @@ struct SystolicRun {
   std::vector<double> result;
 };
 
+// What every PE holds after one cycle, row by row.
+struct SystolicFrame {
+  std::vector<double> weights, activations, sums;
+  std::vector<bool> works;  // it multiplied in this cycle
+};
+
 // Cycles between the starts of two successive tiles whose weights differ.
 std::int64_t tile_interval(const SystolicArray& array, std::int64_t m);
 
@@ -99,6 +105,14 @@ double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k
 // multiply-add, and equals a plain product exactly as long as sums of integers stay below 2^53.
 SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                               std::span<const float> x, std::span<const float> w);
+
+// The same, and what the array held after every cycle, for small ones: rows x columns numbers a cycle.
+std::vector<SystolicFrame> systolic_frames(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
+                                           std::span<const float> x, std::span<const float> w);
+
+// The operands of a checked run: small whole numbers, whose sums are exact in every order.
+std::vector<float> checked_operand(std::int64_t count, std::int64_t seed);
+inline constexpr std::int64_t checked_x_seed = 3, checked_w_seed = 5;
 
 // A simulated product of small whole numbers, whose sums are exact in every order, and how far its result is from a
 // plain product: 0 unless the simulation is wrong.

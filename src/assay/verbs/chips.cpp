@@ -6,6 +6,7 @@
 #include "assay/hardware/chip_figures.h"
 #include "assay/verbs/prices.h"
 #include "assay/verbs/screens/screens.h"
+#include "assay/verbs/side_by_side.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::chips {
@@ -103,6 +104,9 @@ void add_units(const hardware::Chip& chip, report::Members& out) {
   if (!speedups.empty())
     out.emplace_back("speedup_over_" + std::string(name(hardware::reference_dtype(chip))), std::move(speedups));
   add_known(out, "threads_per_core_at_most_registers", vector.threads_per_core);
+  out.emplace_back("lane_reduction_steps", vector.lane_steps);
+  add_known(out, "sublane_reduction_steps", vector.sublane_steps);
+  add_known(out, "sublane_reduction_cycles", vector.sublane_cycles);
 }
 
 void add_memories(const hardware::Chip& chip, report::Members& out) {
@@ -133,10 +137,15 @@ void add_prices(const hardware::Chip& chip, report::Members& out) {
   report::Items by_price;
   for (const hardware::Price& price : chip.prices)
     if (const auto flops = hardware::flops_per_dollar(chip, price); flops && price.kind == "on-demand")
-      by_price.emplace_back(
-          report::Members{{"provider", price.provider}, {"date", price.date}, {"flops_per_dollar", *flops}});
-  if (const hardware::Price* price = hardware::newest_price(chip))
+      by_price.emplace_back(report::Members{{"provider", price.provider},
+                                            {"date", price.date},
+                                            {"flops_per_dollar", *flops},
+                                            {"bytes_per_dollar", chip.hbm().bandwidth->value / price.value.value}});
+  if (const hardware::Price* price = hardware::newest_price(chip)) {
     add_known(out, "flops_per_dollar", hardware::flops_per_dollar(chip, *price));
+    out.emplace_back("bytes_per_dollar", chip.hbm().bandwidth->value / price->value.value);
+    out.emplace_back("memory_per_dollar", chip.hbm().capacity.value / price->value.value);
+  }
   if (!by_price.empty()) out.emplace_back("by_price", std::move(by_price));
 }
 
@@ -200,11 +209,22 @@ report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& 
   return response;
 }
 
+/// The chip and those of --compare.
+Result<std::vector<hardware::Chip>> compared_chips(const Request& request, const Context& context,
+                                                   const hardware::Chip& chip) {
+  std::vector<hardware::Chip> chips{chip};
+  for (const std::string& id : request.values("compare")) {
+    ASSAY_TRY(other, hardware::parse_cluster(id, context.catalogue, "--compare", {}));
+    chips.push_back(std::move(other.chip));
+  }
+  return chips;
+}
+
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
-    if (request.picture())
-      return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg",
-                  Error::Kind::usage);
+    if (request.picture() || request.has("compare"))
+      return fail(request.picture() ? "--format svg" : "--compare", "this needs a chip to start with",
+                  "name it: assay chips tpu-v5e", Error::Kind::usage);
     if (request.has("set"))
       return fail("--set", "this needs one chip to change", "name it: assay chips tpu-v5e --set ...",
                   Error::Kind::usage);
@@ -234,7 +254,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   response.headline = fmt::format("{}: {} {}, {} at {}, critical intensity {}", chip.name, human(peak.value),
                                   name(dtype), human(chip.hbm().capacity.value), human(chip.hbm().bandwidth->value),
                                   human(peak.value / chip.hbm().bandwidth->value));
-  if (request.picture()) response.picture = draw::draw(draw::chip_chart(chip));
+  ASSAY_TRY(chips, compared_chips(request, context, chip));
+  if (chips.size() > 1) {
+    response.results.emplace_back("side_by_side", side_by_side(chips));
+    response.table_key = "side_by_side";
+  }
+  if (request.picture())
+    response.picture = chips.size() > 1 ? bandwidth_ladder(chips) : draw::draw(draw::chip_chart(chip));
   return response;
 }
 
@@ -246,11 +272,17 @@ VerbSpec verb() {
           "Without an id, one line per chip. With an id, every figure of that chip with its source, differing figures "
           "of other sources, and derived quantities.",
           {{"id", "a chip id, or @file.toml", false}},
-          {set_option, price_option, prices_option},
+          {{"compare", "CHIP", "another chip beside it, part by part (repeatable)", true},
+           set_option,
+           price_option,
+           prices_option},
           {{"assay chips", "all chips"},
            {"assay chips tpu-v5p", "one chip with sources"},
            {"assay chips h100-sxm --format json", "the same for programs"},
-           {"assay chips h100-sxm --output h100.svg", "its rooflines, every memory level and dtype"}},
+           {"assay chips h100-sxm --output h100.svg", "its rooflines, every memory level and dtype"},
+           {"assay chips h100-sxm --compare tpu-v5p", "two chips, part by part"},
+           {"assay chips tpu-v4 --compare tpu-v5e --compare tpu-v5p --output ladder.svg",
+            "bandwidths of several generations"}},
           &answer,
           true,
           false,

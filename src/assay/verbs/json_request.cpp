@@ -132,9 +132,13 @@ class JsonReader {
 Result<Request> parse_json_request(std::string_view text) {
   ASSAY_TRY(json, parsed_object(text, "request", example_request));
   for (const auto& [key, value] : json.items())
-    if (key != "verb" && key != "arguments")
-      return fail(fmt::format("request: {}", key), "a request has verb and arguments, nothing else",
+    if (key != "verb" && key != "arguments" && key != "picture")
+      return fail(fmt::format("request: {}", key), "a request has verb, arguments and picture, nothing else",
                   std::string(example_request), Error::Kind::usage);
+  const RequestJson picture = json.value("picture", RequestJson());
+  if (!picture.is_null() && picture != "still" && picture != "steps")
+    return fail("request: picture", "expected still or steps", "leave it out for an answer without pictures",
+                Error::Kind::usage);
   if (!json.contains("verb") || !json["verb"].is_string())
     return fail("request", "verb is missing", std::string(example_request), Error::Kind::usage);
   ASSAY_TRY(verb, find_verb(json["verb"].get<std::string>()));
@@ -142,7 +146,10 @@ Result<Request> parse_json_request(std::string_view text) {
   if (!arguments.is_object())
     return fail("request: arguments", "arguments is an object: names and values", std::string(example_request),
                 Error::Kind::usage);
-  return JsonReader(*verb).read(arguments);
+  ASSAY_TRY(request, JsonReader(*verb).read(arguments));
+  if (picture == "still") request.want_picture();
+  if (picture == "steps") request.want_frames();
+  return request;
 }
 
 Result<void> overlay_catalogue(hardware::Catalogue& catalogue, const std::string& value) {

@@ -238,7 +238,19 @@ void add_choice(const Query& query, const search::LayerChoice& choice, report::M
   out.emplace_back("limiter", search::limiter_of(choice));
 }
 
-report::Items alternative_rows(const Query& query, const std::vector<search::LayerChoice>& choices) {
+/// Arguments of a request for exactly this choice.
+report::Members choice_arguments(const Request& request, const Query& query, const search::LayerChoice& choice) {
+  Request fixed = request.without("fix");
+  if (query.problem.result_free) fixed = fixed.with("result", program::tensor_text(query.mesh, choice.result));
+  report::Members arguments = fixed.named_arguments();
+  report::Items shardings;
+  for (const program::Tensor& tensor : choice.tensors) shardings.emplace_back(program::tensor_text(query.mesh, tensor));
+  arguments.emplace_back("fix", std::move(shardings));
+  return arguments;
+}
+
+report::Items alternative_rows(const Request& request, const Query& query,
+                               const std::vector<search::LayerChoice>& choices) {
   report::Items rows;
   for (std::size_t i = 1; i < choices.size(); ++i) {
     const search::LayerChoice& other = choices[i];
@@ -246,7 +258,8 @@ report::Items alternative_rows(const Query& query, const std::vector<search::Lay
                                       {"time", other.times.lower},
                                       {"collective_time", other.times.communication},
                                       {"memory", other.memory()},
-                                      {"why", reason(choices.front(), other)}});
+                                      {"why", reason(choices.front(), other)},
+                                      {"arguments", choice_arguments(request, query, other)}});
   }
   return rows;
 }
@@ -278,7 +291,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   } else {
     const search::LayerChoice& best = search.choices.front();
     add_choice(query, best, out);
-    if (search.choices.size() > 1) out.emplace_back("alternatives", alternative_rows(query, search.choices));
+    if (search.choices.size() > 1) out.emplace_back("alternatives", alternative_rows(request, query, search.choices));
     response.headline = fmt::format("{}: at least {}, {} per device", shardings_text(query.mesh, best),
                                     human(best.times.lower), human(best.memory()));
     for (const program::Tensor& tensor : best.tensors)

@@ -139,7 +139,7 @@ Request Request::with_argument(std::string value) const {
 
 Request Request::without(std::string_view option, std::size_t n) const {
   Request out = *this;
-  out.picture_ = false;
+  out.picture_ = out.frames_ = false;
   for (auto it = out.options_.begin(); it != out.options_.end(); ++it)
     if (it->first == option && n-- == 0) {
       out.options_.erase(it);

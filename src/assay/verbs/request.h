@@ -141,6 +141,9 @@ class Request {
   bool explain() const { return has("explain"); }
   bool picture() const { return picture_; }
   void want_picture() { picture_ = true; }
+  /// Whether the picture of every step is wanted, where a verb has them.
+  bool frames() const { return frames_; }
+  void want_frames() { picture_ = frames_ = true; }
 
   /// The same request without the n-th value of an option, and without a picture.
   Request without(std::string_view option, std::size_t n) const;
@@ -170,7 +173,7 @@ class Request {
   std::vector<std::string> arguments_;
   std::vector<std::pair<std::string, std::string>> options_;
   std::vector<std::string> for_all_;  ///< options that a config file gives to all commands
-  bool picture_ = false;
+  bool picture_ = false, frames_ = false;
 };
 
 /// Whether a value of --output is a file: it has a slash or an ending that names a format. If a verb has its own

@@ -252,7 +252,7 @@ struct ChosenPlan {
   plan::Plan best;
   std::vector<plan::Plan> others;
 };
-ChosenPlan choose_plan(const Query& query) {
+ChosenPlan cheapest_plan(const Query& query) {
   constexpr std::size_t most_alternatives = 4;
   const plan::ShardingExpression& e = query.expression;
   const plan::Prices prices = prices_of(query);
@@ -270,6 +270,39 @@ ChosenPlan choose_plan(const Query& query) {
   return chosen;
 }
 
+/// A plan besides the one that is shown, and its number by cost.
+struct OtherPlan {
+  std::int64_t number = 1;
+  plan::Plan plan;
+};
+
+/// Takes the plan that --plan names: it becomes the best, and the cheapest ones become others.
+Result<std::vector<OtherPlan>> take_plan(const Request& request, const Query& query, ChosenPlan& chosen) {
+  std::int64_t wanted = 1;
+  if (const auto text = request.value("plan")) {
+    ASSAY_TRY(number, parse_count(*text, "--plan"));
+    wanted = number;
+  }
+  const auto plans = static_cast<std::int64_t>(chosen.others.size()) + 1;
+  if (wanted > plans)
+    return fail("--plan", plans == 1 ? "there is one plan" : fmt::format("there are {} plans", plans),
+                "1 is the cheapest");
+  std::vector<OtherPlan> others;
+  const bool on_this_mesh = chosen.mesh.axes.size() == query.mesh.axes.size();  // a thorough plan may split axes
+  if (wanted > 1 && on_this_mesh) others.push_back({1, chosen.best});
+  for (std::int64_t number = 2; number <= plans; ++number) {
+    plan::Plan& plan = chosen.others[static_cast<std::size_t>(number - 2)];
+    if (number != wanted) {
+      others.push_back({number, std::move(plan)});
+      continue;
+    }
+    chosen.best = std::move(plan);
+    chosen.mesh = query.mesh;
+    chosen.prices = prices_of(query);
+  }
+  return others;
+}
+
 /// Compute and communication of the plan on the cluster.
 void add_times(const Query& query, const plan::Plan& plan, report::Members& out) {
   const hardware::Chip& chip = query.cluster->chip;
@@ -283,15 +316,16 @@ void add_times(const Query& query, const plan::Plan& plan, report::Members& out)
   out.emplace_back("limiter", move > compute ? "network" : "compute");
 }
 
-report::Items alternative_rows(const Query& query, const std::vector<plan::Plan>& others) {
+report::Items alternative_rows(const Request& request, const Query& query, const std::vector<OtherPlan>& others) {
   report::Items rows;
-  for (const plan::Plan& other : others) {
+  for (const auto& [number, other] : others) {
     std::string text;
     for (const program::Step& step : other.steps)
       if (step.op != program::Op::slice)
         text += (text.empty() ? "" : "; ") + program::step_text(query.mesh, other.tensors, step);
     report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
     if (query.cluster) row.emplace_back("time", Seconds(other.total));
+    row.emplace_back("arguments", request.with("plan", std::to_string(number)).named_arguments());
     rows.emplace_back(std::move(row));
   }
   return rows;
@@ -311,14 +345,15 @@ Result<void> add_plan(const Request& request, const Query& query, report::Respon
   const plan::ShardingExpression& e = query.expression;
   report::Members& out = response.results;
   if (e.right) out.emplace_back("case", plan::product_case(e));
-  const ChosenPlan chosen = choose_plan(query);
+  ChosenPlan chosen = cheapest_plan(query);
+  ASSAY_TRY(others, take_plan(request, query, chosen));
   out.emplace_back("steps", step_rows(query, chosen.mesh, chosen.best));
   out.emplace_back("collective_bytes", chosen.best.bytes);
   if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
   if (query.cluster) add_times(query, chosen.best, out);
   out.emplace_back("backward", backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e),
                                              chosen.best, chosen.prices));
-  if (!chosen.others.empty()) out.emplace_back("alternatives", alternative_rows(query, chosen.others));
+  if (!others.empty()) out.emplace_back("alternatives", alternative_rows(request, query, others));
   response.table_key = "steps";
   response.headline = plan_headline(chosen.mesh, chosen.best);
   if (request.picture()) response.picture = picture_of(query, chosen.mesh, chosen.best, response.headline);
@@ -394,6 +429,7 @@ VerbSpec verb() {
           {{"mesh", "X=4,Y=4", "axes of the mesh and their sizes"},
            {"sizes", "I=4096,...", "sizes of the dimensions; without them, only what the mesh determines"},
            OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
+           OptionSpec{"plan", "N", "the N-th plan by cost, instead of the cheapest"}.by_default("1"),
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
            on_option,
            set_option},

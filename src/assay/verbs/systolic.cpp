@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/draw/animation.h"
+#include "assay/draw/array_scene.h"
 #include "assay/draw/chart/chart.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
@@ -103,6 +105,29 @@ draw::Scene picture_of(const Query& query, const assay::roofline::SystolicRun& r
   return draw::draw(chart);
 }
 
+/// What every cell holds, cycle by cycle; only for arrays and products that can be read.
+Result<std::vector<draw::Scene>> frames_of(const Query& query, std::int64_t cycles) {
+  constexpr std::int64_t most_side = 8, most_cycles = 96;
+  const assay::roofline::SystolicArray& array = query.array;
+  if (array.rows > most_side || array.columns > most_side || cycles > most_cycles)
+    return fail(
+        "--animate",
+        fmt::format("cells are shown for arrays up to {0}x{0} and products up to {1} cycles, not {2}x{3} and {4}",
+                    most_side, most_cycles, array.rows, array.columns, human_count(cycles)),
+        "e.g. assay systolic 6 4 4 --array 4x4");
+  const auto x = assay::roofline::checked_operand(query.m * query.k, assay::roofline::checked_x_seed),
+             w = assay::roofline::checked_operand(query.k * query.n, assay::roofline::checked_w_seed);
+  std::vector<draw::Scene> frames;
+  for (assay::roofline::SystolicFrame& at : assay::roofline::systolic_frames(array, query.m, query.k, query.n, x, w))
+    frames.push_back(
+        draw::draw_array(fmt::format("[{},{}] x [{},{}] on a {}x{} array", query.m, query.k, query.k, query.n,
+                                     array.rows, array.columns),
+                         fmt::format("after cycle {} of {}", frames.size() + 1, cycles),
+                         {static_cast<std::size_t>(array.rows), static_cast<std::size_t>(array.columns),
+                          std::move(at.weights), std::move(at.activations), std::move(at.sums), std::move(at.works)}));
+  return frames;
+}
+
 report::Members cycle_members(const assay::roofline::SystolicCycles& cycles) {
   return {{"total", cycles.total},   {"load", cycles.load},   {"fill", cycles.fill},
           {"steady", cycles.steady}, {"stall", cycles.stall}, {"drain", cycles.drain}};
@@ -147,6 +172,12 @@ Result<report::Response> answer(const Request& request, const Context& context) 
         "too large to simulate cycle by cycle; the closed form is exact and equals the simulation at every size "
         "tested");
   }
+  if (request.frames() || request.has("animate")) {
+    ASSAY_TRY(frames, frames_of(query, closed.total));
+    if (const auto file = request.value("animate"))
+      response.files.emplace_back(*file, draw::to_animated_svg("systolic array", frames, 0.9));
+    if (request.frames()) response.frames = std::move(frames);
+  }
   response.notes.push_back(fmt::format("array from {}", query.array_source));
   response.headline = fmt::format("{} cycles, {:.1f} % useful", human_count(closed.total), 100.0 * closed.utilisation);
   return response;
@@ -163,10 +194,12 @@ VerbSpec verb() {
           {OptionSpec{"array", "RxC", "rows x columns"}.by_default("128x128"),
            {"on", "CHIP", "take the array and clock of a chip"},
            {"single-buffered", "", "weights cannot load while a tile is running"},
+           {"animate", "FILE", "write an animated svg: what each cell holds, cycle by cycle; for small arrays"},
            set_option},
           {{"assay systolic 512 512 512 --array 128x128", "utilisation of a square product"},
            {"assay systolic 8 128 128 --on tpu-v5e", "one small product and its bubbles"},
-           {"assay systolic 300 200 100 --array 64x64 --output activity.svg", "busy multipliers over time"}},
+           {"assay systolic 300 200 100 --array 64x64 --output activity.svg", "busy multipliers over time"},
+           {"assay systolic 6 4 4 --array 4x4 --animate array.svg", "what each cell holds, cycle by cycle"}},
           &answer,
           true,
           false,

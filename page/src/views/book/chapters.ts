@@ -64,11 +64,18 @@ export const chapters: readonly Chapter[] = [
     words: "How many chips hold the model and its cache, what a token costs, and where the batch stops to pay.",
   },
   {
+    id: "profiling",
+    number: "9",
+    name: "Profiling",
+    words:
+      "What a compiler made of a program, and where its time went. The Profile view reads traces and compiled programs of your own; the chapter's numbers are checked here.",
+  },
+  {
     id: "jax-stuff",
     number: "10",
     name: "Programming in JAX",
     words:
-      "Sharding as a program says it. The worked numbers of the chapter are checked; its programs are not ours to run.",
+      "Sharding as a program says it: found for the whole program, part of every type, or written device by device. Small programs run on virtual devices, and their results are compared with those of one.",
   },
   {
     id: "gpus",

@@ -29,10 +29,12 @@ export function BookView({ place, share }: { place: Place; share: (shared: Share
   const { query } = place;
   const chapter = chapters.find((one) => one.id === query.chapter) ?? chapters[0]!;
   const request: Request<"book"> = { verb: "book", arguments: { chapter: chapter.id } };
-  const asked = useAsk(request);
+  const figures: Request<"book"> = { verb: "book", arguments: { chapter: chapter.id, figures: true } };
+  const asked = useAsk(figures);
+  const checked = useAsk(asked.busy ? null : request); // its requests take a while
   useEffect(
-    () => share({ request: request as Request, answer: asked.answer as Answer | undefined }),
-    [asked.answer, chapter.id],
+    () => share({ request: request as Request, answer: checked.answer as Answer | undefined }),
+    [checked.answer, chapter.id],
   );
   const look: Query = Object.fromEntries(["theme", "units"].flatMap((key) => (query[key] ? [[key, query[key]]] : [])));
   return (
@@ -56,11 +58,12 @@ export function BookView({ place, share }: { place: Place; share: (shared: Share
           and models, too. The words are ours.
         </p>
       </nav>
-      <AnswerFrame asked={asked} request={request as Request}>
+      <AnswerFrame asked={asked} request={figures as Request}>
         {(answer) => (
           <BookAnswer
             key={chapter.id}
-            results={answer.results}
+            figures={answer.results.figures ?? []}
+            checked={checked.busy ? undefined : checked.answer?.results}
             chapter={chapter}
             query={query}
             look={look}
@@ -73,23 +76,21 @@ export function BookView({ place, share }: { place: Place; share: (shared: Share
 }
 
 function BookAnswer({
-  results,
+  figures: all,
+  checked,
   chapter,
   query,
   look,
   current,
 }: {
-  results: BookResults;
+  figures: NonNullable<BookResults["figures"]>;
+  checked: BookResults | undefined;
   chapter: (typeof chapters)[number];
   query: Query;
   look: Query;
   current: boolean;
 }): JSX.Element {
-  const [all, showAll] = useState(false);
-  const checks = all ? results.checks : results.checks.slice(0, few);
-  const figures = (results.figures ?? [])
-    .map((figure, index) => ({ figure, index }))
-    .filter(({ figure }) => figure.chapter === chapter.id);
+  const figures = all.map((figure, index) => ({ figure, index })).filter(({ figure }) => figure.chapter === chapter.id);
   return (
     <>
       <Head sub={<span>{chapter.words}</span>}>
@@ -107,59 +108,67 @@ function BookAnswer({
           ))}
         </div>
       )}
-      <Card
-        title="Worked answers"
-        note={`${int(results.passed)} of ${int(results.passed + results.failed)} reproduced${results.left_out ? `, ${int(results.left_out)} left out` : ""}`}
-        table={() => [
-          ["fact", "expected", "got", "tolerance", "request", "path"],
-          ...results.checks.map((one) => [
-            one.id,
-            number(one.expected),
-            number(one.got),
-            one.tolerance,
-            one.request,
-            one.path,
-          ]),
-        ]}
-      >
-        <Scroll>
-          <table class="rows small">
-            <thead>
-              <tr>
-                <th>Fact</th>
-                <th class="n">In the book</th>
-                <th class="n">Here</th>
-                <th>
-                  <span class="sr">Reproduced</span>
-                </th>
-                <th>Request</th>
-                <th>Path</th>
-              </tr>
-            </thead>
-            <tbody>
-              {checks.map((one) => (
-                <tr key={one.id}>
-                  <td>{one.id}</td>
-                  <td class="n">{number(one.expected)}</td>
-                  <td class="n">{number(one.got)}</td>
-                  <td>
-                    <Tag verdict={one.ok ? "fits" : "no"}>{one.ok ? one.tolerance : "differs"}</Tag>
-                  </td>
-                  <td class="mono tiny">{one.request}</td>
-                  <td class="mono tiny muted">{one.path}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
-        {results.checks.length > few && (
-          <p class="after">
-            <button type="button" class="btn" aria-expanded={all} onClick={() => showAll(!all)}>
-              {all ? "Show fewer" : `Show all ${int(results.checks.length)}`}
-            </button>
-          </p>
-        )}
-      </Card>
+      {checked ? (
+        <WorkedAnswers results={checked} />
+      ) : (
+        <Card title="Worked answers">
+          <p class="muted">Being checked…</p>
+        </Card>
+      )}
     </>
+  );
+}
+
+function WorkedAnswers({ results }: { results: BookResults }): JSX.Element {
+  const [all, showAll] = useState(false);
+  const list = results.checks ?? [];
+  const checks = all ? list : list.slice(0, few);
+  return (
+    <Card
+      title="Worked answers"
+      note={`${int(results.passed)} of ${int((results.passed ?? 0) + (results.failed ?? 0))} reproduced${results.left_out ? `, ${int(results.left_out)} left out` : ""}`}
+      table={() => [
+        ["fact", "expected", "got", "tolerance", "request", "path"],
+        ...list.map((one) => [one.id, number(one.expected), number(one.got), one.tolerance, one.request, one.path]),
+      ]}
+    >
+      <Scroll>
+        <table class="rows small">
+          <thead>
+            <tr>
+              <th>Fact</th>
+              <th class="n">In the book</th>
+              <th class="n">Here</th>
+              <th>
+                <span class="sr">Reproduced</span>
+              </th>
+              <th>Request</th>
+              <th>Path</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.map((one) => (
+              <tr key={one.id}>
+                <td>{one.id}</td>
+                <td class="n">{number(one.expected)}</td>
+                <td class="n">{number(one.got)}</td>
+                <td>
+                  <Tag verdict={one.ok ? "fits" : "no"}>{one.ok ? one.tolerance : "differs"}</Tag>
+                </td>
+                <td class="mono tiny">{one.request}</td>
+                <td class="mono tiny muted">{one.path}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {list.length > few && (
+        <p class="after">
+          <button type="button" class="btn" aria-expanded={all} onClick={() => showAll(!all)}>
+            {all ? "Show fewer" : `Show all ${int(list.length)}`}
+          </button>
+        </p>
+      )}
+    </Card>
   );
 }

@@ -48,8 +48,8 @@ export function HopsCard({
       <Player steps={blocks.length} at={at} set={set} label="Hop" />
       <Chart
         draw={(width) => {
-          const gap = 10;
-          const column = Math.min(120, (width - (devices.length - 1) * gap) / devices.length);
+          const gap = devices.length > 8 ? 4 : 10;
+          const column = Math.max(2, Math.min(120, (width - (devices.length - 1) * gap) / devices.length));
           const row = devices.length > 8 ? 16 : 26;
           const height = 22 + count * (row + 3);
           return (

@@ -8,11 +8,13 @@ import { bytes, int, si } from "../../text/format";
 const most = 24;
 
 function Torus({ results, width }: { results: ClustersResults; width: number }): JSX.Element {
-  const [ax, ay = { name: "", size: 1, ring: false }, az] = results.axes as [
+  const [first, second = { name: "", size: 1, ring: false }, az] = results.axes as [
     ClustersResults["axes"][number],
     ClustersResults["axes"][number] | undefined,
     ClustersResults["axes"][number] | undefined,
   ];
+  // the longer side lies flat
+  const [ax, ay] = second.size > first.size ? [second, first] : [first, second];
   const columns = Math.min(ax.size, most);
   const rows = Math.min(ay.size, most);
   const step = Math.min(44, (width - 90) / Math.max(columns, 1));

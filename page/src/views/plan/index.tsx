@@ -12,7 +12,7 @@ import { bytes, int, percent, quantity, sentence, si, sig, signed, time } from "
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
 import { Strip } from "../bars";
-import { limitName } from "../words";
+import { limitName, limitWords } from "../words";
 import { AlternativesCard, CompareCard, strategyText } from "./alternatives";
 import { ChangesCard, apply, useChanges } from "./changes";
 import type { Change } from "./changes";
@@ -144,7 +144,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
         ) : (
           <>
             {stepNum} per step on {int(r.chips)} {chip}. {verdict === "fits" ? "It fits" : "It may not fit"}, and{" "}
-            {limitName(r.limiter).toLowerCase()} limits it.
+            {limitWords(r.limiter)} limits it.
           </>
         )}
       </Head>

@@ -18,7 +18,7 @@ import { Scroll } from "../../parts/scroll";
 import { int, percent, quantity, si, time, timeRange } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
-import { limitName } from "../words";
+import { limitName, limitWords } from "../words";
 import { RoofChart } from "./chart";
 
 const defaults: Query = { op: "bf16[B,8192] @ bf16[8192,28672]", on: "h100-sxm,tpu-v5e", at: "256" };
@@ -284,8 +284,7 @@ function RooflineAnswer({
         }
       >
         {letter ? `With ${letter} = ${int(size)} ` : ""}
-        {limitName(r.limiter).toLowerCase()} limits it on one {shortChip(r.chip)}:{" "}
-        <Num of="estimate">{time(estimate)}</Num>.
+        {limitWords(r.limiter)} limits it on one {shortChip(r.chip)}: <Num of="estimate">{time(estimate)}</Num>.
       </Head>
       <RoofChart chips={chips} letter={letter} size={size} onSize={onSize} />
       <Card

@@ -15,7 +15,7 @@ import { change } from "../../url";
 import type { Place, Query } from "../../url";
 import { PartList, StackedBar } from "../bars";
 import { Details } from "../details";
-import { limitFill, limitName, serveMemory } from "../words";
+import { limitFill, limitWords, serveMemory } from "../words";
 import { FrontCard, meets } from "./front";
 import type { Curve, Limits, Point } from "./front";
 import { HelpsCard } from "./helps";
@@ -254,7 +254,7 @@ function ServeAnswer({ answer, request, query, at, front, others, limits, possib
                 : latency > limits.tpot
                   ? ". Too slow per token"
                   : ". The first token comes too late"}
-            , and {limitName(served.limiter ?? decode.limiter).toLowerCase()} limits it.
+            , and {limitWords(served.limiter ?? decode.limiter)} limits it.
           </>
         ) : (
           <>Nothing meets the limits on {r.cluster}.</>
@@ -390,7 +390,7 @@ function StepsCard({ results }: { results: ServeResults }): JSX.Element {
           return (
             <table class="rows small" key={name}>
               <caption>
-                {name}: {time(v(range.estimate))}, {limitName(phase.limiter).toLowerCase()} limits it
+                {name}: {time(v(range.estimate))}, {limitWords(phase.limiter)} limits it
               </caption>
               <tbody>
                 <tr>

@@ -17,7 +17,7 @@ import { Scroll } from "../../parts/scroll";
 import { bytes, int, sentence, si, time } from "../../text/format";
 import { change } from "../../url";
 import type { Place, Query } from "../../url";
-import { limitName } from "../words";
+import { limitWords } from "../words";
 import { Grid } from "./grid";
 import type { Frame } from "./grid";
 import { devicesOf, drawn, holds, holdsDuring, parseMesh, parseStep, parseTensor, shardsOf } from "./notation";
@@ -130,7 +130,7 @@ export function ShardingView({ place, share }: { place: Place; share: (shared: S
     [asked.answer, JSON.stringify(request)],
   );
   const refusal = refusalOf(asked);
-  const set = (part: Query): void => change({ ...given, ...part, frame: "", open: "" });
+  const set = (part: Query): void => change({ ...given, ...part, plan: "", frame: "", open: "" });
   return (
     <div class="view">
       <Panel request={request as Request} summary={`${given.expr} · ${given.mesh}`}>
@@ -289,7 +289,7 @@ function ShardingAnswer({
                 <span class="nowrap">
                   <Num of={timeNode}>{time(v(r.time.estimate))}</Num>,
                 </span>{" "}
-                and {limitName(r.limiter ?? "").toLowerCase()} limits it.
+                and {limitWords(r.limiter ?? "")} limits it.
               </>
             ) : (
               r.collective_bytes && `A device receives ${bytes(v(r.collective_bytes))}.`
@@ -397,12 +397,23 @@ function ShardingAnswer({
             </Scroll>
           </Card>
           {(r.alternatives?.length ?? 0) > 0 && (
-            <Card title="Alternatives" note="other plans, the same result">
+            <Card
+              title="Alternatives"
+              note="other plans, the same result"
+              end={
+                place.query.plan && (
+                  <button type="button" class="btn" onClick={() => change({ plan: "", frame: "" })}>
+                    Cheapest plan
+                  </button>
+                )
+              }
+            >
               <table class="rows small">
                 <thead class="sr">
                   <tr>
                     <th>Plan</th>
                     <th>Bytes and time</th>
+                    <th>Show it</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -423,6 +434,15 @@ function ShardingAnswer({
                             <span class="muted">{time(v(one.time))}</span>
                           </>
                         )}
+                      </td>
+                      <td class="n top">
+                        <button
+                          type="button"
+                          class="btn"
+                          onClick={() => change({ plan: String(one.arguments.plan), frame: "" })}
+                        >
+                          Show
+                        </button>
                       </td>
                     </tr>
                   ))}

@@ -20,14 +20,14 @@ files?: [{file: text, bytes: <B>}]
 )keys";
 
 extern const std::string_view book = R"keys(
-passed: count, failed: count, left_out: count, facts: {checked: count, left_out: count, covered: count},
-checks: [{
+passed?: count, failed?: count, left_out?: count, facts?: {checked: count, left_out: count, covered: count},
+checks?: [{
     id: text, ok: flag, expected: <*>|number|text, got: <*>|number|flag|text|null, tolerance: text,
     request: text, path: text, note?: text, reason?: text}],
 skipped?: [{id: text, why: text}],
 figures?: [{
     chapter: text, title: text, request: text, verb: text, arguments: arguments,
-    controls: [{argument: text, values: [text]}]}]
+    controls: [{argument: text, values: [text]}], picture?: "still"|"steps"}]
 )keys";
 
 extern const std::string_view measure = R"keys(

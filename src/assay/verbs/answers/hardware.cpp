@@ -28,17 +28,20 @@ derived?: {
     matrix_unit_flops_per_cycle?: <FLOP>, matrix_unit_cells?: count, matrix_unit_rate?: <FLOP/s>,
     matrix_rate_from_units?: <FLOP/s>, flops_per_cycle_from_peak?: <FLOP>, matrix_rate_per_core?: <FLOP/s>,
     vector_alus?: count, vector_alus_per_core?: count, vector_rate?: <FLOP/s>, vector_rate_per_core?: <FLOP/s>,
-    vector_fma_rate?: <FLOP/s>, matrix_over_vector?: number, speedup_over_bf16?: map number,
+    vector_fma_rate?: <FLOP/s>, lane_reduction_steps?: count, sublane_reduction_steps?: count,
+    sublane_reduction_cycles?: count, matrix_over_vector?: number, speedup_over_bf16?: map number,
     capacity_per_chip?: map <B>, bandwidth_over_hbm?: map number, critical_intensity?: map map <FLOP/B>,
     link_bandwidth_both_ways?: <B/s>, scale_up_egress?: <B/s>, pod_chips?: count, chips_per_tray?: number,
-    flops_per_dollar?: <FLOP/USD>, by_price?: [{provider?: text, date?: text, flops_per_dollar?: <FLOP/USD>}],
+    flops_per_dollar?: <FLOP/USD>, bytes_per_dollar?: <B/USD>, memory_per_dollar?: <B*s/USD>,
+    by_price?: [{provider?: text, date?: text, flops_per_dollar?: <FLOP/USD>, bytes_per_dollar?: <B/USD>}],
     vector_rate_at_base_clock?: <FLOP/s>, threads_per_core_at_most_registers?: count, switch_capacity?: <B/s>,
     scale_out_switch_over_scale_up_switch?: number, node_egress?: <B/s>, speedup_over_fp32?: map number},
 sources?: [{key: text, title: text, accessed: text, url: text}], peak_sparse?: map <FLOP/s>,
 power?: {chip?: <W>, system?: <W>},
 chips?: [{
     id: text, name: text, dtype: text, peak: <FLOP/s>, memory: <B>, bandwidth: <B/s>,
-    critical_intensity: <FLOP/B>, scale_up: text, price: <USD/s>|null}]
+    critical_intensity: <FLOP/B>, scale_up: text, price: <USD/s>|null}],
+side_by_side?: [{part: text, *: text|number|<*>|null}]
 )keys";
 
 extern const std::string_view clusters = R"keys(
@@ -80,7 +83,8 @@ published?: {
 sources?: [{key: text, title: text, accessed: text, url: text}], value_dim?: count, q_rank?: count,
 kv_rank?: count, rope_dim?: count, experts?: count, experts_per_token?: count, sparsity?: number,
 expert_width?: count, shared_width?: count, state_bytes_per_sequence?: <B>, kv_cache?: <B>,
-sweep?: [{sequence: count, forward: <FLOP>, attention: <FLOP>, attention_share: number, kv_bytes_per_sequence: <B>}],
+sweep?: [{sequence: count, forward: <FLOP>, attention: <FLOP>, attention_share: number, kv_bytes_per_sequence: <B>,
+    prefill_intensity?: <FLOP/B>, decode_intensity?: <FLOP/B>}],
 models?: [{
     id: text, layers: count, d_model: count, heads: count|null, kv_heads: count|null, parameters: count,
     active: count, kv_bytes_per_token: <B>}],

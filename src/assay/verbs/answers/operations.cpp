@@ -47,14 +47,18 @@ extern const std::string_view transfer = R"keys(
 cluster: text, bytes: <B>, hosts: count, bytes_per_host: <B>, hops: count, first_byte: <s>,
 bandwidth_time: <s>, bandwidth: <B/s>, time: range<s>, limiter: text,
 stages: [{name: text, bytes?: <B>, lanes?: number, bandwidth?: <B/s>, hops?: count, time: <s>}],
-ports?: {disjoint_paths: count, on_shortest_paths: count}, flops?: <FLOP>
+ports?: {disjoint_paths: count, on_shortest_paths: count}, flops?: <FLOP>,
+stream?: {tiles: count, tile: <B>, buffers: count, time: <s>, per_tile: <s>, limiter: text, busy: number},
+residency?: {bytes_per_chip: <B>, capacity: <B>, fits: flag},
+meanwhile?: {time: <s>, hidden: flag, exposed: <s>}
 )keys";
 
 extern const std::string_view collective = R"keys(
 collective: text, cluster: text, devices: number, bytes: <B>, bytes_per_group: <B>, shard_bytes: <B>,
 algorithm: text, hops: number, time: range<s>, bandwidth_time: <s>, latency_time: <s>, approximate_time: <s>,
 limiter: text, bytes_per_link: <B>, algorithm_bandwidth: <B/s>, approximate_bandwidth: <B/s>,
-bus_bandwidth: <B/s>, latency_bound_below?: <B>, with_idle_axes?: {axes: text, time: <s>, if: text},
+bus_bandwidth: <B/s>, destinations?: {of_a_token: number, share: number, approximate_share: number},
+latency_bound_below?: <B>, with_idle_axes?: {axes: text, time: <s>, if: text},
 bottleneck?: text,
 levels?: [{
     name: text, groups: number, lanes: number, bandwidth: <B/s>, collective_bandwidth: <B/s>,
@@ -64,7 +68,8 @@ simulated?: {
     time: <s>, busiest_link_bytes: <B>, mean_link_load: number, events: count, chunks_per_shard: count,
     algorithm: text},
 without_in_network_reduction?: {time: <s>, gain: number},
-sweep?: [{bytes: <B>, time: <s>, lower: <s>, algorithm_bandwidth: <B/s>, bus_bandwidth: <B/s>, imbalance?: number}],
+sweep?: [{bytes: <B>, time: <s>, lower: <s>, algorithm_bandwidth: <B/s>, bus_bandwidth: <B/s>, imbalance?: number,
+    chips?: count, sharded_by?: count, share?: number, approximate_share?: number}],
 gain_of_both_ways?: number, over_all_gather?: number,
 blocks?: [{hop: count, devices: [[{block: count, from: [count]}]]}]
 )keys";
@@ -79,7 +84,7 @@ memory_time?: <s>, case?: count,
 steps?: [{text: text, kind: text, collective: flag, axes: text, bytes: <B>, critical: flag, time?: <s>}],
 collective_bytes?: <B>, flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>, time?: range<s>,
 limiter?: text, backward?: [{text: text, kind: text, bytes: <B>}],
-alternatives?: [{steps: text, collective_bytes: <B>, time?: <s>}],
+alternatives?: [{steps: text, collective_bytes: <B>, time?: <s>, arguments: arguments}],
 check?: {max_error: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag}
 )keys";
 
@@ -88,7 +93,8 @@ cluster: text, mesh: text, fits: flag, shardings: map text,
 steps: [{text: text, kind: text, axes: text, bytes: <B>, time: <s>}],
 memory: {*: <B>, stored: <B>, working: <B>, total: <B>, capacity: <B>, fits: flag},
 compute_time: <s>, memory_time: <s>, weight_read_time: <s>, collective_time: <s>, time: range<s>,
-limiter: text, alternatives?: [{shardings: text, time: <s>, collective_time: <s>, memory: <B>, why: text}],
+limiter: text, alternatives?: [{
+    shardings: text, time: <s>, collective_time: <s>, memory: <B>, why: text, arguments: arguments}],
 search: {considered: count, over_memory: count, equal_to_best: count}, shortfall?: <B>, memory_that_fits?: <B>
 )keys";
 
@@ -163,6 +169,8 @@ sweep?: [{
     tensor: count, compute_time: <s>, communication_time: <s>, time: <s>, efficiency: number, limiter: text,
     cluster?: text, chips?: count, weak_batch?: <tokens>, weak_fsdp?: count, weak_tensor?: count,
     weak_time?: <s>, weak_efficiency?: number, weak_limiter?: text, training_time?: <s>}],
+walk?: [{
+    test: text, have: number|<*>, must_be: "at least"|"at most", limit: number|<*>|null, holds: flag, so: text}],
 pipeline?: {stages: count, microbatches: count, bubble: number, bubble_over_work: number}
 )keys";
 

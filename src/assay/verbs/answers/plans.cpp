@@ -158,10 +158,12 @@ load?: {
 comparison?: [{
     cluster: text, chips: count, formats?: text, meets: flag, fits?: flag, batch?: number, latency?: <s>,
     ttft?: <s>, throughput?: <tokens/s>, throughput_per_chip?: <tokens/s>, cost?: <USD>,
-    tokens_per_dollar?: <tokens/USD>, strategy?: text, why?: text, most_requests_per_second?: number}],
+    tokens_per_dollar?: <tokens/USD>, strategy?: text, why?: text, most_requests_per_second?: number,
+    interval?: interval<s>, memory?: $memory, arguments?: arguments}],
 front_of_all?: [{
     cluster: text, chips: count, formats?: text, batch: number, latency: <s>, ttft: <s>,
-    throughput_per_chip: <tokens/s>, cost?: <USD>, strategy: text}],
+    throughput_per_chip: <tokens/s>, cost?: <USD>, strategy: text, interval?: interval<s>, memory: $memory,
+    arguments: arguments}],
 speculation?: {
     draft_length: count, acceptance: number, tokens_per_loop: <tokens>, draft_step_time: <s>,
     verify_step_time: <s>, loop_time: <s>, time_per_token: <s>, tokens_per_second: <tokens/s>, speedup: number,
@@ -182,7 +184,7 @@ prefill_steps?: $steps,
 sweep?: [{
     batch: count, kv_cache: <B>, total: <B>, bound: <s>, tokens_per_second_at_bound: <tokens/s>,
     step_time: <s>, tokens_per_second: <tokens/s>, served_tokens_per_second: <tokens/s>, compute_time: <s>,
-    memory_time: <s>, network_time: <s>, limiter: text, fits: flag, cost?: <USD>}],
+    memory_time: <s>, cache_time: <s>, network_time: <s>, limiter: text, fits: flag, cost?: <USD>}],
 impossible?: text, software_properties?: [{option: text, value: text, source: text}],
 launch?: {
     program: text, version: text, options: [{option: text, value: text, reason: text}], script: text,

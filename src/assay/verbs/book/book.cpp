@@ -55,6 +55,7 @@ Result<void> load_file(const std::string& path, std::string_view text, Book& boo
     figure.chapter = chapter;
     in.text("title", figure.title);
     in.text("request", figure.request);
+    if (in.has("picture")) in.text("picture", figure.picture);
     in.each_key("controls", [&](const std::string& name, RecordReader& controls) {
       controls.texts(name, figure.controls.emplace_back(BookFigure::Control{name, {}}).values);
     });
@@ -74,12 +75,14 @@ Result<report::Items> figure_rows(const Book& book, const std::string& chapter) 
     for (const BookFigure::Control& control : figure.controls)
       controls.emplace_back(report::Members{{"argument", control.name},
                                             {"values", report::Items(control.values.begin(), control.values.end())}});
-    rows.emplace_back(report::Members{{"chapter", figure.chapter},
-                                      {"title", figure.title},
-                                      {"request", "assay " + figure.request},
-                                      {"verb", request.verb().name},
-                                      {"arguments", request.named_arguments()},
-                                      {"controls", std::move(controls)}});
+    report::Members row{{"chapter", figure.chapter},
+                        {"title", figure.title},
+                        {"request", "assay " + figure.request},
+                        {"verb", request.verb().name},
+                        {"arguments", request.named_arguments()},
+                        {"controls", std::move(controls)}};
+    if (!figure.picture.empty()) row.emplace_back("picture", figure.picture);
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }
@@ -96,6 +99,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     return fail("book", fmt::format("unknown chapter or fact {}", in_quotes(wanted)), suggestion(wanted, names));
   }
   report::Response response;
+  if (request.has("figures")) {
+    ASSAY_TRY(figures, figure_rows(book, wanted));
+    response.headline = fmt::format("{} figures", figures.size());
+    response.results.emplace_back("figures", std::move(figures));
+    response.table_key = "figures";
+    return response;
+  }
   report::Items rows, skipped;
   std::int64_t passed = 0, failed = 0;
   std::set<std::string> checked, unchecked;  // a fact with several numbers has several checks
@@ -190,7 +200,8 @@ VerbSpec verb() {
           "Each check is a fact of \"How to Scale Your Model\", a request that a user could make, the path of the "
           "number in its answer, and the expected value. Exit code 4 if one fails.",
           {{"chapter", "a chapter, or the id of one fact", false}},
-          {{"left-out", "", "also list what is not checked, and why"}},
+          {{"left-out", "", "also list what is not checked, and why"},
+           {"figures", "", "only list the requests that draw the figures"}},
           {{"assay book", "all chapters"},
            {"assay book tpus --format csv", "one chapter as a table"},
            {"assay book roofline.network.4", "one fact with its request"}},

@@ -29,6 +29,7 @@ struct BookFigure {
     std::vector<std::string> values;
   };
   std::string chapter, title, request;
+  std::string picture;  ///< still or steps, where the engine draws it; empty where a front end does
   std::vector<Control> controls;
 };
 

@@ -9,6 +9,7 @@
 #include "assay/estimate/collective_models.h"
 #include "assay/estimate/effects/families.h"
 #include "assay/estimate/measured/harness.h"
+#include "assay/lower/layers/layers.h"
 #include "assay/network/simulator/simulator.h"
 #include "assay/program/mesh.h"
 #include "assay/roofline/operation.h"
@@ -44,11 +45,14 @@ struct Query {
   program::Collective kind = program::Collective::all_gather;
   hardware::Cluster cluster;
   Bytes bytes;                    ///< of the whole array
+  double picks = 0;               ///< of each token of a ragged exchange; 0 where --bytes has every copy already
   program::Mesh sharded_by;       ///< axes that shard the array in addition to the axes of the collective
   std::vector<std::string> axes;  ///< as --axes has them; empty for all
   network::CollectiveGroup group;
   estimate::CollectiveAlgorithm algorithm = estimate::CollectiveAlgorithm::automatic;
 
+  /// Devices that one token is sent to: its picks fall on some of them twice.
+  double destinations() const { return group.devices * lower::touched_share(picks, 1.0, group.devices); }
   double inner() const { return static_cast<double>(sharded_by.devices()); }
   /// What one group sees. On a torus every line of the axes moves its own part; a tree is shared by all parts.
   Bytes array() const { return group.axes.empty() ? bytes : bytes / inner(); }
@@ -94,6 +98,19 @@ Result<void> add_simulation(const Query& query, report::Members& out) {
   return {};
 }
 
+/// Experts that a token picks, and the bytes of all copies that are sent.
+Result<void> read_picks(const Request& request, Query& query) {
+  const auto text = request.value("picks");
+  if (!text) return {};
+  if (query.kind != program::Collective::ragged_all_to_all)
+    return fail("--picks", fmt::format("{} sends every device the same amount", program::name(query.kind)),
+                "it applies to ragged-all-to-all only", Error::Kind::usage);
+  ASSAY_TRY(picks, parse_count(*text, "--picks"));
+  query.picks = static_cast<double>(picks);
+  query.bytes = query.destinations() * query.bytes;
+  return {};
+}
+
 /// Bytes that the busiest device receives, relative to the mean; 1 to the number of devices.
 Result<double> read_imbalance(const Request& request, program::Collective kind, double devices) {
   const auto text = request.value("imbalance");
@@ -127,6 +144,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   if (request.value("algorithm") == "ring") query.algorithm = estimate::CollectiveAlgorithm::ring;
   ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
   query.group.imbalance = imbalance;
+  ASSAY_CHECK(read_picks(request, query));
   if (group.devices <= 1.0 && kind != program::Collective::permute)
     return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", query.cluster.text),
                 "name more chips or axes");
@@ -277,9 +295,48 @@ double bus_factor(const Query& query) {
                                                                                                            : 1.0;
 }
 
-/// The bytes, or how unevenly they are spread, take several values.
-Result<void> add_sweep(const Request& request, const Query& query, const std::optional<Calibrated>& calibrated,
-                       report::Response& response) {
+Result<double> parse_ways(std::string_view text, std::string_view where) {
+  ASSAY_TRY(count, parse_count(text, where));
+  return static_cast<double>(count);
+}
+
+/// The same collective with another value of what varies.
+Result<Query> varied(const Request& request, const Context& context, const Query& query, std::string_view name,
+                     double value) {
+  Query at = query;
+  if (name == "bytes") {
+    at.bytes = (query.picks > 0.0 ? query.destinations() : 1.0) * Bytes(value);
+  } else if (name == "imbalance") {
+    if (query.kind != program::Collective::ragged_all_to_all)
+      return fail("--vary", fmt::format("{} sends every device the same amount", program::name(query.kind)),
+                  "imbalance applies to ragged-all-to-all only", Error::Kind::usage);
+    if (value > query.group.devices)
+      return fail("--vary", fmt::format("an imbalance of {} over {} devices", value, query.group.devices),
+                  "at most the number of devices", Error::Kind::usage);
+    at.group.imbalance = value;
+  } else {
+    if (query.group.torus() || !query.axes.empty())
+      return fail("--vary", fmt::format("{} varies on switched networks over all of their chips", name),
+                  "name a GPU cluster, without --axes", Error::Kind::usage);
+    if (name == "chips") {
+      ASSAY_TRY(overrides, overrides_of(request));
+      const std::string text = fmt::format("{}:{}", query.cluster.chip.id, value);
+      ASSAY_TRY(cluster, hardware::parse_cluster(text, context.catalogue, "--vary", overrides));
+      at.cluster = std::move(cluster);
+    } else {
+      at.sharded_by = program::Mesh{{{"inner", static_cast<std::int64_t>(value)}}};
+    }
+    ASSAY_TRY(group, network::make_group(at.cluster, at.axes, at.inner(), "--vary"));
+    group.imbalance = query.group.imbalance;
+    at.group = std::move(group);
+    if (query.picks > 0.0) at.bytes = (at.destinations() / query.destinations()) * query.bytes;
+  }
+  return at;
+}
+
+/// Bytes, how unevenly they are spread, chips, or the devices that shard the array further take several values.
+Result<void> add_sweep(const Request& request, const Context& context, const Query& query,
+                       const std::optional<Calibrated>& calibrated, report::Response& response) {
   static constexpr VariedNumber axes[] = {
       {"bytes",
        [](std::string_view text, std::string_view where) -> Result<double> {
@@ -295,26 +352,20 @@ Result<void> add_sweep(const Request& request, const Query& query, const std::op
            return fail(std::string(where), fmt::format("{} is not a number from 1 up", in_quotes(text)), "1 is even");
          return *number;
        },
-       "1..4"}};
+       "1..4"},
+      {"chips", &parse_ways, "2..128"},
+      {"sharded-by", &parse_ways, "1..64"}};
   ASSAY_TRY(sweep, read_variation(request, axes));
   if (!sweep) return {};
-  const bool over_size = sweep->name == "bytes";
-  if (!over_size && query.kind != program::Collective::ragged_all_to_all)
-    return fail("--vary", fmt::format("{} sends every device the same amount", program::name(query.kind)),
-                "imbalance applies to ragged-all-to-all only", Error::Kind::usage);
   std::vector<SweepPoint> points;
   for (const double value : sweep->values) {
-    Query at = query;
-    if (over_size)
-      at.bytes = Bytes(value);
-    else if (value <= query.group.devices)
-      at.group.imbalance = value;
-    else
-      return fail("--vary", fmt::format("an imbalance of {} over {} devices", value, query.group.devices),
-                  "at most the number of devices", Error::Kind::usage);
+    ASSAY_TRY(at, varied(request, context, query, sweep->name, value));
+    if (at.group.devices <= 1.0) continue;  // nothing is exchanged
     const network::CollectiveCost<Plain> cost = network::collective_cost(Plain{}, at.kind, at.array(), at.group);
     points.push_back(
         {value, at.bytes / at.inner(), cost.lower, estimated_time(Plain{}, at, calibrated), bus_factor(at)});
+    if (at.picks > 0.0)
+      points.back().share = {at.destinations() / at.group.devices, std::min(1.0, at.picks / at.group.devices)};
   }
   response.results.emplace_back("sweep", sweep_rows(sweep->name, points));
   response.table_key = "sweep";
@@ -364,8 +415,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     add_torus_members(query, cost, out);
   else
     add_level_members(query, cost, labels, out);
+  if (query.picks > 0.0)
+    out.emplace_back("destinations",
+                     report::Members{{"of_a_token", query.destinations()},
+                                     {"share", query.destinations() / query.group.devices},
+                                     {"approximate_share", std::min(1.0, query.picks / query.group.devices)}});
   if (request.has("simulate")) ASSAY_CHECK(add_simulation(query, out));
-  ASSAY_CHECK(add_sweep(request, query, calibrated, response));
+  ASSAY_CHECK(add_sweep(request, context, query, calibrated, response));
   if (request.picture() && !response.picture) response.picture = picture_of(query, labels);
   if (request.explain()) {
     const Traced num{&response.ledger};
@@ -405,6 +461,8 @@ VerbSpec verb() {
        {"sharded-by", "Z=4", "the array is also sharded over these inner axes"},
        OptionSpec{"imbalance", "F", "ragged-all-to-all: bytes received by the busiest device over the mean"}.by_default(
            "1"),
+       {"picks", "K",
+        "ragged-all-to-all: --bytes are tokens, each sent once to every device that has one of its K experts"},
        {"one-way", "", "use one direction of each ring"},
        OptionSpec{"algorithm", "NAME", "estimate the fastest algorithm (auto, default) or rings alone", false,
                   "auto|ring"}
@@ -412,7 +470,8 @@ VerbSpec verb() {
        {"measured", "WAY",
         "how the estimated collective is timed: in-a-stream (default), or as in a table of `assay validate`, e.g. "
         "nccl-tests-docs"},
-       {"vary", "bytes=1kB..1GB", "sweep bytes, or the imbalance of ragged-all-to-all: doubling, or a list"},
+       {"vary", "bytes=1kB..1GB",
+        "sweep bytes, chips, sharded-by, or the imbalance of ragged-all-to-all: doubling, or a list"},
        {"simulate", "", "also simulate it chunk by chunk on every link"},
        set_option},
       {{"assay collective all-gather --bytes 'bf16[2048,8192]' --on tpu-v5e:4x4 --axes Y",

@@ -10,7 +10,14 @@ report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>&
   report::Items rows;
   for (const SweepPoint& at : points) {
     report::Members row;
-    if (name != "bytes") row.emplace_back(name, at.value);
+    if (name == "imbalance")
+      row.emplace_back(name, at.value);
+    else if (name != "bytes")
+      row.emplace_back(name == "chips" ? "chips" : "sharded_by", static_cast<std::int64_t>(at.value));
+    if (at.share) {
+      row.emplace_back("share", at.share->exact);
+      row.emplace_back("approximate_share", at.share->approximate);
+    }
     for (auto& member : report::Members{{"bytes", at.bytes},
                                         {"time", at.estimate},
                                         {"lower", at.lower},
@@ -22,14 +29,44 @@ report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>&
   return rows;
 }
 
-draw::Scene sweep_picture(const std::string& title, const std::string& name, const std::vector<SweepPoint>& points) {
-  const bool over_size = name == "bytes";
+namespace {
+
+/// Which share of the devices gets a token, against their number.
+draw::Chart share_chart(const std::string& title, const std::vector<SweepPoint>& points) {
   draw::Chart chart;
   chart.title = title;
-  chart.x = over_size ? draw::ChartAxis{"bytes of the whole array", "B", draw::ScaleKind::log, std::nullopt,
-                                        draw::NumberStyle::si}
-                      : draw::ChartAxis{"bytes of the busiest device over the mean", "", draw::ScaleKind::linear,
-                                        std::nullopt, draw::NumberStyle::compact};
+  chart.subtitle = "devices that get a token";
+  chart.x = {"devices", "", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::compact};
+  chart.y = {"share of the devices", "", draw::ScaleKind::linear, draw::AxisRange{0.0, 1.05},
+             draw::NumberStyle::percent};
+  draw::ChartSeries exact{"on average", {}, draw::SeriesStyle::line, 1};
+  draw::ChartSeries approximate{"picks over devices", {}, draw::SeriesStyle::dashed, 2};
+  for (const SweepPoint& at : points) {
+    exact.points.push_back({at.value, at.share->exact});
+    approximate.points.push_back({at.value, at.share->approximate});
+  }
+  chart.series = {std::move(exact), std::move(approximate)};
+  return chart;
+}
+
+draw::ChartAxis swept_axis(const std::string& name) {
+  if (name == "bytes")
+    return {"bytes of the whole array", "B", draw::ScaleKind::log, std::nullopt, draw::NumberStyle::si};
+  if (name == "imbalance")
+    return {"bytes of the busiest device over the mean", "", draw::ScaleKind::linear, std::nullopt,
+            draw::NumberStyle::compact};
+  return {name == "chips" ? "chips" : "devices that shard the array further", "", draw::ScaleKind::log, std::nullopt,
+          draw::NumberStyle::compact};
+}
+
+}  // namespace
+
+draw::Scene sweep_picture(const std::string& title, const std::string& name, const std::vector<SweepPoint>& points) {
+  const bool over_size = name == "bytes";
+  if (name == "chips" && !points.empty() && points.front().share) return draw::draw(share_chart(title, points));
+  draw::Chart chart;
+  chart.title = title;
+  chart.x = swept_axis(name);
   chart.y = {over_size ? "bus bandwidth" : "time", over_size ? "B/s" : "s",
              over_size ? draw::ScaleKind::log : draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
   draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, 1};

@@ -1,4 +1,4 @@
-// A collective over sizes, or over how unevenly its data is spread.
+// A collective over sizes, chips, inner shards, or how unevenly its data is spread.
 #pragma once
 #include "assay/draw/scene.h"
 #include "assay/report/document.h"
@@ -12,10 +12,15 @@ struct SweepPoint {
   Bytes bytes;       ///< of the whole array
   Seconds lower, estimate;
   double bus_over_algorithm = 1;  ///< bandwidths
+  /// Of the devices that get a token: on average, and where all its picks are on different ones.
+  struct Share {
+    double exact = 1, approximate = 1;
+  };
+  std::optional<Share> share = {};
 };
 
 report::Items sweep_rows(const std::string& name, const std::vector<SweepPoint>& points);
-/// Bus bandwidth over size, or time over imbalance.
+/// Bus bandwidth over size, the share of devices that get a token, or time.
 draw::Scene sweep_picture(const std::string& title, const std::string& name, const std::vector<SweepPoint>& points);
 
 }  // namespace assay::verbs::collective

@@ -3,6 +3,18 @@
 #include "assay/draw/chart/chart.h"
 
 namespace assay::verbs::models {
+namespace {
+
+/// Elements of queries and of results of attention, per token over all layers.
+double query_values(const model::Transformer& model) {
+  double values = 0.0;
+  for (std::size_t i = 0; i < model.decoder.kinds.size(); ++i)
+    if (const auto& a = model.decoder.kinds[i].attention)
+      values += static_cast<double>(model.decoder.count(i) * a->heads * (a->head_dim + a->value_dim));
+  return values;
+}
+
+}  // namespace
 
 report::Items length_rows(const model::Transformer& model, model::MaskCount mask, Dtype cache,
                           const Variation& lengths) {
@@ -10,12 +22,19 @@ report::Items length_rows(const model::Transformer& model, model::MaskCount mask
   for (const double length : lengths.values) {
     const auto tokens = static_cast<std::int64_t>(length);
     const model::TokenFlops<Plain> flops = model::token_flops(Plain{}, model, tokens, mask);
-    rows.emplace_back(report::Members{
-        {"sequence", tokens},
-        {"forward", flops.forward},
-        {"attention", flops.attention},
-        {"attention_share", flops.attention / flops.forward},
-        {"kv_bytes_per_sequence", storage(cache, static_cast<double>(model::kv_values_per_sequence(model, tokens)))}});
+    const Bytes kept = storage(cache, static_cast<double>(model::kv_values_per_sequence(model, tokens)));
+    const Bytes queries = storage(Dtype::bf16, query_values(model));
+    report::Members row{{"sequence", tokens},
+                        {"forward", flops.forward},
+                        {"attention", flops.attention},
+                        {"attention_share", flops.attention / flops.forward},
+                        {"kv_bytes_per_sequence", kept}};
+    if (kept > Bytes(0)) {
+      const Flops last = model::token_flops(Plain{}, model, tokens, model::MaskCount::full).attention;
+      row.emplace_back("prefill_intensity", length * flops.attention / (kept + length * queries));
+      row.emplace_back("decode_intensity", last / (kept + queries));
+    }
+    rows.emplace_back(std::move(row));
   }
   return rows;
 }

@@ -12,6 +12,7 @@
 #include "assay/program/elementwise.h"
 #include "assay/verbs/models/attention_share.h"
 #include "assay/verbs/models/checkpoint.h"
+#include "assay/verbs/models/layer_picture.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
@@ -405,10 +406,10 @@ report::Members published_members(const model::PublishedTotal& total, const mode
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
-  if (request.picture() && !request.has("vary"))
-    return fail("--format svg", "the picture of a model shows attention's share over lengths of sequences",
-                "add --vary seq=1k..128k", Error::Kind::usage);
   if (request.arguments().empty()) {
+    if (request.picture())
+      return fail("--format svg", "a picture shows one model", "name it: assay models llama-3-8b --format svg",
+                  Error::Kind::usage);
     for (const char* option : {"seq", "batch", "kv", "weights", "attention", "list", "as", "vary"})
       if (request.has(option))
         return fail(fmt::format("--{}", option), "this applies to one model", "name it: assay models llama-3-8b",
@@ -427,6 +428,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
       response.results.emplace_back("id", model.id);
       response.results.emplace_back("family", checkpoint.imported->family);
       add_model(response, *checkpoint.imported, query, request.has("list"), request.explain());
+      if (request.picture() && !query.lengths) ASSAY_CHECK(draw_layer(model, response));
       const model::ParameterCounts counts = model::parameter_counts(model);
       if (!checkpoint.tensors.empty()) add_checkpoint(response, checkpoint, &counts, &model);
       return response;
@@ -444,6 +446,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   if (!entry.maker.empty()) response.results.emplace_back("maker", entry.maker);
   response.results.emplace_back("family", entry.imported.family);
   add_model(response, entry.imported, query, request.has("list"), request.explain());
+  if (request.picture() && !query.lengths) ASSAY_CHECK(draw_layer(model, response));
   const model::ParameterCounts counts = model::parameter_counts(model);
   const model::PublishedTotal& total = entry.published;
   if (!total.text.empty()) response.results.emplace_back("published", published_members(total, counts));
@@ -474,13 +477,15 @@ VerbSpec verb() {
         "format of the weights (default: as published); formats with scales (mxfp4, nvfp4, int4-g128, fp8-128x128) "
         "apply to linear layers"},
        {"attention", "COUNT", "keys that a query attends to: exact, half or full sequence", false, "exact|half|full"},
-       {"vary", "seq=1k..128k", "sweep the length of sequences: attention's share of the work, and the cache"},
+       {"vary", "seq=1k..128k",
+        "sweep the length of sequences: attention's share of the work, its intensity, and the cache"},
        {"list", "", "list every weight with its dimensions"},
        as_option},
       {{"assay models", "all models"},
        {"assay models llama-3-70b --seq 8192 --kv int8", "one model at a sequence length"},
        {"assay models deepseek-v3 --explain", "how the counts are derived"},
        {"assay models gpt2 --list", "each weight with its dimensions"},
+       {"assay models llama-3-70b --output layer.svg", "the operations of a layer and their shapes"},
        {"assay models llama-3-70b --vary seq=1k..128k --output share.svg", "attention's share of the work"}},
       &answer,
       true,

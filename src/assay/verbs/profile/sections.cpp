@@ -198,8 +198,9 @@ void add_rates(const Query& query, report::Members& out) {
   if (!(flops > Flops(0)) || !(summary.times.total > Seconds(0))) return;
   report::Members rates{
       {"flops", flops}, {"achieved", flops / summary.times.total}, {"while_running", flops / known}, {"time", known}};
-  constexpr double nearly_all = 0.99;  // a few small products in formats that the chip has no peak for do not matter
-  if (with_peak / flops >= nearly_all) rates.emplace_back("peak_share", of_peak);
+  constexpr double share_with_peaks =
+      0.99;  // a few small products in formats that the chip has no peak for do not matter
+  if (with_peak / flops >= share_with_peaks) rates.emplace_back("peak_share", of_peak);
   out.emplace_back("products", std::move(rates));
 }
 

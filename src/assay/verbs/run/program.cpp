@@ -235,8 +235,8 @@ draw::Scene picture_of(const Query& query, const language::Compiled& compiled, c
 }
 
 /// One step after the other.
-std::string animation_of(const Query& query, const language::Compiled& compiled, const std::string& headline) {
-  constexpr double seconds_each = 2.5;
+std::vector<draw::Scene> frames_of(const Query& query, const language::Compiled& compiled,
+                                   const std::string& headline) {
   Pictured all = pictured(query, compiled);
   std::vector<draw::Scene> frames;
   const std::vector<program::Step> steps = std::move(all.plan.steps);
@@ -247,7 +247,7 @@ std::string animation_of(const Query& query, const language::Compiled& compiled,
                                      all.plan, {all.costs[i]}));
   }
   if (frames.empty()) frames.push_back(picture_of(query, compiled, headline));
-  return draw::to_animated_svg(query.source.name, frames, seconds_each);
+  return frames;
 }
 
 struct PreparedProgram {
@@ -300,8 +300,10 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
   if (transport)
     response.notes.emplace_back("numbers travel between ranks in fp64; bytes are counted in the program's format");
   if (request.picture()) response.picture = picture_of(query, compiled, response.headline);
+  if (request.frames()) response.frames = frames_of(query, compiled, response.headline);
   if (const auto file = request.value("animate"))
-    response.files.emplace_back(*file, animation_of(query, compiled, response.headline));
+    response.files.emplace_back(
+        *file, draw::to_animated_svg(query.source.name, frames_of(query, compiled, response.headline), 2.5));
   return response;
 }
 

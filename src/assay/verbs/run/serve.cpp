@@ -133,8 +133,8 @@ report::Items request_rows(const ServingTask& task, const execute::ServerReport&
   for (std::size_t i = 0; i < task.prompts.size(); ++i)
     rows.emplace_back(report::Members{{"prompt", task.text.tokenizer.decode(task.prompts[i].tokens)},
                                       {"answer", task.text.tokenizer.decode(served.requests[i].tokens)},
-                                      {"prompt_tokens", std::ssize(task.prompts[i].tokens)},
-                                      {"new_tokens", std::ssize(served.requests[i].tokens)},
+                                      {"prompt_tokens", static_cast<std::int64_t>(task.prompts[i].tokens.size())},
+                                      {"new_tokens", static_cast<std::int64_t>(served.requests[i].tokens.size())},
                                       {"started", served.requests[i].started},
                                       {"finished", served.requests[i].finished}});
   return rows;

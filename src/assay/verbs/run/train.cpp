@@ -182,7 +182,7 @@ report::Members members_of(const Prepared& prepared, const TrainedJob& own, std:
           {"engine", std::string(engine)},
           {"text", report::Members{{"name", task.text.name},
                                    {"bytes", static_cast<std::int64_t>(task.text.text.size())},
-                                   {"tokens", std::ssize(task.text.tokens)},
+                                   {"tokens", static_cast<std::int64_t>(task.text.tokens.size())},
                                    {"vocabulary", task.text.tokenizer.vocabulary()}}},
           {"strategy", prepared.own.name},
           {"mesh", program::mesh_text(prepared.own.job.program.mesh)},

@@ -112,8 +112,8 @@ Result<TrainingTask> read_task(const Request& request, const Context& context) {
   task.seed = static_cast<std::uint64_t>(seed);
   task.adam.rate = rate;
   task.sequences = static_cast<std::int64_t>(sequences);
-  constexpr std::int64_t most_steps = 100'000;
-  if (steps > most_steps) return fail("--steps", fmt::format("{} is more than {}", steps, most_steps), "");
+  constexpr std::int64_t largest_run = 100'000;
+  if (steps > largest_run) return fail("--steps", fmt::format("{} is more than {}", steps, largest_run), "");
   if (std::ssize(task.text.tokens) < length + 2)
     return fail("--text", fmt::format("{} tokens are fewer than one sequence of {}", task.text.tokens.size(), length),
                 "give a longer text or a shorter --seq");

@@ -34,8 +34,25 @@ Result<void> read_batch(const Request& request, ScalingQuery& query) {
   return {};
 }
 
-/// The share of the peak that training reaches, given as such or as a rate.
+/// The share of the peak that a run reached which took so many hours of its chips.
+Result<void> read_chip_hours(const std::string& text, ScalingQuery& query) {
+  ASSAY_TRY(count, parse_count(text, "--chip-hours"));
+  const auto hours = static_cast<double>(count);
+  if (!query.tokens || !query.active)
+    return fail("--chip-hours", "the work of the run is not known", "name a model, and --tokens of the run",
+                Error::Kind::usage);
+  query.mfu =
+      assay::roofline::training_time(Plain{}, *query.active, *query.tokens, 1.0, query.peak, 1.0) / (hours * 1_h);
+  if (query.mfu > 1.0)
+    return fail("--chip-hours",
+                fmt::format("the run would take {} hours at the full peak", human_number(std::ceil(query.mfu * hours))),
+                "a chip, a dtype or a number of tokens differs from the run's");
+  return {};
+}
+
+/// The share of the peak that training reaches, given as such, as a rate, or by what a run took.
 Result<void> read_mfu(const Request& request, ScalingQuery& query) {
+  if (const auto hours = request.value("chip-hours")) return read_chip_hours(*hours, query);
   const auto share = request.value("mfu"), rate = request.value("rate");
   if (share) {
     const auto mfu = parse_number(*share);
@@ -335,6 +352,7 @@ std::vector<OptionSpec> scaling_options() {
           {"tokens", "N", "tokens of the whole training run: 15T"},
           OptionSpec{"mfu", "SHARE", "share of the peak that training reaches"}.by_default("1"),
           {"rate", "FLOP/s", "the rate that one chip reaches, instead of --mfu: 400TFLOP/s"},
+          {"chip-hours", "N", "hours that the run of --tokens took, times its chips: gives its MFU; 2.79M"},
           {"parameters", "N", "parameters of the model (default: counted from its configuration)"},
           {"fsdp", "X", "FSDP ways within a slice"},
           {"tp", "Y", "tensor-parallel ways"},
@@ -351,6 +369,7 @@ std::vector<OptionSpec> scaling_options() {
           OptionSpec{"moments", "DTYPE", "format of the two Adam moments"}.by_default("fp32"),
           {"keep", "D+2F", "elements saved per token and layer for the backward pass"},
           {"vary", "batch=1M..16M", "sweep batch, tp or chips: doubling, or a list"},
+          {"walk", "", "test one scheme after the other for --batch, and say what follows"},
           {"list", "", "also list the collectives of a layer in each scheme"},
           {"picture", "WHAT", "ratio (arithmetic over communication) or time", false, "ratio|time"},
           set_option,

@@ -11,6 +11,7 @@
 #include "assay/verbs/scaling/picture.h"
 #include "assay/verbs/scaling/query.h"
 #include "assay/verbs/scaling/sections.h"
+#include "assay/verbs/scaling/walk.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
@@ -391,6 +392,13 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     out.emplace_back("sweep", std::move(rows));
     response.table_key = "sweep";
   }
+  if (request.has("walk")) {
+    if (!several || !query.batch)
+      return fail("--walk", "the tests compare a batch with what several chips need",
+                  "add --batch, and name more chips", Error::Kind::usage);
+    out.emplace_back("walk", walk_rows(out));
+    response.table_key = "walk";
+  }
   if (request.explain()) explain(query, schemes.links, schemes.given, schemes.experts, response);
   if (request.picture()) {
     if (!several) return fail("--format", "one chip has nothing to draw", "name more chips");
@@ -424,7 +432,9 @@ VerbSpec verb() {
       true,
       false,
       &screens::scaling,
-      {{"mfu", "rate", "--mfu and --rate say the same thing twice"}}};
+      {{"mfu", "rate", "--mfu and --rate say the same thing twice"},
+       {"mfu", "chip-hours", "--mfu and --chip-hours say the same thing twice"},
+       {"rate", "chip-hours", "--rate and --chip-hours say the same thing twice"}}};
 }
 
 }  // namespace assay::verbs::scaling

@@ -37,6 +37,12 @@ std::optional<report::Screen> book(const Request& request, const Answer& answer)
   const Reader results(answer.results);
   report::Screen screen;
   screen.headline = {{answer.headline, answer.outcome == report::Outcome::ok ? Tone::good : Tone::bad}};
+  if (!results.has("checks")) {
+    add_table(screen, table_of(results, "figures", "",
+                               {{"chapter", "{chapter}"}, {"figure", "{title}"}, {"request", "{request}"}},
+                               results.rows("figures").size()));
+    return screen;
+  }
   report::ScreenTable chapters{"", {"chapter", "worked answers", "reproduced"}, {}};
   report::ScreenTable checks{"", {"fact", "ok", "expected", "got", "request"}, {}};
   std::string chapter;

@@ -34,11 +34,30 @@ std::vector<Phrase> prices(const Reader& results) {
   return out;
 }
 
+/// A column for each chip.
+report::ScreenTable compared(const Reader& results) {
+  report::ScreenTable table;
+  for (const report::Value& row : results.rows("side_by_side")) {
+    const report::Members& cells = *row.members();
+    std::vector<std::string>& texts = table.rows.emplace_back();
+    for (const auto& [key, value] : cells) {
+      if (table.rows.size() == 1) table.head.push_back(key == "part" ? "" : key);
+      texts.push_back(value.is_null() ? "-" : report::short_text(value));
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 std::optional<report::Screen> chips(const Request&, const Answer& answer) {
   const Reader results(answer.results);
   report::Screen screen;
+  if (results.has("side_by_side")) {
+    screen.headline = report::phrases(results, {"{name}, part by part beside others"}, Tone::strong);
+    add_table(screen, compared(results));
+    return screen;
+  }
   if (results.has("chips")) {
     screen.headline = {{answer.headline, Tone::strong}};
     add_table(screen, table_of(results, "chips", "",
@@ -89,7 +108,9 @@ std::optional<report::Screen> chips(const Request&, const Answer& answer) {
            phrases(results, {"{efficiency.matrix%} of the peak", "{efficiency.memory%} of the memory bandwidth",
                              "{efficiency.network%} of the links, where there is no calibration"}));
   add_line(screen, "Price", prices(results));
-  add_line(screen, "Value", phrases(results, {"{derived.flops_per_dollar} at the newest price"}));
+  add_line(
+      screen, "Value",
+      phrases(results, {"{derived.flops_per_dollar}", "{derived.bytes_per_dollar} from memory at the newest price"}));
   screen.notes = {"--all shows the source of every figure, what other sources say, and derived quantities"};
   return screen;
 }

@@ -119,6 +119,17 @@ std::optional<report::Screen> transfer(const Request&, const Answer& answer) {
                               {"time", "{time}"}},
                              most_rows));
   add_line(screen, "Limit", phrases(results, {"{limiter}"}, Tone::strong));
+  add_line(screen, "Stream",
+           phrases(results, {"{stream.time} in {stream.tiles} tiles of {stream.tile}", "{stream.buffers} buffers",
+                             "{stream.limiter} at work {stream.busy%} of the time"}));
+  if (results.has("residency"))
+    add_line(screen, "On chip",
+             phrases(results, {"{residency.bytes_per_chip} of {residency.capacity}",
+                               results.truth("residency.fits") ? "it fits" : "it does not fit"}));
+  if (results.has("meanwhile"))
+    add_line(screen, "While",
+             phrases(results, {"{meanwhile.time} of other work",
+                               results.truth("meanwhile.hidden") ? "hidden" : "{meanwhile.exposed} exposed"}));
   return screen;
 }
 

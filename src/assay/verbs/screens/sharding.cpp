@@ -140,9 +140,10 @@ std::optional<report::Screen> scaling(const Request& request, const Answer& answ
   }
   add_line(
       screen, "Training",
-      phrases(results, {"{training.step_time} per step", "{training.training_time}", "{training.mfu%} MFU assumed"}));
+      phrases(results, {"{training.step_time} per step", "{training.training_time}",
+                        request.has("chip-hours") ? "{training.mfu%} MFU reached" : "{training.mfu%} MFU assumed"}));
   screen.notes = answer.notes;
-  if (request.has("vary")) screen.table = answer.table_key;
+  if (request.has("vary") || request.has("walk")) screen.table = answer.table_key;
   return screen;
 }
 

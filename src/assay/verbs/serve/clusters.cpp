@@ -6,6 +6,7 @@
 #include "assay/base/text.h"
 #include "assay/search/front.h"
 #include "assay/verbs/serve/load.h"
+#include "assay/verbs/serve/plans.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/verbs.h"
 
@@ -74,6 +75,18 @@ std::string format_text(const ServeQuery& query) {
                      name(formats.kv_cache), name(query.compute));
 }
 
+/// The request on another cluster or in other formats; changes of --set are about the chip of --on.
+Request asked_of(const Request& request, const ServeQuery& own, const ServeQuery& other) {
+  Request out = request.with("on", other.cluster.text);
+  if (chip_text(other.cluster) != chip_text(own.cluster)) out = out.without("set");
+  const lower::Formats &formats = other.question.setup.formats, &before = own.question.setup.formats;
+  if (own.compared_formats.empty() || (formats.weights == before.weights && formats.kv_cache == before.kv_cache))
+    return out;
+  return out.with("weights", std::string(name(formats.weights)))
+      .with("kv", std::string(name(formats.kv_cache)))
+      .with("compute", std::string(name(other.compute)));
+}
+
 /// Changes of --set are about the chip of --on.
 Result<hardware::Cluster> other_cluster(const ServeQuery& query, const std::string& text, const Request& request,
                                         const Context& context) {
@@ -112,7 +125,7 @@ Result<std::vector<Alternative>> alternatives(const ServeQuery& query, const sea
 }
 
 /// The best point of each, most tokens per dollar first.
-report::Items best_of_each(const std::vector<Alternative>& all, bool formats) {
+report::Items best_of_each(const std::vector<Alternative>& all, const Request& request, bool formats) {
   struct Row {
     double tokens_per_dollar = -1.0;
     report::Members members;
@@ -147,6 +160,7 @@ report::Items best_of_each(const std::vector<Alternative>& all, bool formats) {
         row.members.emplace_back("tokens_per_dollar", Tokens(1e6) / *cost);
       }
       row.members.emplace_back("strategy", strategy_text(p->strategy));
+      add_plan(asked_of(request, all.front().query, q), q, *p, row.members);
     } else if (!found) {
       // A chip without the format, or chips that the given sharding does not split.
       row.members.emplace_back("why", found.error().what + "; " + found.error().hint);
@@ -162,7 +176,7 @@ report::Items best_of_each(const std::vector<Alternative>& all, bool formats) {
 
 /// Points of all fronts that no other one beats in time per token and in cost, or in tokens per chip where a chip has
 /// no price.
-report::Items joint_front(const std::vector<Alternative>& all, bool formats) {
+report::Items joint_front(const std::vector<Alternative>& all, const Request& request, bool formats) {
   const bool priced = std::all_of(all.begin(), all.end(), [](const Alternative& a) {
     return hardware::newest_price(a.query.cluster.chip) != nullptr;
   });
@@ -188,6 +202,7 @@ report::Items joint_front(const std::vector<Alternative>& all, bool formats) {
     row.emplace_back("throughput_per_chip", TokensPerSecond(rate / q->chips()));
     if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
     row.emplace_back("strategy", strategy_text(p->strategy));
+    add_plan(asked_of(request, all.front().query, *q), *q, *p, row);
     rows.emplace_back(std::move(row));
   }
   return rows;
@@ -199,7 +214,7 @@ Result<Comparison> comparison(const ServeQuery& query, const search::ServingSear
                               const Context& context) {
   ASSAY_TRY(all, alternatives(query, found, request, context));
   const bool formats = !query.compared_formats.empty();
-  Comparison out{best_of_each(all, formats), joint_front(all, formats), {}};
+  Comparison out{best_of_each(all, request, formats), joint_front(all, request, formats), {}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].found) continue;  // the table says why
     const std::string name = all[i].query.cluster.text + (formats ? ", " + format_text(all[i].query) : "");

@@ -130,8 +130,10 @@ std::vector<OptionSpec> answer_options() {
       {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
       {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
       {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
-      OptionSpec{"picture", "WHAT", "front (default), step (its parts against the batch) or cost", false,
-                 "front|step|cost"}
+      OptionSpec{
+          "picture", "WHAT",
+          "front (default), step (its parts against the batch), cost, or drafts (lengths of drafts; with --draft)",
+          false, "front|step|cost|drafts"}
           .by_default("front"),
   };
 }

@@ -85,19 +85,22 @@ Result<draw::Chart> step_chart(const ServeQuery& query, const serving::ServingPo
     return draw::ChartSeries{name, {}, draw::SeriesStyle::dashed, draw::series_number(colour)};
   };
   draw::ChartSeries estimate{"estimate", {}, draw::SeriesStyle::line, draw::series_colour_count},
-      memory = part("memory", draw::memory_colour), compute = part("arithmetic", draw::arithmetic_colour),
-      network = part("network", draw::network_colour);
+      weights = part("weights", draw::memory_colour), cache = part("cache", draw::ColourRole::series_5),
+      compute = part("arithmetic", draw::arithmetic_colour), network = part("network", draw::network_colour);
   const double unit = profiles.decode.unit * static_cast<double>(point.strategy.pipeline);
   const double most = std::max({point.batch, point.memory.max_batch, 64.0 * unit});
   for (double batch = unit; batch <= most; batch *= std::sqrt(2.0)) {
     const serving::ServingTime time =
         serving::serving_time(query.question.setup, point.strategy, profiles.decode, links, batch);
     estimate.points.push_back({batch, time.estimate});
-    memory.points.push_back({batch, time.memory});
+    const double read = cache_time(query, time).value();
+    weights.points.push_back({batch, time.memory - read});
+    if (read > 0.0) cache.points.push_back({batch, read});
     compute.points.push_back({batch, time.compute});
     if (time.network > 0.0) network.points.push_back({batch, time.network});
   }
-  chart.series = {estimate, memory, compute};
+  chart.series = {estimate, weights, compute};
+  if (!cache.points.empty()) chart.series.push_back(cache);
   if (!network.points.empty()) chart.series.push_back(network);
   if (point.memory.max_batch >= unit)
     chart.lines.push_back({draw::Orientation::vertical, point.memory.max_batch, "memory is full"});
@@ -124,6 +127,28 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
 }
 
 }  // namespace
+
+draw::Chart draft_chart(const ServeQuery& query, const serving::ServingPoint& point, const search::Speculation& found) {
+  draw::Chart chart = titled(query, fmt::format("drafts that are accepted with {:.0f} %", 100.0 * query.acceptance));
+  chart.x = {"drafted tokens", "", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::compact};
+  chart.y = {"time", "s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
+  draw::ChartSeries per_token{"per token", {}, draw::SeriesStyle::line, 1},
+      loop{"of a loop", {}, draw::SeriesStyle::dashed, 2};
+  double most = point.decode.estimate;
+  for (const search::SpeculativeLoop& each : found.loops) {
+    const auto length = static_cast<double>(each.length);
+    per_token.points.push_back({length, each.per_token()});
+    loop.points.push_back({length, each.loop});
+    most = std::max(most, each.loop);
+  }
+  chart.y.range = draw::AxisRange{0.0, 1.1 * most};
+  chart.series = {std::move(per_token), std::move(loop)};
+  chart.lines.push_back({draw::Orientation::horizontal, point.decode.estimate, "a step without drafts"});
+  const search::SpeculativeLoop& best = found.loops[found.best];
+  chart.points.push_back({fmt::format("{} drafted, {} per loop", best.length, human(Tokens(best.tokens))),
+                          static_cast<double>(best.length), best.per_token(), 0});
+  return chart;
+}
 
 Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSearch& found,
                                 const serving::ServingPoint& point, std::string_view what,

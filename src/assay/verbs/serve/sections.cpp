@@ -250,6 +250,10 @@ report::Items balance_list(const ServeQuery& query, const serving::ServingPoint&
   return rows;
 }
 
+Seconds cache_time(const ServeQuery& query, const serving::ServingTime& step) {
+  return Bytes(step.attention_bytes) / query.question.setup.rates.hbm;
+}
+
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point) {
   ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
   const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
@@ -269,6 +273,7 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"served_tokens_per_second", TokensPerSecond(p.served.tokens_per_second)},
                         {"compute_time", Seconds(p.decode.compute)},
                         {"memory_time", Seconds(p.decode.memory)},
+                        {"cache_time", cache_time(query, p.decode)},
                         {"network_time", Seconds(p.decode.network)},
                         {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.chip_memory}};

@@ -34,6 +34,8 @@ report::Items collectives_list(const ServeQuery& query, const serving::ServingPo
 /// Every matrix product of a decode step: its intensity, and the batch at which it becomes compute-bound.
 report::Items balance_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// The chosen strategy at the batches of --vary.
+/// Of the memory traffic of a step: reading keys and values, ideally.
+Seconds cache_time(const ServeQuery& query, const serving::ServingTime& step);
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
 report::Items fits_list(const ServeQuery& query, double batch);

@@ -270,8 +270,9 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
   std::vector<const hardware::Chip*> chips{&query.cluster.chip};
   for (const Comparison::Front& front : fronts) chips.push_back(&front.query.cluster.chip);
   add_prices(chips, "cost", response);
-  if (request.picture()) {
-    ASSAY_TRY(chart, serve_chart(query, found, point, request.value("picture").value_or("front"), fronts));
+  const std::string picture = request.value("picture").value_or("front");
+  if (request.picture() && picture != "drafts") {
+    ASSAY_TRY(chart, serve_chart(query, found, point, picture, fronts));
     response.picture = draw::draw(chart);
   }
   return {};
@@ -342,6 +343,10 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   if (query.draft && found.fits) {
     ASSAY_TRY(drafted, with_draft(query, point, response));
     speculation = drafted;
+  }
+  if (request.picture() && request.value("picture") == "drafts") {
+    if (!speculation) return fail("--picture", "nothing is drafted", "add --draft MODEL", Error::Kind::usage);
+    response.picture = draw::draw(draft_chart(query, point, *speculation));
   }
   ASSAY_CHECK(add_point(query, found, point, speculation, response));
   ASSAY_CHECK(add_lists(request, context, query, found, point, response));

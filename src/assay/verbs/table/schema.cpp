@@ -145,6 +145,10 @@ Value arguments_schema(const VerbSpec& verb) {
 
 Value request_schema(const VerbSpec& verb) {
   Members properties{{"verb", Members{{"const", verb.name}}}, {"arguments", arguments_schema(verb)}};
+  if (verb.has_picture)
+    properties.emplace_back("picture",
+                            Members{{"enum", Items{"still", "steps"}},
+                                    {"description", "also draw the answer, or each of its steps where it has some"}});
   Members out{{"title", fmt::format("assay {}", verb.name)}, {"description", verb.summary}, {"type", "object"}};
   out.emplace_back("properties", std::move(properties));
   Items required{"verb"};
@@ -160,17 +164,20 @@ Value answer_schema(const VerbSpec& verb) {
                  {"description", "the request: verb, arguments and options as they were given"},
                  {"properties", Members{{"verb", Members{{"const", verb.name}}}}},
                  {"required", Items{"verb"}}};
-  return object({{"schema", Members{{"const", 1}}},
-                 {"version", of_type("string")},
-                 {"headline", with(of_type("string"), "description", "the answer in one sentence")},
-                 {"outcome", Members{{"enum", Items{"ok", "infeasible", "check failed"}}}},
-                 {"inputs", std::move(inputs)},
-                 {"results", schema_of(declared_results(verb.name))},
-                 {"notes", Members{{"type", "array"},
-                                   {"items", of_type("string")},
-                                   {"description", "defaults taken and limits of the answer"}}},
-                 {"derivation", Members{{"type", "array"}, {"items", refer("derivation")}}}},
-                {"notes", "derivation"});
+  return object(
+      {{"schema", Members{{"const", 1}}},
+       {"version", of_type("string")},
+       {"headline", with(of_type("string"), "description", "the answer in one sentence")},
+       {"outcome", Members{{"enum", Items{"ok", "infeasible", "check failed"}}}},
+       {"inputs", std::move(inputs)},
+       {"results", schema_of(declared_results(verb.name))},
+       {"notes", Members{{"type", "array"},
+                         {"items", of_type("string")},
+                         {"description", "defaults taken and limits of the answer"}}},
+       {"derivation", Members{{"type", "array"}, {"items", refer("derivation")}}},
+       {"pictures",
+        Members{{"type", "array"}, {"items", of_type("string")}, {"description", "what `picture` asked for, as SVG"}}}},
+      {"notes", "derivation", "pictures"});
 }
 
 /// Forms that all answers share.

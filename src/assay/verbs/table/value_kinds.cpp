@@ -166,10 +166,13 @@ Result<void> check_without_files(const Request& request, const std::map<std::str
     ASSAY_TRY(inner, parse_request(arguments));
     ASSAY_CHECK(check_without_files(inner));
   }
+  const bool runs_model =  // `run train MODEL` has no file
+      verb.name == "run" && !arguments.empty() && (arguments.front() == "train" || arguments.front() == "serve");
   for (std::size_t i = 0; i < arguments.size() && !verb.arguments.empty(); ++i) {
     const ArgumentSpec& spec = verb.arguments[std::min(i, verb.arguments.size() - 1)];
     if (spec.attachable && attached.contains(arguments[i])) continue;
-    if (names_file(type_of(verb, spec).kind, arguments[i])) return refused(spec.name, "files are not read here");
+    if (names_file(runs_model ? ValueKind::model : type_of(verb, spec).kind, arguments[i]))
+      return refused(spec.name, "files are not read here");
   }
   const auto check = [&](const OptionSpec& option) -> Result<void> {
     for (const std::string& value : request.values(option.name)) {

@@ -39,18 +39,33 @@ bool touches(std::string_view line) {
 }
 
 TEST(ValueKinds, WhatTouchesFilesIsToldFromWhatDoesNot) {
-  for (const char* line :
-       {"chips @chip.toml", "chips --config c.toml", "chips --catalogue .", "chips --output chips.json",
-        "train @model.toml --on h100-sxm:8", "train llama-3-8b --on @c.toml", "train llama-3-8b --on h100-sxm,@c.toml",
-        "train llama-3-8b --on h100-sxm:8 --timeline step.json", "train --from run.sh --on h100-sxm",
-        "serve llama-3-8b --on h100-sxm --prompt-lengths @lengths", "serve llama-3-8b --on h100-sxm --output a.json",
-        "serve llama-3-8b --on h100-sxm --draft @m.toml", "validate --fit out", "validate --data d", "measure --quick",
-        "profile trace.json", "solve train @m.toml --on h100-sxm --batch ?seq --until fits"})
+  for (const char* line : {"chips @chip.toml",
+                           "chips --config c.toml",
+                           "chips --catalogue .",
+                           "chips --output chips.json",
+                           "train @model.toml --on h100-sxm:8",
+                           "train llama-3-8b --on @c.toml",
+                           "train llama-3-8b --on h100-sxm,@c.toml",
+                           "train llama-3-8b --on h100-sxm:8 --timeline step.json",
+                           "train --from run.sh --on h100-sxm",
+                           "serve llama-3-8b --on h100-sxm --prompt-lengths @lengths",
+                           "serve llama-3-8b --on h100-sxm --output a.json",
+                           "serve llama-3-8b --on h100-sxm --draft @m.toml",
+                           "validate --fit out",
+                           "validate --data d",
+                           "measure --quick",
+                           "profile trace.json",
+                           "run mlp.assay",
+                           "run train llama-3-8b --text novel.txt",
+                           "run serve @m.toml",
+                           "systolic 2 2 2 --animate a.svg",
+                           "solve train @m.toml --on h100-sxm --batch ?seq --until fits"})
     EXPECT_TRUE(touches(line)) << line;
   for (const char* line :
        {"chips h100-sxm", "train llama-3-8b --on h100-sxm:8 --timeline --software torchtitan@2024",
         "serve llama-3-8b --on h100-sxm --output 128", "solve train llama-3-8b --on h100-sxm --batch ?seq --until fits",
-        "validate h200-train", "book", R"(chips mine --catalogue '{"chips/mine": {"base": "h100-sxm"}}')"})
+        "validate h200-train", "book", "run train llama-3-8b --layers 2", "run --eval 'mesh X=2'",
+        R"(chips mine --catalogue '{"chips/mine": {"base": "h100-sxm"}}')"})
     EXPECT_FALSE(touches(line)) << line;
 }
 

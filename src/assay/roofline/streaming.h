@@ -1,0 +1,40 @@
+// Tiles that stream through stages, such as loading, arithmetic and storing: what happens when, and what limits it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "assay/base/units.h"
+
+namespace assay::roofline {
+
+/// What every tile goes through. Stages with the same resource share it, one at a time.
+struct StreamStage {
+  std::string name;
+  std::size_t resource = 0;
+  Seconds per_tile;
+};
+
+struct StreamedTile {
+  std::int64_t tile = 0;
+  std::size_t stage = 0;
+  Seconds start, end;
+};
+
+struct Stream {
+  std::vector<StreamedTile> done;  ///< by start
+  Seconds time;
+};
+
+/// At most `buffers` tiles are on their way at once; a resource takes whichever tile can start first.
+Stream stream_tiles(std::span<const StreamStage> stages, std::int64_t tiles, std::int64_t buffers);
+
+/// The resource that works longest for a tile: what each further tile costs where buffers are enough.
+struct StreamLimit {
+  std::string names;  ///< its stages
+  Seconds per_tile;
+};
+StreamLimit stream_limit(std::span<const StreamStage> stages);
+
+}  // namespace assay::roofline
