@@ -24,14 +24,24 @@ std::vector<RouteMove> planned(const ShardingChange& change) {
   Prices prices = byte_prices(mesh);
   for (program::AxisSet axes = 1; axes >> mesh.axes.size() == 0; ++axes)
     prices.set(program::Collective::permute, axes, {infinity, infinity});
-  program::Tensor tensor{"", {}, Dtype::bf16, change.from};
-  for (std::size_t d = 0; d < change.rank; ++d) tensor.dims.push_back({"", mesh.devices()});
-  const Plan plan = plan_reshard(mesh, tensor, change.to, prices);
+  // On the way no dimension is split further than at one of the ends, so that shards come out even.
+  ShardingSpace space(mesh, change.rank, true, [&](const program::Sharding& sharding) {
+    for (std::size_t d = 0; d < change.rank; ++d)
+      if (const program::AxisSet set = sharding.dims[d].set();
+          set & ~change.from.dims[d].set() && set & ~change.to.dims[d].set())
+        return false;
+    return true;
+  });
+  Explorer explorer(space, {{}, Dtype::bf16, true}, change.from, prices, true);
+  const int end = explorer.find(change.to);
+  while (!explorer.settled(end))
+    if (!explorer.next(infinity)) throw InternalError("a sharding cannot be reached");
+  std::vector<RouteMove> steps;
+  for (int id = end; explorer.at(id).parent >= 0; id = explorer.at(id).parent)
+    steps.insert(steps.begin(), {explorer.at(id).kind, explorer.at(id).axes, explorer.sharding(id)});
   std::vector<RouteMove> route;
   program::Sharding before = change.from, here = change.from;  // of the last move, and of the next one
-  for (const program::Step& step : plan.steps) {
-    const MoveKind kind = program::is_collective(step.op) ? MoveKind(step.collective) : std::nullopt;
-    const RouteMove move{kind, step.axes, plan.tensor(step.out[0]).sharding};
+  for (const RouteMove& move : steps) {
     if (!route.empty() && continues(route.back(), move, before, change.rank)) {
       route.back().axes |= move.axes;
       route.back().after = move.after;

@@ -25,8 +25,8 @@ struct RouteMove {
 };
 
 /// Remembers the cheapest movements by bytes received. A program stands for all sizes of its data-parallel axes, so a
-/// route does not depend on the sizes of axes; nor does it permute devices, which frameworks do not do, or use axes
-/// and dimensions that need no change.
+/// route does not depend on the sizes of axes; nor does it permute devices, which frameworks do not do, use axes and
+/// dimensions that need no change, or split a dimension further than at one of its ends.
 class Routes {
  public:
   const std::vector<RouteMove>& find(const ShardingChange& change);
