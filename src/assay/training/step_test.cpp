@@ -203,7 +203,7 @@ TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
     s.schedule = schedule;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    return cost->parts.bubble.value() / cost->estimate;
+    return cost->parts.bubble / cost->estimate;
   };
   EXPECT_LT(bubble(pipeline::PipelineSchedule::zb_h2), 0.015);
   EXPECT_GT(bubble(pipeline::PipelineSchedule::zb_h1), bubble(pipeline::PipelineSchedule::zb_h2));
@@ -374,7 +374,7 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   const auto two = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && two);
   const auto replica = static_cast<std::size_t>(Role::replica);
-  EXPECT_GT(one->end_network[replica], 0.0);
+  EXPECT_GT(one->end_network[replica], Seconds());
   EXPECT_DOUBLE_EQ(one->network[replica].value(), one->end_network[replica].value());
   EXPECT_DOUBLE_EQ(two->network[replica].value(), one->network[replica].value());
   EXPECT_GT(one->end_memory_time, 0.0);
