@@ -40,7 +40,7 @@ struct Case {
                                                            calibrated && calibration ? &calibration->values : nullptr));
     if (calibrated && calibration) question.setup.collectives = calibration->values.collective;
     question.prompt = 1024, question.output = 256;
-    question.capacity = cluster.chip.hbm().capacity.value.value();
+    question.capacity = cluster.chip.hbm().capacity.value;
   }
   /// The question, pointed at this object's model.
   serving::ServingQuestion asked() const {

@@ -39,8 +39,8 @@ void search(benchmark::State& state) {
   for (auto _ : state)
     for (bool overlap : {true, false}) {
       q.question.overlap = overlap;
-      const auto found = search::search_training(
-          q.question, 2048, q.cluster, choices, {q.cluster.chip.hbm().capacity.value.value(), 10, state.range(0) != 0});
+      const auto found = search::search_training(q.question, 2048, q.cluster, choices,
+                                                 {q.cluster.chip.hbm().capacity.value, 10, state.range(0) != 0});
       evaluated += found->count.evaluated, considered += found->count.considered;
     }
   state.SetItemsProcessed(evaluated);

@@ -43,6 +43,11 @@ class Quantity {
   constexpr double in(Quantity unit) const { return value_ / unit.value_; }  ///< t.in(1_ms), m.in(1_GiB)
 
   constexpr auto operator<=>(const Quantity&) const = default;
+  // Spelled out for hot loops: what compilers make of a three-way comparison is slower than of the numbers' own.
+  friend constexpr bool operator<(Quantity a, Quantity b) { return a.value_ < b.value_; }
+  friend constexpr bool operator>(Quantity a, Quantity b) { return a.value_ > b.value_; }
+  friend constexpr bool operator<=(Quantity a, Quantity b) { return a.value_ <= b.value_; }
+  friend constexpr bool operator>=(Quantity a, Quantity b) { return a.value_ >= b.value_; }
   constexpr Quantity operator-() const { return Quantity(-value_); }
   constexpr Quantity& operator+=(Quantity o) { return value_ += o.value_, *this; }
   constexpr Quantity& operator-=(Quantity o) { return value_ -= o.value_, *this; }
@@ -88,6 +93,7 @@ using Joules = Quantity<Dim{.joule = 1}>;
 using Tokens = Quantity<Dim{.token = 1}>;
 using Hertz = Quantity<Dim{.sec = -1}>;
 using FlopsPerSecond = Quantity<Dim{.flop = 1, .sec = -1}>;
+using SecondsPerFlop = Quantity<Dim{.flop = -1, .sec = 1}>;
 using SecondsPerByte = Quantity<Dim{.byte = -1, .sec = 1}>;
 using BytesPerSecond = Quantity<Dim{.byte = 1, .sec = -1}>;
 using FlopsPerByte = Quantity<Dim{.flop = 1, .byte = -1}>;  ///< arithmetic intensity

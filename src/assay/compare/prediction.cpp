@@ -143,9 +143,9 @@ Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Sec
     std::vector<std::uint32_t> lines;
     for (std::size_t i = first; i < last; ++i) {
       const serving::PricedStep& step = steps[i];
-      const double all = step.layers * step.count * step.seconds;
+      const Seconds all = step.layers * step.count * step.time;
       if (step.over != 0) {
-        out.communication += Seconds(all);
+        out.communication += all;
         continue;
       }
       const auto per_layer = static_cast<std::int64_t>(std::llround(std::max(1.0, step.count)));
@@ -157,7 +157,7 @@ Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Sec
       line.bytes = Bytes(step.bytes);
       line.runs = layers * per_layer;
       line.time = Seconds(all / static_cast<double>(line.runs));
-      kernels += Seconds(all);
+      kernels += all;
       for (std::int64_t k = 0; k < per_layer; ++k) lines.push_back(static_cast<std::uint32_t>(out.lines.size()));
       out.lines.push_back(std::move(line));
     }

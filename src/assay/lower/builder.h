@@ -182,7 +182,6 @@ class Builder {
 
  private:
   friend class BackwardPass;
-  friend class Resharding;
 
   /// Tensors derived from a tensor; below 0: none.
   struct Notes {

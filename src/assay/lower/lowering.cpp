@@ -343,7 +343,7 @@ class Lowering {
 
   /// Only shared weights, or only the others.
   void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer, bool shared) {
-    const double state_bytes = optimizer.state_bytes();
+    const Bytes state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {
       if (program_.tensors[i].tensor_class != program::TensorClass::weight || program_.tensors[i].is_shared != shared)
         continue;
@@ -359,7 +359,7 @@ class Lowering {
       program::Step& step = build_.emit(program::Op::update, {gradient, static_cast<int>(i)}, {updated});
       const double elements = program_.tensor(updated).elements;
       step.once = true;
-      step.bytes = storage(build_.formats().gradients, elements) + Bytes(2.0 * elements * state_bytes) +
+      step.bytes = storage(build_.formats().gradients, elements) + 2.0 * elements * state_bytes +
                    storage(build_.formats().weights, optimizer.master ? elements : 2.0 * elements);
       if (!moves) continue;
       const std::size_t before = program_.steps.size();
@@ -380,12 +380,12 @@ class Lowering {
 
 }  // namespace
 
-double Optimizer::master_bytes() const { return master ? storage(Dtype::fp32, 1.0).value() : 0.0; }
+Bytes Optimizer::master_bytes() const { return master ? storage(Dtype::fp32, 1.0) : Bytes(); }
 
-double Optimizer::moment_bytes() const {
-  double bytes = 0.0;
-  if (moments > 0) bytes += storage(first_moment, 1.0).value();
-  if (moments > 1) bytes += storage(second_moment, 1.0).value();
+Bytes Optimizer::moment_bytes() const {
+  Bytes bytes;
+  if (moments > 0) bytes += storage(first_moment, 1.0);
+  if (moments > 1) bytes += storage(second_moment, 1.0);
   return bytes;
 }
 

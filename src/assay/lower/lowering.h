@@ -16,9 +16,9 @@ struct Optimizer {
   int moments = 2;  ///< 2 Adam, 1 momentum, 0 plain gradient descent
 
   /// Bytes of state per parameter, without the weight itself.
-  double state_bytes() const { return master_bytes() + moment_bytes(); }
-  double master_bytes() const;
-  double moment_bytes() const;
+  Bytes state_bytes() const { return master_bytes() + moment_bytes(); }
+  Bytes master_bytes() const;
+  Bytes moment_bytes() const;
 };
 
 struct TrainingPlan {

@@ -1,4 +1,4 @@
-// Programs reshard by rule, because they are built by the million; this holds them against the planner's search.
+// Programs reshard along routes that hold for all sizes of axes; this holds them against plans for the actual sizes.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -16,24 +16,24 @@ std::int64_t period_of(const PipelineShape& shape) {
 std::int64_t with_periods(const PipelineShape& shape) { return 4 * shape.stages + 2 * period_of(shape); }
 
 /// All forwards, then all backwards: each kind moves at the pace of the slowest stage that it passes.
-double gpipe_interval(const PipelineInput& input) {
+Seconds gpipe_interval(const PipelineInput& input) {
   const auto stages = static_cast<std::size_t>(input.shape.stages);
   const auto others = static_cast<double>(input.shape.microbatches - 1);
-  const double hop = input.transfer.value();
+  const Seconds hop = input.transfer;
   const auto times = [&](std::size_t stage) { return input.times[input.times.size() == 1 ? 0 : stage]; };
-  double forwards = 0.0, slowest = 0.0;
+  Seconds forwards, slowest;
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    const double forward = times(stage).forward.value() + (stage + 1 < stages ? hop : 0.0);
+    const Seconds forward = times(stage).forward + (stage + 1 < stages ? hop : Seconds());
     forwards += forward;
     slowest = std::max(slowest, forward);
   }
-  double interval = 0.0, before = forwards, backwards = 0.0, slowest_back = 0.0;
+  Seconds interval, before = forwards, backwards, slowest_back;
   for (std::size_t stage = stages; stage-- > 0;) {
-    before -= times(stage).forward.value() + (stage + 1 < stages ? hop : 0.0);
-    const double back = (times(stage).backward_input + times(stage).backward_weight).value() + (stage > 0 ? hop : 0.0);
+    before -= times(stage).forward + (stage + 1 < stages ? hop : Seconds());
+    const Seconds back = times(stage).backward_input + times(stage).backward_weight + (stage > 0 ? hop : Seconds());
     backwards += back;
     slowest_back = std::max(slowest_back, back);
-    const double at_end = input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
+    const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
     interval = std::max(interval, forwards - before + backwards + others * (slowest + slowest_back) + at_end);
   }
   return interval;
@@ -41,13 +41,13 @@ double gpipe_interval(const PipelineInput& input) {
 
 }  // namespace
 
-double PipelineClock::interval(const PipelineInput& input) {
+Seconds PipelineClock::interval(const PipelineInput& input) {
   const Sample of = sample(input);
   return of.interval + of.left_out * of.period;
 }
 
 PipelineClock::Sample PipelineClock::sample(const PipelineInput& input) {
-  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, 0.0};
+  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, {}};
   const std::int64_t all = input.shape.microbatches, period = period_of(input.shape);
   const double each = 3.0 * static_cast<double>(input.shape.stages * chunks_per_stage(input.shape));
   times_.fill(input);
@@ -96,31 +96,31 @@ const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) 
 PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Score& score) {
   const auto stages = static_cast<std::size_t>(input.shape.stages);
   const std::vector<EventOrder::Operation>& operations = score.order.operations;
-  constexpr double not_begun = -1.0;
+  constexpr Seconds not_begun(-1.0);
   done_.resize(std::max(done_.size(), operations.size()));
-  free_.assign(stages, 0.0);
+  free_.assign(stages, Seconds());
   first_.assign(stages, not_begun);
-  done_[0] = 0.0;
+  done_[0] = Seconds();
   for (std::size_t i = 1; i < operations.size(); ++i) {
     const EventOrder::Operation& event = operations[i];
     const EventTimes::Duration& taken = times_[event.duration];
-    double& free = free_[event.stage];
-    const double start = std::max(free, done_[event.after]);
+    Seconds& free = free_[event.stage];
+    const Seconds start = std::max(free, done_[event.after]);
     if (first_[event.stage] == not_begun) first_[event.stage] = start;
     done_[i] = free = start + taken.work + taken.send;
   }
   Played played;
-  double longest = 0.0;
+  Seconds longest;
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    const double at_end = input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
+    const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
     longest = std::max(longest, free_[stage]);
     played.interval = std::max(played.interval, free_[stage] + at_end - first_[stage]);
   }
   if (score.echoes.empty()) return played;
   constexpr double rounding = 1e-13;
-  double least = longest;
+  Seconds least = longest;
   for (const auto& [before, after] : score.echoes) {
-    const double period = done_[after] - done_[before];
+    const Seconds period = done_[after] - done_[before];
     least = std::min(least, period);
     played.period = std::max(played.period, period);
   }

@@ -13,16 +13,17 @@ namespace assay::pipeline {
 
 class PipelineClock {
  public:
-  /// PipelineResult::interval in seconds, of a valid input whose hops block.
+  /// PipelineResult::interval of a valid input whose hops block.
   /// Once every stage repeats a period, shifted by the same time, it repeats until forwards run out: the rest is
   /// extrapolated, exactly but for rounding. Stages that do not settle are simulated to the end; steps too large for
   /// that (16 Mi operations) go on at the pace of the last period.
-  double interval(const PipelineInput& input);
+  Seconds interval(const PipelineInput& input);
   /// What the interval was computed from: a step of so many microbatches, and periods that follow.
   struct Sample {
     PipelineShape shape;
-    double interval = 0;
-    double left_out = 0, period = 0;  ///< periods, and the seconds of one
+    Seconds interval;
+    double left_out = 0;  ///< periods
+    Seconds period;       ///< of one
   };
   Sample sample(const PipelineInput& input);
 
@@ -33,8 +34,8 @@ class PipelineClock {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> echoes;
   };
   struct Played {
-    double interval = 0;
-    double period = 0;        ///< seconds between the last two, of the slowest stage
+    Seconds interval;
+    Seconds period;           ///< between the last two, of the slowest stage
     bool is_settled = false;  ///< all stages have the same period
   };
   const Score& score_of(const PipelineShape& shape);
@@ -42,7 +43,7 @@ class PipelineClock {
 
   std::map<std::array<std::int64_t, 4>, Score> known_;
   EventTimes times_;
-  std::vector<double> done_, first_, free_;
+  std::vector<Seconds> done_, first_, free_;
 };
 
 }  // namespace assay::pipeline

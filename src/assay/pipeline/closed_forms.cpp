@@ -197,61 +197,62 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
 namespace {
 
 struct WorkTimes {
-  double f = 0, b = 0, w = 0;
+  Seconds f, b, w;
 };
 /// Weight gradients count as input gradients if the schedule does not defer them.
 WorkTimes work_of(const StageTimes& times, bool splits) {
-  const double b = times.backward_input.value(), w = times.backward_weight.value();
-  return {times.forward.value(), splits ? b : b + w, splits ? w : 0.0};
+  const Seconds b = times.backward_input, w = times.backward_weight;
+  return {times.forward, splits ? b : b + w, splits ? w : Seconds()};
 }
 
-/// A stage of an uneven pipeline as plain numbers.
+/// A stage of an uneven pipeline.
 struct StageWork {
   const StageAmong& stage;
   WorkTimes own, before, rest;
-  double first_weight = 0;
+  Seconds first_weight;
 };
 
 /// A stage whose microbatches pass one run: `ahead` forwards come before its first gradient, and weight gradients are
 /// deferred by `behind`. Its first gradient waits for a trip to the last stage and back, and so does its last one.
-double single_run(double m, double ahead, double behind, const StageWork& work) {
+Seconds single_run(double m, double ahead, double behind, const StageWork& work) {
   const auto& [stage, own, before, rest, first_weight] = work;
-  const double trip = rest.f + rest.b, others = std::min(m, ahead) - 1;
-  const double first = std::max(0.0, trip - others * own.f);
+  const Seconds trip = rest.f + rest.b;
+  const double others = std::min(m, ahead) - 1;
+  const Seconds first = std::max(Seconds(), trip - others * own.f);
   const double deferred = std::clamp(m - 1 - behind, 0.0, others);
-  const double last = std::max(0.0, trip - others * own.b - deferred * own.w);
-  const double busy = m * (own.f + own.b + own.w) + (m > ahead ? first + last : std::max(first, last));
-  const double on_the_way = before.f + before.b - std::min(m, behind + 1) * own.w + first_weight;
+  const Seconds last = std::max(Seconds(), trip - others * own.b - deferred * own.w);
+  const Seconds busy = m * (own.f + own.b + own.w) + (m > ahead ? first + last : std::max(first, last));
+  const Seconds on_the_way = before.f + before.b - std::min(m, behind + 1) * own.w + first_weight;
   return busy + std::max(stage.at_end, on_the_way + stage.first_at_end);
 }
 
 /// The last stage of a V turns microbatches round, the first one has both ends.
-double folded(double p, double m, const StageWork& work) {
+Seconds folded(double p, double m, const StageWork& work) {
   const auto& [stage, own, before, rest, first_weight] = work;
   const WorkTimes run = work_of(stage.first_run, true);
   const auto i = static_cast<double>(stage.stage);
-  double busy = m * (own.f + own.b + own.w);
-  const double second_weight = own.w - run.w;
+  Seconds busy = m * (own.f + own.b + own.w);
+  const Seconds second_weight = own.w - run.w;
   if (m >= 2 * p && i == p - 1)
-    busy += std::max(0.0, rest.f + rest.b - (p - 1) * own.f) +
-            std::max(0.0, rest.f + rest.b - (p - 1) * own.b - second_weight);
+    busy += std::max(Seconds(), rest.f + rest.b - (p - 1) * own.f) +
+            std::max(Seconds(), rest.f + rest.b - (p - 1) * own.b - second_weight);
   else if (m >= 2 * p && i == 0)
-    busy +=
-        std::max(0.0, rest.f - 2 * (p - 1) * run.f) + std::max(0.0, rest.b - second_weight - (p - 1) * (run.b + run.w));
-  const double on_the_way =
+    busy += std::max(Seconds(), rest.f - 2 * (p - 1) * run.f) +
+            std::max(Seconds(), rest.b - second_weight - (p - 1) * (run.b + run.w));
+  const Seconds on_the_way =
       before.f + before.b - std::min(m, i + 1) * run.w - std::min(m, i) * second_weight + first_weight;
   return busy + std::max(stage.at_end, on_the_way + stage.first_at_end);
 }
 
 }  // namespace
 
-double least_interval(const PipelineShape& shape, const StageAmong& stage) {
+Seconds least_interval(const PipelineShape& shape, const StageAmong& stage) {
   using enum PipelineSchedule;
   const auto p = static_cast<double>(shape.stages), m = static_cast<double>(shape.microbatches),
              i = static_cast<double>(stage.stage);
   const bool splits = splits_backward(shape.schedule);
   const StageWork work{stage, work_of(stage.own, splits), work_of(stage.before, splits), work_of(stage.rest, splits),
-                       splits ? stage.first_weight.value() : 0.0};
+                       splits ? stage.first_weight : Seconds()};
   const WorkTimes &own = work.own, &before = work.before;
   switch (shape.schedule) {
     case gpipe:
@@ -295,7 +296,7 @@ StageAmong stage_among(const PipelineInput& input, std::int64_t stage) {
   const PipelineShape& shape = input.shape;
   const bool is_dual = shape.schedule == PipelineSchedule::dualpipe;
   const auto at_end = [&](std::size_t of) {
-    return input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : of].value();
+    return input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : of];
   };
   StageAmong out;
   out.stage = stage;
@@ -317,24 +318,24 @@ StageAmong stage_among(const PipelineInput& input, std::int64_t stage) {
   return out;
 }
 
-double least_interval(const PipelineInput& input) {
+Seconds least_interval(const PipelineInput& input) {
   const PipelineShape& shape = input.shape;
   std::int64_t slowest = 0;
-  double most = -1.0;
+  Seconds most(-1.0);
   for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-    double seconds = 0.0;
+    Seconds seconds;
     for (std::int64_t chunk = 0; chunk < model_parts(shape) / shape.stages; ++chunk) {
       const bool turns = shape.schedule == PipelineSchedule::zb_v && chunk == 1;
       const std::int64_t part = turns ? 2 * shape.stages - 1 - stage : chunk * shape.stages + stage;
       const StageTimes& times = input.times[input.times.size() == 1 ? 0 : static_cast<std::size_t>(part)];
-      seconds += (times.forward + times.backward_input + times.backward_weight).value();
+      seconds += times.forward + times.backward_input + times.backward_weight;
     }
     if (seconds > most) {
       most = seconds;
       slowest = stage;
     }
   }
-  const double last = least_interval(shape, stage_among(input, shape.stages - 1));
+  const Seconds last = least_interval(shape, stage_among(input, shape.stages - 1));
   return std::max(last, least_interval(shape, stage_among(input, slowest)));
 }
 

@@ -21,28 +21,28 @@ struct PipelineForm {
 PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, Seconds transfer = {},
                            Seconds pair_saving = {});
 
-/// A stage of an uneven pipeline: seconds of one microbatch, including sends.
+/// A stage of an uneven pipeline: one microbatch, including sends.
 struct StageAmong {
   std::int64_t stage = 0;
   StageTimes own, first_run;  ///< of all its runs; zb-v: of the first one
   StageTimes before;          ///< sums of the first runs of the stages before it
   StageTimes rest;            ///< sums of all other work on other stages; unused with several chunks or two directions
   Seconds first_weight;       ///< of the first run of the first stage
-  double at_end = 0, first_at_end = 0;  ///< seconds once a step, on this stage and on the first one
+  Seconds at_end, first_at_end;  ///< once a step, on this stage and on the first one
 };
 
 /// The same from an input whose hops block.
 StageAmong stage_among(const PipelineInput& input, std::int64_t stage);
 
-/// A lower bound on the interval, in seconds: the path that stays on this stage except for the first and the last
+/// A lower bound on the interval: the path that stays on this stage except for the first and the last
 /// microbatch. Equals the interval of gpipe, 1f1b and zb-h1 with equal stages, unless microbatches are few.
-double least_interval(const PipelineShape& shape, const StageAmong& stage);
+Seconds least_interval(const PipelineShape& shape, const StageAmong& stage);
 /// The larger bound of the busiest and the last stage.
-double least_interval(const PipelineInput& input);
+Seconds least_interval(const PipelineInput& input);
 /// The same for several chunks, from sums over them.
-constexpr double least_interval_of_chunks(double microbatches, double own, double before, double at_end,
-                                          double first_at_end) {
-  const double on_the_way = before + first_at_end;
+constexpr Seconds least_interval_of_chunks(double microbatches, Seconds own, Seconds before, Seconds at_end,
+                                           Seconds first_at_end) {
+  const Seconds on_the_way = before + first_at_end;
   return microbatches * own + (at_end > on_the_way ? at_end : on_the_way);
 }
 

@@ -123,9 +123,9 @@ TEST(PipelineForms, NoIntervalIsBelowTheBoundOfAStage) {
       for (std::int64_t stage = 0; stage < shape.stages; ++stage) input.at_end.emplace_back(any(0, 3));
       input.transfer = Seconds(i % 3 == 0 ? 0.0 : any(0, 0.5)), input.transfer_blocks = true;
       const double interval = quick_run(input).interval.value();
-      EXPECT_LE(least_interval(input), interval * (1 + 1e-12));
+      EXPECT_LE(least_interval(input).value(), interval * (1 + 1e-12));
       for (std::int64_t stage = 0; stage < shape.stages; ++stage)
-        EXPECT_LE(least_interval(shape, stage_among(input, stage)), interval * (1 + 1e-12))
+        EXPECT_LE(least_interval(shape, stage_among(input, stage)).value(), interval * (1 + 1e-12))
             << schedule_name(shape.schedule) << " p " << shape.stages << " m " << shape.microbatches << " v "
             << shape.chunks << " stage " << stage;
     }
@@ -147,7 +147,7 @@ TEST(PipelineForms, TheBoundOfASlowLastStageIsTheInterval) {
         }
         input.at_end.assign(static_cast<std::size_t>(p), 1_s);
         const double interval = quick_run(input).interval.value();
-        EXPECT_NEAR(least_interval(shape, stage_among(input, p - 1)), interval, 1e-12 * interval)
+        EXPECT_NEAR(least_interval(shape, stage_among(input, p - 1)).value(), interval, 1e-12 * interval)
             << schedule_name(schedule) << " p " << p << " longer " << longer;
       }
 }

@@ -12,7 +12,7 @@ std::optional<CriticalPath> critical_path(const PipelineInput& input) {
   times.fill(input);
   const auto stages = static_cast<std::size_t>(input.shape.stages);
   struct Event {
-    double done = 0;
+    Seconds done;
     std::uint32_t waited_for = 0;  ///< the event that it follows without a pause; 0: none
   };
   std::vector<Event> events(order.operations.size());
@@ -33,10 +33,10 @@ std::optional<CriticalPath> critical_path(const PipelineInput& input) {
     return steps;
   };
   CriticalPath path;
-  double longest = -1.0;
+  Seconds longest(-1.0);
   for (std::size_t stage = 0; stage < stages; ++stage) {
-    const double at_end = input.at_end.empty() ? 0.0 : input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
-    const double interval = events[last[stage]].done + at_end - events[events[first[stage]].waited_for].done;
+    const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
+    const Seconds interval = events[last[stage]].done + at_end - events[events[first[stage]].waited_for].done;
     if (interval > longest) longest = interval, path.stage = stage;
   }
   path.to_end = chain(last[path.stage]);

@@ -178,21 +178,21 @@ class Writer {
 
 EventOrder event_order(const PipelineShape& shape) { return Writer(shape).take(); }
 
-double EventTimes::work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const {
+Seconds EventTimes::work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const {
   return durations_[duration_of(Nodes(shape).at(stage, operation.chunk), operation.work)].work;
 }
 
 void EventTimes::fill(const PipelineInput& input) {
   const Nodes nodes(input.shape);
-  const double transfer = input.transfer_blocks ? input.transfer.value() : 0.0;
+  const Seconds transfer = input.transfer_blocks ? input.transfer : Seconds();
   const auto work_of = [&](std::size_t node, Work work) {
     const StageTimes& t = input.times[input.times.size() == 1 ? 0 : nodes.part_of(node)];
-    return work == Work::forward           ? t.forward.value()
-           : work == Work::backward_input  ? t.backward_input.value()
-           : work == Work::backward_weight ? t.backward_weight.value()
-                                           : (t.backward_input + t.backward_weight).value();
+    return work == Work::forward           ? t.forward
+           : work == Work::backward_input  ? t.backward_input
+           : work == Work::backward_weight ? t.backward_weight
+                                           : t.backward_input + t.backward_weight;
   };
-  const auto send_of = [&](std::size_t node, Work work) { return nodes.is_sent(node, work) ? transfer : 0.0; };
+  const auto send_of = [&](std::size_t node, Work work) { return nodes.is_sent(node, work) ? transfer : Seconds(); };
   durations_.clear();
   for (std::size_t node = 0; node < nodes.count(); ++node)
     for (const Work work : kinds) durations_.push_back({work_of(node, work), send_of(node, work)});
@@ -201,10 +201,10 @@ void EventTimes::fill(const PipelineInput& input) {
   for (std::size_t stage = 0; stage < nodes.stages(); ++stage)
     for (const std::int32_t chunk : {0, 1}) {
       const std::size_t forward = nodes.at(stage, chunk), backward = nodes.at(stage, 1 - chunk);
-      const double alone = work_of(forward, Work::forward), mate = work_of(backward, Work::backward);
+      const Seconds alone = work_of(forward, Work::forward), mate = work_of(backward, Work::backward);
       durations_.push_back(
-          {std::max({alone, mate, alone + mate - input.pair_saving.value()}), send_of(forward, Work::forward)});
-      durations_.push_back({0.0, send_of(backward, Work::backward)});
+          {std::max({alone, mate, alone + mate - input.pair_saving}), send_of(forward, Work::forward)});
+      durations_.push_back({Seconds(), send_of(backward, Work::backward)});
     }
 }
 

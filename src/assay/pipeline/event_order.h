@@ -26,15 +26,15 @@ struct EventOrder {
 
 EventOrder event_order(const PipelineShape& shape);
 
-/// Seconds of operations: first the work, then a send that blocks the stage.
+/// Times of operations: first the work, then a send that blocks the stage.
 class EventTimes {
  public:
   struct Duration {
-    double work = 0, send = 0;
+    Seconds work, send;
   };
   const Duration& operator[](std::size_t number) const { return durations_[number]; }
-  /// Seconds of an operation that is not paired.
-  double work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const;
+  /// Of an operation that is not paired.
+  Seconds work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const;
   /// Fills in the times of a valid input, reusing memory.
   void fill(const PipelineInput& input);
 

@@ -46,20 +46,20 @@ struct Lane {
   StageOrder order;
   std::size_t next = 0;  ///< of `order`
   int pair_step = 0;     ///< the next of the three operations of a pair
-  double free = 0.0, first = -1.0, compute = 0.0;
+  Seconds free, first{-1.0}, compute;
   std::vector<PipelineEvent> events;
 
-  void record(const PipelineOperation& operation, Work work, double start, double end, bool paired = false) {
-    events.push_back({static_cast<std::int64_t>(stage), operation.chunk, operation.microbatch, work, Seconds(start),
-                      Seconds(end), paired});
+  void record(const PipelineOperation& operation, Work work, Seconds start, Seconds end, bool paired = false) {
+    events.push_back(
+        {static_cast<std::int64_t>(stage), operation.chunk, operation.microbatch, work, start, end, paired});
   }
 
   /// Records the next operation of the order, which took that long.
-  void record_next(const PipelineShape& shape, const EventTimes& times, double start, EventTimes::Duration taken) {
+  void record_next(const PipelineShape& shape, const EventTimes& times, Seconds start, EventTimes::Duration taken) {
     const PipelineOperation& operation = order[next];
-    const double end = start + taken.work;
+    const Seconds end = start + taken.work;
     const auto send = [&](const PipelineOperation& result) {
-      if (taken.send > 0.0) record(result, Work::send, end, end + taken.send);
+      if (taken.send > Seconds()) record(result, Work::send, end, end + taken.send);
     };
     if (!operation.with_next) {
       record(operation, operation.work, start, end);
@@ -69,8 +69,8 @@ struct Lane {
     }
     const PipelineOperation& partner = order[next + 1];
     if (pair_step == 1) {
-      const double alone = times.work_of(shape, stage, operation), both = alone + times.work_of(shape, stage, partner);
-      const double middle = start + (both > 0.0 ? taken.work * (alone / both) : 0.0);
+      const Seconds alone = times.work_of(shape, stage, operation), both = alone + times.work_of(shape, stage, partner);
+      const Seconds middle = start + (both > Seconds() ? taken.work * (alone / both) : Seconds());
       record(operation, operation.work, start, middle, true);
       record(partner, partner.work, middle, end, true);
       send(operation);
@@ -85,29 +85,27 @@ struct Lane {
 
 PipelineResult result_of(const PipelineInput& input, bool with_events, std::vector<Lane>& lanes) {
   PipelineResult all;
-  double makespan = 0.0, interval = 0.0, compute = 0.0, at_end = 0.0;
+  Seconds at_end;
   // Dualpipe's chunks are whole stages' worth of layers, of two copies of the model.
   const bool is_dual = input.shape.schedule == PipelineSchedule::dualpipe;
   const double share = is_dual ? 1.0 : 1.0 / static_cast<double>(chunks_per_stage(input.shape));
   for (std::size_t stage = 0; stage < lanes.size(); ++stage) {
     Lane& lane = lanes[stage];
     if (!input.at_end.empty()) {
-      const double last = input.at_end[input.at_end.size() == 1 ? 0 : stage].value();
-      if (last > 0.0 && with_events) lane.record({Work::at_end, 0, -1}, Work::at_end, lane.free, lane.free + last);
+      const Seconds last = input.at_end[input.at_end.size() == 1 ? 0 : stage];
+      if (last > Seconds() && with_events)
+        lane.record({Work::at_end, 0, -1}, Work::at_end, lane.free, lane.free + last);
       lane.free += last;
       at_end += last;
     }
-    makespan = std::max(makespan, lane.free);
-    interval = std::max(interval, lane.free - lane.first);
-    compute += lane.compute;
+    all.makespan = std::max(all.makespan, lane.free);
+    all.interval = std::max(all.interval, lane.free - lane.first);
+    all.compute += lane.compute;
     all.peak_microbatches.push_back(share * static_cast<double>(most_in_flight(lane.order)));
     all.events.insert(all.events.end(), lane.events.begin(), lane.events.end());
   }
-  all.makespan = Seconds(makespan);
-  all.interval = Seconds(interval);
-  all.compute = Seconds(compute);
-  const double available = static_cast<double>(input.shape.stages) * makespan;
-  all.bubble = available > 0.0 ? std::max(0.0, 1.0 - (compute + at_end) / available) : 0.0;
+  const Seconds available = static_cast<double>(input.shape.stages) * all.makespan;
+  all.bubble = available > Seconds() ? std::max(0.0, 1.0 - (all.compute + at_end) / available) : 0.0;
   return all;
 }
 
@@ -125,14 +123,14 @@ Result<PipelineResult> simulate_pipeline(const PipelineInput& input, bool with_e
     lanes[stage].order = stage_order(input.shape, static_cast<std::int64_t>(stage));
     if (with_events) lanes[stage].events.reserve(lanes[stage].order.size() + 1);
   }
-  const double hop = input.transfer_blocks ? 0.0 : input.transfer.value();
-  std::vector<double> done(order.operations.size());
+  const Seconds hop = input.transfer_blocks ? Seconds() : input.transfer;
+  std::vector<Seconds> done(order.operations.size());
   for (std::size_t i = 1; i < done.size(); ++i) {
     const EventOrder::Operation& event = order.operations[i];
     const EventTimes::Duration& taken = times[event.duration];
     Lane& lane = lanes[event.stage];
-    const double start = std::max(lane.free, done[event.after] + (event.is_far ? hop : 0.0));
-    if (lane.first < 0.0) lane.first = start;
+    const Seconds start = std::max(lane.free, done[event.after] + (event.is_far ? hop : Seconds()));
+    if (lane.first < Seconds()) lane.first = start;
     if (with_events) lane.record_next(input.shape, times, start, taken);
     lane.compute += taken.work;
     done[i] = lane.free = start + taken.work + taken.send;

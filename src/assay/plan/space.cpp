@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace assay::plan {
 namespace {
@@ -28,8 +29,9 @@ program::AxisList exchanged(program::AxisList list, int a, int b) {
 
 }  // namespace
 
-ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward)
-    : mesh_(mesh), rank_(rank), forward_(forward) {
+ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward,
+                             std::function<bool(const program::Sharding&)> contains)
+    : mesh_(mesh), contains_(std::move(contains)), rank_(rank), forward_(forward) {
   for (std::size_t i = 0; i < mesh.axes.size(); ++i)
     if (mesh.axes[i].size > 1) all_axes_ |= program::axis_bit(static_cast<int>(i));
   table_.assign(256, -1);
@@ -61,6 +63,7 @@ int ShardingSpace::id(const program::Sharding& sharding) {
 }
 
 void ShardingSpace::add(int from, const program::Sharding& to, MoveKind kind, program::AxisSet axes, std::size_t dim) {
+  if (contains_ && !contains_(to)) return;
   const int target = id(to);
   edges_[index(from)].push_back({target, kind, static_cast<std::uint8_t>(dim), axes});
 }

@@ -2,6 +2,7 @@
 // searches go and is kept, so that later plans on the same mesh only walk it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "assay/plan/planner.h"
@@ -18,7 +19,9 @@ struct SpaceEdge {
 
 class ShardingSpace {
  public:
-  ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward);
+  /// `contains` leaves shardings out; all are in the space without it.
+  ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool forward,
+                std::function<bool(const program::Sharding&)> contains = {});
 
   int id(const program::Sharding& sharding);
   const program::Sharding& sharding(int id) const { return nodes_[index(id)].sharding; }
@@ -55,6 +58,7 @@ class ShardingSpace {
   void add(int from, const program::Sharding& to, MoveKind kind, program::AxisSet axes, std::size_t dim = 0);
 
   const program::Mesh mesh_;
+  std::function<bool(const program::Sharding&)> contains_;
   std::size_t rank_;
   bool forward_;
   program::AxisSet all_axes_ = 0;

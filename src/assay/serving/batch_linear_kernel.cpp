@@ -19,10 +19,10 @@ Kind kind_of(const program::Program& program, const program::Step& step) {
   return over_cache ? Kind::cache : Kind::prompts;
 }
 
-double expert_weight_bytes(const program::Program& program, const program::Step& step) {
-  if (step.op != program::Op::product) return 0.0;
+Bytes expert_weight_bytes(const program::Program& program, const program::Step& step) {
+  if (step.op != program::Op::product) return {};
   const program::ProgramTensor& weight = program.tensor(step.in[1]);
-  return weight.find(model::LogicalDim::experts) >= 0 ? program::local_bytes(program, weight).value() : 0.0;
+  return weight.find(model::LogicalDim::experts) >= 0 ? program::local_bytes(program, weight) : Bytes();
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ double expert_weight_bytes(const program::Program& program, const program::Step&
 bool ServedKernel::same_work(const ServedKernel& o) const {
   const program::AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
-         expert_bytes == o.expert_bytes && seconds_per_flop == o.seconds_per_flop && stream_share == o.stream_share &&
+         expert_bytes == o.expert_bytes && time_per_flop == o.time_per_flop && stream_share == o.stream_share &&
          quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
          shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && n == o.n && k == o.k &&
          operand_rows == o.operand_rows && result_rows == o.result_rows && share == o.share && peak == o.peak &&
@@ -42,11 +42,11 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
 
 bool ServedKernel::joins(const ServedKernel& o) const {
   return kind == Kind::product && kind == o.kind && model == o.model && batch == o.batch && m == o.m && k == o.k &&
-         seconds_per_flop == o.seconds_per_flop && share == o.share && (expert_bytes > 0.0) == (o.expert_bytes > 0.0);
+         time_per_flop == o.time_per_flop && share == o.share && (expert_bytes > Bytes()) == (o.expert_bytes > Bytes());
 }
 
 void ServedKernel::join(const ServedKernel& o) {
-  const auto add = [](StraightLine& a, const StraightLine& b) {
+  const auto add = [](auto& a, const auto& b) {
     a.fixed += b.fixed;
     a.moving += b.moving;
   };
@@ -77,14 +77,14 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   kernel.op = at_one.op;
   kernel.makes = one.tensor(at_one.out[0]).name;
   kernel.attends = at_one.op == program::Op::attention && at_one.detail >= 0;
-  kernel.flops = line_through(sequences, at_one.flops.value(), at_two.flops.value());
+  kernel.flops = line_through(sequences, at_one.flops, at_two.flops);
   kernel.expert_bytes = expert_weight_bytes(one, at_one);
-  double apart_one = 0.0, apart_two = 0.0;
-  if (kernel.expert_bytes > 0.0) {
+  Bytes apart_one, apart_two;
+  if (kernel.expert_bytes > Bytes()) {
     apart_one = touched_one * kernel.expert_bytes;
     apart_two = touched_two * kernel.expert_bytes;
   }
-  kernel.bytes = line_through(sequences, at_one.bytes.value() - apart_one, at_two.bytes.value() - apart_two);
+  kernel.bytes = line_through(sequences, at_one.bytes - apart_one, at_two.bytes - apart_two);
   const estimate::KernelWork first = estimate::kernel_work(rates, one, at_one);
   kernel.model = first.model;
   kernel.kind = kind_of(one, at_one);
@@ -92,9 +92,9 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   kernel.stream_key = first.stream_key;
   kernel.format = first.format;
   kernel.share = first.share;
-  if (at_one.flops.value() > 0.0) {
-    kernel.seconds_per_flop = (at_one.flops / first.peak).value() / at_one.flops.value();
-    kernel.peak = first.peak.value();
+  if (at_one.flops > Flops()) {
+    kernel.time_per_flop = (at_one.flops / first.peak) / at_one.flops;
+    kernel.peak = first.peak;
   }
   if (kernel.kind == Kind::product) {
     // Before experts without tokens are taken out, which depends on the batch.
@@ -107,7 +107,7 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     kernel.operand_rows = a.operand_rows;
     kernel.result_rows = a.result_rows;
     if (kernel.model == Model::product)
-      kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, FlopsPerSecond(kernel.peak), kernel.share}, a);
+      kernel.tiles = estimate::tile_steps({*rates.matmul, rates.cores, kernel.peak, kernel.share}, a);
   }
   const bool split = kernel.model == Model::split || kernel.model == Model::decode;
   if (kernel.model == Model::attention || split) {
@@ -132,13 +132,13 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
     kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != program::TensorClass::key_value;
     if (in.tensor_class == program::TensorClass::weight || in.tensor_class == program::TensorClass::used_weight)
       (in.find(model::LogicalDim::experts) >= 0 ? kernel.narrowed_experts : kernel.narrowed) =
-          std::max(0.0, (program::local_bytes(one, in) - program::local_bytes(one, out)).value());
+          std::max(Bytes(), program::local_bytes(one, in) - program::local_bytes(one, out));
   }
   return kernel;
 }
 
 void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences) {
-  if (kernel.model != Model::product || kernel.expert_bytes > 0.0 || kernel.batch.moving != 0.0) return;
+  if (kernel.model != Model::product || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
   const estimate::MatmulShape product{kernel.batch.fixed, 1, kernel.n, kernel.k, {}};
   kernel.rows =
       estimate::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
@@ -150,18 +150,18 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
   const double sequences = load.sequences;
   work.model = kernel.model;
   work.format = kernel.format;
-  work.flops = Flops(kernel.flops(sequences));
-  work.bytes = Bytes(load.bytes);
-  work.peak = FlopsPerSecond(kernel.peak);
+  work.flops = kernel.flops(sequences);
+  work.bytes = load.bytes;
+  work.peak = kernel.peak;
   work.share = kernel.share;
   work.stream_share = kernel.stream_share;
   work.stream_key = kernel.stream_key;
   if (kernel.model == Model::product) {
     // Experts without tokens are no part of the product; the others have more tokens each.
-    const double used = kernel.expert_bytes > 0.0 ? load.touched : 1.0;
+    const double used = kernel.expert_bytes > Bytes() ? load.touched : 1.0;
     estimate::MatmulShape& shape = work.product;
     shape = {used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, work.bytes,
-             kernel.expert_bytes > 0.0};
+             kernel.expert_bytes > Bytes()};
     shape.operand_rows = kernel.operand_rows;
     shape.result_rows = kernel.result_rows;
     const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
@@ -175,8 +175,8 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     // A latent cache has kernels of its own, for which no head is wide.
     work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
   }
-  served.details = {kernel.is_view(), kernel.quantises,       kernel.expert_bytes > 0.0,
-                    kernel.shared_by, kernel.met(sequences),  Seconds(load.arithmetic),
+  served.details = {kernel.is_view(), kernel.quantises,       kernel.expert_bytes > Bytes(),
+                    kernel.shared_by, kernel.met(sequences),  load.arithmetic,
                     kernel.kind,      kernel.heads(sequences)};
   return served;
 }

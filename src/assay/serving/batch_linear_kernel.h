@@ -10,14 +10,16 @@
 
 namespace assay::serving {
 
-/// a + b x sequences.
+/// a + b x sequences, of a quantity.
+template <class Q>
 struct StraightLine {
-  double fixed = 0, moving = 0;
-  double operator()(double sequences) const { return fixed + moving * sequences; }
+  Q fixed{}, moving{};
+  Q operator()(double sequences) const { return fixed + moving * sequences; }
   friend bool operator==(const StraightLine&, const StraightLine&) = default;
 };
 /// Through (x, at_x) and (2x, at_2x).
-inline StraightLine line_through(double x, double at_x, double at_2x) {
+template <class Q>
+StraightLine<Q> line_through(double x, Q at_x, Q at_2x) {
   return {2.0 * at_x - at_2x, (at_2x - at_x) / x};
 }
 
@@ -27,32 +29,34 @@ struct ServedKernel {
   std::string_view makes;  ///< the tensor; of fused products, the first
   int fused = 1;           ///< products of the program that are one kernel
   Model model = Model::shares;
-  bool attends = false;         ///< its work is per sequence, not per token
-  double count = 1;             ///< equal kernels per layer of its block
-  StraightLine flops, bytes;    ///< without weights of experts
-  double expert_bytes = 0;      ///< of expert weights; only experts with tokens are read
-  double seconds_per_flop = 0;  ///< at the peak; zero for kernels that only move bytes
-  double stream_share = 0;      ///< of peak bandwidth; zero: not calibrated
-  std::string_view stream_key;  ///< of its source
-  Dtype format = Dtype::bf16;   ///< of its arithmetic
-  bool quantises = false;       ///< casts to 8 bits or fewer
+  bool attends = false;  ///< its work is per sequence, not per token
+  double count = 1;      ///< equal kernels per layer of its block
+  StraightLine<Flops> flops;
+  StraightLine<Bytes> bytes;     ///< without weights of experts
+  Bytes expert_bytes;            ///< of expert weights; only experts with tokens are read
+  SecondsPerFlop time_per_flop;  ///< at the peak; zero for kernels that only move bytes
+  double stream_share = 0;       ///< of peak bandwidth; zero: not calibrated
+  std::string_view stream_key;   ///< of its source
+  Dtype format = Dtype::bf16;    ///< of its arithmetic
+  bool quantises = false;        ///< casts to 8 bits or fewer
   /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
   /// that casts on the fly reads them, too.
-  double narrowed = 0, narrowed_experts = 0;
+  Bytes narrowed, narrowed_experts;
   double shared_by = 1;  ///< of decoding: query heads per KV head
   bool latent = false;   ///< of decoding: all heads share one compressed cache
   estimate::ServedDetails::Kind kind = estimate::ServedDetails::Kind::other;
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
-  StraightLine batch, m;
-  double n = 0, k = 0, share = 0, peak = 0;
+  StraightLine<double> batch, m;
+  double n = 0, k = 0, share = 0;
+  FlopsPerSecond peak;
   double operand_rows = estimate::cache_line, result_rows = estimate::cache_line;
   estimate::TileSteps tiles{};
   estimate::TileRows rows;  ///< of a product that is priced at many batches
   // Of attention: heads of all sequences, or caches that decoding reads.
-  StraightLine items;
-  StraightLine heads;  ///< of decoding: query heads of all sequences
-  StraightLine met;    ///< keys per query on average
+  StraightLine<double> items;
+  StraightLine<double> heads;  ///< of decoding: query heads of all sequences
+  StraightLine<double> met;    ///< keys per query on average
   estimate::AttentionWork attention;
 
   bool same_work(const ServedKernel& other) const;
@@ -62,7 +66,7 @@ struct ServedKernel {
   /// "product up", "product q with 2 more".
   std::string text() const;
   /// Moves nothing: another view of a tensor.
-  bool is_view() const { return bytes == StraightLine{} && expert_bytes == 0.0; }
+  bool is_view() const { return bytes == StraightLine<Bytes>{} && expert_bytes == Bytes(); }
   /// Kernels launched for it on average: element-wise work may be fused into another.
   double started(const estimate::ServingEffects& effects) const;
 };
@@ -84,9 +88,9 @@ void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double
 /// What a kernel does in one step.
 struct KernelLoad {
   double sequences = 1;
-  double touched = 1;     ///< share of the experts that have any token
-  double arithmetic = 0;  ///< seconds at the peak
-  double bytes = 0;
+  double touched = 1;  ///< share of the experts that have any token
+  Seconds arithmetic;  ///< at the peak
+  Bytes bytes;
 };
 /// A kernel at a load, as price() takes it.
 struct ServedWork {

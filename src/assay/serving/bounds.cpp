@@ -18,12 +18,12 @@ bool is_used_once(const model::Weight& weight) {
 }
 
 /// Bytes of the weights that a decode step of `tokens` tokens reads, without experts that no token picks.
-double weight_bytes_read(const BoundsQuestion& of, double tokens) {
+Bytes weight_bytes_read(const BoundsQuestion& of, double tokens) {
   const model::Transformer& model = *of.question.setup.model;
   const auto stored = [&](const model::Weight& weight) {
-    return storage(of.question.setup.formats.of(weight), static_cast<double>(weight.elements())).value();
+    return storage(of.question.setup.formats.of(weight), static_cast<double>(weight.elements()));
   };
-  double read = 0.0;
+  Bytes read;
   for (const model::Weight& weight : model::outer_weights(model))
     if (of.parameters_given || !is_looked_up(model, weight)) read += stored(weight);
   for (std::size_t k = 0; k < model.decoder.kinds.size(); ++k) {
@@ -78,7 +78,7 @@ ServingBounds serving_bounds(const BoundsQuestion& of, double batch) {
   const BytesPerSecond hbm = rates.hbm * of.chips;
   ServingBounds bounds;
   bounds.weights = question.weight_scale * counted;
-  bounds.weights_read = Bytes(weight_bytes_read(of, batch));
+  bounds.weights_read = weight_bytes_read(of, batch);
   bounds.cache = storage(formats.kv_cache, cache_values(question, decode_context(question)) * batch);
   bounds.weights_time = bounds.weights_read / hbm;
   bounds.cache_time = storage(formats.kv_cache, cache_values_read(question) * batch) / hbm;

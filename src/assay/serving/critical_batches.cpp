@@ -7,14 +7,14 @@
 namespace assay::serving {
 namespace {
 
-/// How much longer arithmetic takes than memory, in seconds; grows with the sequences once weights are shared enough.
+/// How much longer arithmetic takes than memory; grows with the sequences once weights are shared enough.
 struct Balance {
   const ServedKernel& kernel;
-  double hbm;
+  BytesPerSecond hbm;
   const ServingProfile::Block& routing;  ///< of its experts, if any
   double touched(double sequences) const { return routing.touched(sequences); }
-  double bytes(double sequences) const { return kernel.bytes(sequences) + kernel.expert_bytes * touched(sequences); }
-  double compute(double sequences) const { return kernel.flops(sequences) * kernel.seconds_per_flop; }
+  Bytes bytes(double sequences) const { return kernel.bytes(sequences) + kernel.expert_bytes * touched(sequences); }
+  Seconds compute(double sequences) const { return kernel.flops(sequences) * kernel.time_per_flop; }
   bool computes(double sequences) const { return compute(sequences) >= bytes(sequences) / hbm; }
 };
 
@@ -65,8 +65,8 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
       if (program::is_collective(step.op) || step.flops.value() == 0.0) continue;
       const ServedKernel kernel = served_kernel(setup.rates, {one, step, routing.touched(lowered)},
                                                 {two, two.steps[at], routing.touched(2.0 * lowered)}, lowered);
-      const bool routed = kernel.expert_bytes > 0.0;
-      const Balance balance{kernel, setup.rates.hbm.value(), routed ? routing : dense};
+      const bool routed = kernel.expert_bytes > Bytes();
+      const Balance balance{kernel, setup.rates.hbm, routed ? routing : dense};
       StepBalance row;
       row.block = b == 0 ? "embedding" : layer ? fmt::format("layer kind {}", b) : "head";
       row.what = kernel.attends ? "attention" : std::string(one.tensor(step.in[1]).name);
@@ -74,7 +74,7 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
       row.flops = kernel.flops(sequences);
       row.bytes = balance.bytes(sequences);
       row.compute = balance.compute(sequences);
-      row.memory = row.bytes / setup.rates.hbm.value();
+      row.memory = row.bytes / setup.rates.hbm;
       if (routed) {
         row.experts = routing.experts;
         row.touched = routing.experts * balance.touched(sequences);

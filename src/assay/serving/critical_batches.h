@@ -11,8 +11,9 @@ namespace assay::serving {
 struct StepBalance {
   std::string block, what;  ///< "layer kind 1"; the weight, or "attention"
   double layers = 1;
-  double flops = 0, bytes = 0;      ///< on one chip, of one layer at the given batch
-  double compute = 0, memory = 0;   ///< ideal seconds of the same
+  Flops flops;                      ///< on one chip, of one layer at the given batch
+  Bytes bytes;                      ///< the same
+  Seconds compute, memory;          ///< at ideal rates
   double experts = 0, touched = 0;  ///< of a mixture: experts over all chips, and how many get a token on average
   /// Sequences over all replicas at which both take the same time; nothing if there are none, since each sequence
   /// brings bytes of its own: attention.

@@ -48,7 +48,7 @@ TEST(StepBalance, AttentionIsNeverBoundByArithmetic) {
   const auto rows = balance_of("llama-3-70b", "h100-sxm:8", 8, 4096);
   EXPECT_FALSE(row_of(rows, "attention").critical);
   // Eight heads share keys and values: 2 FLOP of scores and 2 of sums for each of 8 over two values of two bytes.
-  EXPECT_NEAR(row_of(rows, "attention").flops / row_of(rows, "attention").bytes, 8.0, 0.1);
+  EXPECT_NEAR((row_of(rows, "attention").flops / row_of(rows, "attention").bytes).value(), 8.0, 0.1);
 }
 
 // Of 8 experts with 2 picked, 4 tokens touch 8 (1 - (3/4)^4) = 5.47 on average; an expert sees a quarter of the tokens,

@@ -129,7 +129,7 @@ TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
   whole.token = 0.01_us;
   // 32 layers over 2048 tokens, however many sequences there are.
   for (const double batch : {1.0, 64.0})
-    EXPECT_NEAR(step(whole, batch).estimate - step({}, batch).estimate, 32 * 2048 * 0.01e-6, 1e-9);
+    EXPECT_NEAR((step(whole, batch).estimate - step({}, batch).estimate).value(), 32 * 2048 * 0.01e-6, 1e-9);
 }
 
 TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
@@ -143,7 +143,7 @@ TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
     setup.effects = effects;
     const ServingStrategy strategy;
     const training::StageLinks links = *serving_links(setup, strategy, cluster);
-    return serving_time(setup, strategy, make_serving_profile(setup, strategy, 1, 2048), links, 16).estimate;
+    return serving_time(setup, strategy, make_serving_profile(setup, strategy, 1, 2048), links, 16).estimate.value();
   };
   const double plain = time({});
   estimate::ServingEffects effects;
@@ -164,8 +164,8 @@ TEST(ServingEffects, TheBoundsDoNotMove) {
   estimate::ServingEffects effects;
   effects.joined = true, effects.product = 2.0, effects.start = 5_us, effects.step = 1000_us, effects.copies = 4.0;
   const ServingTime plain = step({}, 8), slow = step(effects, 8);
-  EXPECT_DOUBLE_EQ(plain.lower, slow.lower);
-  EXPECT_NEAR(plain.upper, slow.upper, 1e-12 * plain.upper);
+  EXPECT_DOUBLE_EQ(plain.lower.value(), slow.lower.value());
+  EXPECT_NEAR(plain.upper.value(), slow.upper.value(), 1e-12 * plain.upper.value());
   EXPECT_GT(slow.estimate, plain.estimate);
 }
 
@@ -182,17 +182,17 @@ TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplay
   estimate::ServingEffects slow;
   slow.launch = 100_us;
   const ServingTime time = step(slow, 1);
-  EXPECT_NEAR(time.estimate, time.kernels * 100e-6, 1e-12);
+  EXPECT_NEAR(time.estimate.value(), time.kernels * 100e-6, 1e-12);
   slow.captured = true;
   EXPECT_LT(step(slow, 1).estimate, time.estimate);
   const ServingTime prompt = step(slow, 1, 16);  // graphs hold decode steps alone
-  EXPECT_NEAR(prompt.estimate, prompt.kernels * 100e-6, 1e-12);
+  EXPECT_NEAR(prompt.estimate.value(), prompt.kernels * 100e-6, 1e-12);
 }
 
 TEST(ServingEffects, TheHostTakesItsTimeForEverySequence) {
   estimate::ServingEffects host;
   host.step = 500_us, host.sequence = 20_us;
-  EXPECT_NEAR(step(host, 10).estimate - step({}, 10).estimate, 500e-6 + 10 * 20e-6, 1e-9);
+  EXPECT_NEAR((step(host, 10).estimate - step({}, 10).estimate).value(), 500e-6 + 10 * 20e-6, 1e-9);
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ namespace {
 
 /// Standard deviation of the bytes that the caches on one chip take. Per-sequence bytes are averages over all groups,
 /// and only one group is on this chip: each of its sequences is larger by the number of groups.
-double cache_deviation(const ServingProfile& decode, double batch) {
+Bytes cache_deviation(const ServingProfile& decode, double batch) {
   return decode.cache_spread * std::sqrt(batch * decode.cache_groups);
 }
 
@@ -185,29 +185,28 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   ServingMemoryOf<N> memory;
   add_runtime(num, runtime, sources, {question.capacity, decode.together, decode.kernels}, memory);
-  memory.weights = num.given("weights", Bytes(decode.weight_bytes), "stored on one chip of the fullest stage");
+  memory.weights = num.given("weights", decode.weights, "stored on one chip of the fullest stage");
   memory.weights = num.times("parameters given over counted", question.weight_scale, "--params", memory.weights);
   const double held = decode.held(batch);
   const auto sequences = num.given("sequences", held, "as many in every group as in the fullest");
-  const auto tokens = num.given("cache of a sequence", Bytes(decode.cache_bytes),
-                                "on one chip, of the tokens that memory is reserved for");
-  const auto each = decode.state_bytes > 0.0
-                        ? tokens + num.given("states of a sequence", Bytes(decode.state_bytes), "of a fixed size")
-                        : tokens;
+  const auto tokens =
+      num.given("cache of a sequence", decode.cache, "on one chip, of the tokens that memory is reserved for");
+  const auto each =
+      decode.states > Bytes() ? tokens + num.given("states of a sequence", decode.states, "of a fixed size") : tokens;
   const bool varies = profiles.margin > 0.0;
   memory.cache = memory.mean_cache = num.named(varies ? "mean cache" : "kv cache", each * sequences);
   if (varies)
-    memory.cache = num.named(
-        "kv cache", memory.mean_cache +
-                        num.given("standard deviations", profiles.margin, "that pages rarely exceed") *
-                            num.given("deviation", Bytes(cache_deviation(decode, held)), "of all caches on a chip"));
+    memory.cache =
+        num.named("kv cache", memory.mean_cache +
+                                  num.given("standard deviations", profiles.margin, "that pages rarely exceed") *
+                                      num.given("deviation", cache_deviation(decode, held), "of all caches on a chip"));
   const auto over = num.given("held over the fewest", runtime.activations, sources, "activations");
   const auto space = num.given("prompts", PromptsHeld(question, prompt).of(held), "worked on at once") *
-                         (over * num.given("activations of a prompt", Bytes(prompt.widest), "at their peak")) +
-                     sequences * (over * num.given("activations of a sequence", Bytes(decode.widest), "at their peak"));
-  const double gathered = std::max(prompt.gathered, decode.gathered);
+                         (over * num.given("activations of a prompt", prompt.widest, "at their peak")) +
+                     sequences * (over * num.given("activations of a sequence", decode.widest, "at their peak"));
+  const Bytes gathered = std::max(prompt.gathered, decode.gathered);
   memory.workspace = num.named(
-      "workspace", gathered > 0.0 ? space + num.given("gathered weights", Bytes(gathered), "at their peak") : space);
+      "workspace", gathered > Bytes() ? space + num.given("gathered weights", gathered, "at their peak") : space);
   memory.reserve =
       num.named("allocator overhead",
                 (num.given("held by the allocator over what is in use", runtime.reserved, sources, "reserved") - 1.0) *
@@ -226,31 +225,22 @@ ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQu
 
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const estimate::RuntimeMemory& runtime = question.setup.effects.memory;
-  const ServingMemoryOf<Plain> parts = memory_parts(Plain{}, question, profiles, batch);
-  ServingMemory memory;
-  memory.weights = parts.weights.value();
-  memory.cache = parts.cache.value();
-  memory.workspace = parts.workspace.value();
-  memory.driver = parts.driver.value();
-  memory.communication = parts.communication.value();
-  memory.graphs = parts.graphs.value();
-  memory.reserve = parts.reserve.value();
-  memory.mean_cache = parts.mean_cache.value();
+  ServingMemory memory{memory_parts(Plain{}, question, profiles, batch)};
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   const double with_free = 1.0 + kept_free(question);
-  const double per_sequence = with_free * (decode.cache_bytes + decode.state_bytes);
-  const double prompt_space = runtime.activations * prompt.widest, step_space = runtime.activations * decode.widest;
-  const double gathered = std::max(prompt.gathered, decode.gathered);
+  const Bytes per_sequence = with_free * (decode.cache + decode.states);
+  const Bytes prompt_space = runtime.activations * prompt.widest, step_space = runtime.activations * decode.widest;
+  const Bytes gathered = std::max(prompt.gathered, decode.gathered);
   const PromptsHeld held(question, prompt);
   // left = batch x line + margin x deviation: a quadratic equation in the root of the batch.
-  const double half = 0.5 * with_free * profiles.margin * cache_deviation(profiles.decode, 1.0);
-  const auto most = [&](double left, double line) {
-    left = std::max(0.0, left);
-    if (half == 0.0) return left / line;
-    const double root = (std::sqrt(half * half + line * left) - half) / line;
+  const Bytes half = 0.5 * with_free * profiles.margin * cache_deviation(profiles.decode, 1.0);
+  const auto most = [&](Bytes left, Bytes line) {
+    left = std::max(Bytes(), left);
+    if (half == Bytes()) return left / line;
+    const double root = (sqrt(half * half + line * left) - half) / line;
     return root * root;
   };
-  const double left = question.capacity - memory.weights - memory.runtime() - runtime.reserved * gathered;
+  const Bytes left = question.capacity - memory.weights - memory.runtime() - runtime.reserved * gathered;
   const auto most_beside = [&](double held_prompts) {
     return most(left - runtime.reserved * prompt_space * held_prompts, per_sequence + runtime.reserved * step_space);
   };
@@ -263,10 +253,10 @@ ServingMemory serving_memory(const ServingQuestion& question, const ServingProfi
 
 double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
   const ServingMemory memory = serving_memory(question, profiles, batch);
-  const double caches = (1.0 + kept_free(question)) * memory.cache;
-  const double left = question.cache_share * (question.capacity - (memory.total() - caches));
-  const double deviation = cache_deviation(profiles.decode, profiles.decode.held(batch));
-  if (deviation == 0.0) return left < memory.mean_cache ? 1.0 : 0.0;
+  const Bytes caches = (1.0 + kept_free(question)) * memory.cache;
+  const Bytes left = question.cache_share * (question.capacity - (memory.total() - caches));
+  const Bytes deviation = cache_deviation(profiles.decode, profiles.decode.held(batch));
+  if (deviation == Bytes()) return left < memory.mean_cache ? 1.0 : 0.0;
   return 1.0 - normal_share((left - memory.mean_cache) / deviation);
 }
 

@@ -17,9 +17,9 @@ struct ServingQuestion {
   double prompts = 0;                     ///< of one prefill, over all replicas; 0: one each
   double step_tokens = HUGE_VAL;          ///< most prompt tokens that join one step of a replica
   double cached_prompt = 0;               ///< share of the prompt that is cached
-  double capacity = 0;                    ///< bytes of one chip that the server may use
+  Bytes capacity;                         ///< of one chip, that the server may use
   double cache_share = 1;                 ///< of what everything else leaves of it: caches may take so much
-  double chip_memory = 0;                 ///< bytes of one chip, for plans that keep no margin; 0: the capacity
+  Bytes chip_memory;                      ///< of one chip, for plans that keep no margin; 0: the capacity
   double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
 };
 
@@ -27,36 +27,34 @@ struct ServingQuestion {
 template <class N>
 struct ServingMemoryOf {
   using Size = NumberOf<N, Bytes>;
-  Size weights{}, mean_cache{}, cache{}, workspace{}, driver{}, communication{}, graphs{}, reserve{};
+  Size weights{}, workspace{};
+  Size mean_cache{}, cache{};      ///< the cache as rarely exceeded
+  Size driver{}, communication{};  ///< of the driver, and of the communication library
+  Size graphs{};                   ///< captured decode steps
+  Size reserve{};                  ///< held by the allocator but unusable, or kept free beside caches
+  /// What does not depend on the batch, without weights.
   Size runtime() const { return driver + communication + graphs; }
   Size total() const { return weights + cache + workspace + reserve + runtime(); }
 };
 
-struct ServingMemory {
-  double weights = 0, cache = 0, workspace = 0;  ///< bytes on one chip; the cache as rarely exceeded
-  double driver = 0, communication = 0;          ///< of the driver, and of the communication library
-  double graphs = 0;                             ///< captured decode steps
-  double reserve = 0;                            ///< held by the allocator but unusable, or kept free beside caches
-  double mean_cache = 0;                         ///< bytes on one chip
-  double max_batch = 0;                          ///< sequences over all replicas
-  /// What does not depend on the batch, without weights.
-  double runtime() const { return driver + communication + graphs; }
-  double total() const { return weights + cache + workspace + reserve + runtime(); }
+struct ServingMemory : ServingMemoryOf<Plain> {
+  double max_batch = 0;  ///< sequences over all replicas
 };
 
 /// What a server yields that both prefills and decodes, by continuous batching: every place of the batch is taken, and
 /// prompts join decode steps or go before them, whichever is faster.
 struct ServedRate {
-  SteadyLoad load;                                        ///< of one replica
-  double replicas = 1;                                    ///< that have a sequence
-  double output = 1;                                      ///< tokens of a request, mean
-  ServingTime step;                                       ///< with prompts
-  double beside = 0, prompts = 0;                         ///< seconds of its sequences and of its prompts by themselves
-  double requests_per_second = 0, tokens_per_second = 0;  ///< tokens of output
-  double per_token = 0;                                   ///< seconds between two tokens of a sequence, mean
+  SteadyLoad load;          ///< of one replica
+  double replicas = 1;      ///< that have a sequence
+  double output = 1;        ///< tokens of a request, mean
+  ServingTime step;         ///< with prompts
+  Seconds beside, prompts;  ///< its sequences and its prompts by themselves
+  Hertz requests_per_second;
+  TokensPerSecond tokens_per_second;  ///< of output
+  Seconds per_token;                  ///< between two tokens of a sequence, mean
 
-  /// Fills in the rates; `alone` are the seconds of a step without prompts.
-  void set_rates(double alone);
+  /// Fills in the rates; a step without prompts takes `alone`.
+  void set_rates(Seconds alone);
 };
 
 struct ServingPoint {
@@ -71,7 +69,7 @@ struct ServingPoint {
   double step_scale = 1, prefill_scale = 1;  ///< measured times over their estimates
 
   /// Tokens per second of a server that only decodes.
-  double decoded_per_second() const { return batch / decode.estimate; }
+  TokensPerSecond decoded_per_second() const { return Tokens(batch) / decode.estimate; }
   /// Multiplies the estimates of both times. Prompts then take as long beside decode steps as by themselves.
   void scale(double step, double prefill_by);
 };
@@ -116,7 +114,7 @@ struct ServingProfiles {
   PrefillOption prefill;
   ServingTime first_token;
   ServingProfile joined;  ///< attention of what joins a decode step: a prompt, or a piece of one
-  double moved = 0;       ///< bytes of a prompt's cache that are then moved to where decoding reads them
+  Bytes moved;            ///< of a prompt's cache, which are then moved to where decoding reads them
   double margin = 0;      ///< standard deviations of free memory for caches beyond their mean
 };
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
@@ -128,13 +126,13 @@ void choose_prefill(const ServingQuestion& question, const ServingStrategy& stra
 
 /// Requests of one replica with its share of a batch.
 SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch);
-/// Continuous batching of a batch whose decode step takes `alone` seconds.
+/// Continuous batching of a batch whose decode step takes `alone`.
 ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& strategy,
-                       const ServingProfiles& profiles, const training::StageLinks& links, double batch, double alone);
+                       const ServingProfiles& profiles, const training::StageLinks& links, double batch, Seconds alone);
 /// A decode step of `sequences` of all replicas with `tokens` of prompts on each.
 struct PromptStep {
   ServingTime time;
-  double beside = 0, prompts = 0;  ///< seconds of both by themselves
+  Seconds beside, prompts;  ///< both by themselves
 };
 PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrategy& strategy,
                              const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
@@ -154,7 +152,7 @@ ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrat
 
 /// What decides the memory of the runtime.
 struct RuntimeLoad {
-  double capacity = 0;    ///< bytes of one chip
+  Bytes capacity;         ///< of one chip
   bool together = false;  ///< a server of several chips
   double kernels = 0;     ///< of a captured step
 };
@@ -163,9 +161,9 @@ template <class N>
 void add_runtime(const N& num, const estimate::RuntimeMemory& runtime, const SourceTable* sources,
                  const RuntimeLoad& load, ServingMemoryOf<N>& memory) {
   const auto share = num.given("share of the driver", runtime.hidden, sources, "hidden");
-  memory.driver = num.named("driver context",
-                            share * num.given("memory of the chip", Bytes(load.capacity), "that the server may use") +
-                                num.given("of the process", runtime.context, sources, "context"));
+  memory.driver =
+      num.named("driver context", share * num.given("memory of the chip", load.capacity, "that the server may use") +
+                                      num.given("of the process", runtime.context, sources, "context"));
   if (load.together)
     memory.communication = num.given("communication library", runtime.communication, sources, "communication");
   if (runtime.graphs > 0.0)

@@ -42,6 +42,18 @@ double ServingProfile::Block::touched(double sequences) const {
   return experts > 0.0 ? lower::touched_share(sequences * tokens / copies, per_token, experts) : 1.0;
 }
 
+ServingTime& ServingTime::operator+=(const ServingTime& other) {
+  for (Seconds ServingTime::*part :
+       {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
+        &ServingTime::compute, &ServingTime::memory, &ServingTime::network})
+    this->*part += other.*part;
+  flops += other.flops;
+  attention_flops += other.attention_flops;
+  attention_bytes += other.attention_bytes;
+  kernels += other.kernels;
+  return *this;
+}
+
 std::int64_t whole_slots(const model::Transformer& model) {
   std::int64_t all = 1;
   for (const model::Layer& layer : model.decoder.kinds)

@@ -55,7 +55,7 @@ struct ServedCollective {
   program::Collective kind = program::Collective::all_reduce;
   training::RoleSet over = 0;
   double count = 1;  ///< equal collectives of a block
-  StraightLine bytes;
+  StraightLine<Bytes> bytes;
 };
 
 struct ServingProfile {
@@ -79,17 +79,17 @@ struct ServingProfile {
   bool prompts = false;     ///< a prefill: lengths differ, so it is never replayed from a captured graph
   double unit = 1;          ///< smallest batch that gives every device a whole sequence
   double uneven = 1;        ///< layers of the longest stage, over the mean
-  double weight_bytes = 0;  ///< on one chip, of the fullest stage
-  double outer_bytes = 0;   ///< of them: embedding, head and other weights outside the layers
-  double cache_bytes = 0;   ///< on one chip, per sequence over all replicas, for the reserved tokens
-  double cache_spread = 0;  ///< its standard deviation from sequence to sequence
+  Bytes weights;            ///< on one chip, of the fullest stage
+  Bytes outer;              ///< of them: embedding, head and other weights outside the layers
+  Bytes cache;              ///< on one chip, per sequence over all replicas, for the reserved tokens
+  Bytes cache_spread;       ///< its standard deviation from sequence to sequence
   double cache_groups = 1;  ///< parts of the batch whose caches are on different chips
-  double state_bytes = 0;   ///< the same for states of a fixed size
-  double widest = 0;        ///< peak bytes of activations, per sequence
-  double gathered = 0;      ///< peak bytes of weights gathered from other chips
+  Bytes states;             ///< the same as `cache` for states of a fixed size
+  Bytes widest;             ///< peak of activations, per sequence
+  Bytes gathered;           ///< peak of weights gathered from other chips
   double kernels = 0;       ///< launched on one chip in a step
   bool together = false;    ///< several chips form one server
-  double boundary = 0;      ///< bytes sent between stages, per sequence
+  Bytes boundary;           ///< sent between stages, per sequence
 
   /// The batch at which every group holds as many caches as the fullest one.
   double held(double batch) const { return cache_groups * std::ceil(batch / cache_groups); }
@@ -139,13 +139,16 @@ ServingProfile make_prompt_profile(const ServingSetup& setup, const ServingStrat
 void find_tiles(const ServingSetup& setup, ServingProfile& profile, double sequences);
 
 struct ServingTime {
-  double lower = 0;      ///< the maximum of arithmetic, memory traffic and network at ideal rates
-  double rooflines = 0;  ///< every kernel at its own roofline, one after the other, without the network
-  double estimate = 0, upper = 0;
-  double compute = 0, memory = 0, network = 0;      ///< ideal seconds
-  double flops = 0;                                 ///< on one chip
-  double attention_flops = 0, attention_bytes = 0;  ///< on one chip: their ratio is the intensity of attention
-  double kernels = 0;                               ///< launched on one chip, including collectives
+  Seconds lower;      ///< the maximum of arithmetic, memory traffic and network at ideal rates
+  Seconds rooflines;  ///< every kernel at its own roofline, one after the other, without the network
+  Seconds estimate, upper;
+  Seconds compute, memory, network;  ///< at ideal rates
+  Flops flops;                       ///< on one chip
+  Flops attention_flops;             ///< on one chip; over the bytes, the intensity of attention
+  Bytes attention_bytes;
+  double kernels = 0;  ///< launched on one chip, including collectives
+
+  ServingTime& operator+=(const ServingTime& other);
 };
 /// One step of `batch` sequences of all replicas together.
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
@@ -161,13 +164,14 @@ struct PricedStep {
   std::string block;
   double layers = 1, count = 1;  ///< layers of the block, and how often each of them does it
   std::string what;
-  training::RoleSet over = 0;                   ///< of a collective
-  double flops = 0, bytes = 0;                  ///< on one chip; of a collective, the bytes of its array
-  double compute = 0, memory = 0, network = 0;  ///< ideal seconds
-  double seconds = 0;                           ///< estimated
+  training::RoleSet over = 0;        ///< of a collective
+  Flops flops;                       ///< on one chip
+  Bytes bytes;                       ///< the same; of a collective, of its array
+  Seconds compute, memory, network;  ///< at ideal rates
+  Seconds time;                      ///< estimated
   program::Op op = program::Op::collective;
 };
-/// All of them in the order of the program. Each adds layers x count x seconds to the estimate.
+/// All of them in the order of the program. Each adds layers x count x time to the estimate.
 std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,
                                           const ServingProfile& profile, const training::StageLinks& links,
                                           double batch);

@@ -14,11 +14,11 @@ namespace {
 
 /// Bytes on one device of a cache that holds `keys` tokens. Keys and values of an encoder are computed in the first
 /// step and are not a cache yet: their tokens are along the sequence dimension.
-double cache_bytes_at(const program::Program& program, program::ProgramTensor tensor, std::int64_t keys, Dtype format) {
+Bytes cache_bytes_at(const program::Program& program, program::ProgramTensor tensor, std::int64_t keys, Dtype format) {
   const int along = tensor.find(tensor.is_given ? model::LogicalDim::context : model::LogicalDim::sequence);
   if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, keys});
   if (!tensor.is_given) tensor.store_as(format);
-  return program::local_bytes(program, tensor).value();
+  return program::local_bytes(program, tensor);
 }
 
 /// Attention over what the encoder made.
@@ -31,21 +31,21 @@ bool is_cross(const program::Program& program, const program::Step& step) {
 class FullestMoment {
  public:
   explicit FullestMoment(const program::Program& program)
-      : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size(), 0.0) {}
+      : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size()) {}
 
   /// Of the activations of a block, or of the weights that it gathers.
-  double operator()(const program::Block& block, bool gathered) {
+  Bytes operator()(const program::Block& block, bool gathered) {
     for (std::int32_t i = block.first; i < block.last; ++i)
       for (int id : program_.steps[at(i)].in)
         if (id >= 0) last_[at(id)] = i;
-    double held = 0.0, most = 0.0;
+    Bytes held, most;
     const auto begin = [&](int id) {
-      if (id < 0 || alive_[at(id)] > 0.0 || !counts(program_.tensor(id), gathered)) return;
-      held += alive_[at(id)] = program::local_bytes(program_, program_.tensor(id)).value();
+      if (id < 0 || alive_[at(id)] > Bytes() || !counts(program_.tensor(id), gathered)) return;
+      held += alive_[at(id)] = program::local_bytes(program_, program_.tensor(id));
     };
     const auto end = [&](int id) {
       held -= alive_[at(id)];
-      alive_[at(id)] = 0.0;
+      alive_[at(id)] = Bytes();
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
@@ -67,10 +67,10 @@ class FullestMoment {
       for (int id : program_.steps[at(i)].in)
         if (id >= 0) {
           last_[at(id)] = never;
-          alive_[at(id)] = 0.0;
+          alive_[at(id)] = Bytes();
         }
       for (int id : program_.steps[at(i)].out)
-        if (id >= 0) alive_[at(id)] = 0.0;
+        if (id >= 0) alive_[at(id)] = Bytes();
     }
     return most;
   }
@@ -88,7 +88,7 @@ class FullestMoment {
   static constexpr std::int32_t never = -1;
   const program::Program& program_;
   std::vector<std::int32_t> last_;  ///< step that reads a tensor last
-  std::vector<double> alive_;       ///< bytes; 0: not alive
+  std::vector<Bytes> alive_;        ///< 0: not alive
 };
 
 template <class T>
@@ -102,9 +102,10 @@ void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, co
 }
 
 /// The line of sequences that are shares of a batch.
-StraightLine mean_line(const std::vector<StraightLine>& lines, const std::vector<double>& shares) {
-  StraightLine mean = lines.front();
-  if (std::all_of(lines.begin(), lines.end(), [&](const StraightLine& line) { return line == mean; })) return mean;
+template <class Q>
+StraightLine<Q> mean_line(const std::vector<StraightLine<Q>>& lines, const std::vector<double>& shares) {
+  StraightLine<Q> mean = lines.front();
+  if (std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return line == mean; })) return mean;
   mean = {};
   double all = 0.0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -119,12 +120,14 @@ StraightLine mean_line(const std::vector<StraightLine>& lines, const std::vector
 /// One kernel over sequences with different contexts: its work is the sum over all of them.
 ServedKernel mean_kernel(const std::vector<ServedKernel>& kernels, const std::vector<double>& shares) {
   ServedKernel mean = kernels.front();
-  for (StraightLine ServedKernel::*line : {&ServedKernel::flops, &ServedKernel::bytes, &ServedKernel::batch,
-                                           &ServedKernel::m, &ServedKernel::items, &ServedKernel::met}) {
-    std::vector<StraightLine> lines;
+  const auto set = [&]<class Q>(StraightLine<Q> ServedKernel::*line) {
+    std::vector<StraightLine<Q>> lines;
     for (const ServedKernel& kernel : kernels) lines.push_back(kernel.*line);
     mean.*line = mean_line(lines, shares);
-  }
+  };
+  set(&ServedKernel::flops);
+  set(&ServedKernel::bytes);
+  for (const auto line : {&ServedKernel::batch, &ServedKernel::m, &ServedKernel::items, &ServedKernel::met}) set(line);
   return mean;
 }
 
@@ -156,7 +159,7 @@ void share_kernels(ServingProfile& profile) {
   for (std::size_t b = 1; b < profile.blocks.size(); ++b) {
     ServingProfile::Block& later = profile.blocks[b];
     const auto taken = [&](const ServedKernel& kernel) {
-      if (kernel.expert_bytes > 0.0 || kernel.narrowed_experts > 0.0) return false;
+      if (kernel.expert_bytes > Bytes() || kernel.narrowed_experts > Bytes()) return false;
       for (std::size_t e = 0; e < b; ++e) {
         ServingProfile::Block& earlier = profile.blocks[e];
         if (earlier.last_tokens != later.last_tokens) continue;
@@ -173,13 +176,12 @@ void share_kernels(ServingProfile& profile) {
 }
 
 /// Of those that layers share, or of the others.
-double weight_bytes(const std::vector<model::Weight>& weights, const lower::Formats& formats,
-                    const program::Program& program, const lower::ShardingRules& rules, bool shared = false) {
-  double sum = 0.0;
+Bytes weight_bytes(const std::vector<model::Weight>& weights, const lower::Formats& formats,
+                   const program::Program& program, const lower::ShardingRules& rules, bool shared = false) {
+  Bytes sum;
   for (const model::Weight& weight : weights)
     if (weight.shared == shared)
-      sum += storage(formats.of(weight), lower::local_elements(rules, program, program::TensorClass::weight, weight))
-                 .value();
+      sum += storage(formats.of(weight), lower::local_elements(rules, program, program::TensorClass::weight, weight));
   return sum;
 }
 
@@ -286,8 +288,8 @@ class ProfileMaker {
       const program::Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
       if (s1.op == program::Op::slice) continue;
       if (program::is_collective(s1.op)) {
-        const StraightLine bytes =
-            line_through(lowered_, network::array_bytes(one, s1).value(), network::array_bytes(two, s2).value());
+        const StraightLine<Bytes> bytes =
+            line_through(lowered_, network::array_bytes(one, s1), network::array_bytes(two, s2));
         add_or_count(out.collectives, {s1.collective, training::collective_roles(one, s1), 1.0, bytes},
                      &same_collective);
         continue;
@@ -322,7 +324,7 @@ class ProfileMaker {
     const auto bytes_of = [&](const std::vector<model::Weight>& weights, bool shared) {
       return weight_bytes(weights, setup_.formats, one, stage_.rules, shared);
     };
-    std::vector<std::pair<double, double>> by_kind;  // of one layer: its own, and what layers of the kind share
+    std::vector<std::pair<Bytes, Bytes>> by_kind;  // of one layer: its own, and what layers of the kind share
     for (const model::LayerStack* stack : {&model_.decoder, model_.encoder ? &*model_.encoder : nullptr})
       for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
         const std::vector<model::Weight> weights = model::layer_weights(model_, stack->kinds[k]);
@@ -330,16 +332,17 @@ class ProfileMaker {
       }
     const auto stages = static_cast<double>(parallelism_.pipeline);
     for (const pipeline::StageSplit::Part& part : split.parts) {
-      const double outer = bytes_of(stage_ends(model_, part.first, part.last), false);
-      double sum = outer, layers = 0.0;
+      const Bytes outer = bytes_of(stage_ends(model_, part.first, part.last), false);
+      Bytes sum = outer;
+      double layers = 0.0;
       for (std::size_t k = 0; k < by_kind.size(); ++k) {
         const double n = part.layers[k];
         sum += n * by_kind[k].first + std::min(n, 1.0) * by_kind[k].second;
         layers += n;
       }
-      if (sum > profile_.weight_bytes) {
-        profile_.weight_bytes = sum;
-        profile_.outer_bytes = outer;
+      if (sum > profile_.weights) {
+        profile_.weights = sum;
+        profile_.outer = outer;
       }
       profile_.uneven = std::max(profile_.uneven, stages * layers / static_cast<double>(pipeline::layers_of(model_)));
     }
@@ -347,16 +350,16 @@ class ProfileMaker {
 
   /// Caches of the fullest stage: mean and spread over the tokens that are reserved.
   void add_caches(const program::Program& one, const pipeline::StageSplit& split) {
-    std::vector<std::vector<double>> held_by(split.parts.size(), std::vector<double>(keys_.reserved.size()));
+    std::vector<std::vector<Bytes>> held_by(split.parts.size(), std::vector<Bytes>(keys_.reserved.size()));
     for (const program::Block& block : one.blocks) {
       if (block.kind < 0) continue;
       const model::Layer& layer = model_.decoder.kinds[at(block.kind)];
       const bool copies =
           work_.queries == 1 && setup_.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0;
-      double copied = 0.0;
+      Bytes copied;
       each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
         for (std::size_t r = 0; r < keys_.reserved.size(); ++r) {
-          const double layer_bytes =
+          const Bytes layer_bytes =
               cache_bytes_at(one, tensor, reserved_tokens(layer, cross, keys_.reserved[r]), setup_.formats.kv_cache) /
               lowered_;
           for (std::size_t s = 0; s < split.parts.size(); ++s)
@@ -368,16 +371,16 @@ class ProfileMaker {
       });
       profile_.widest = std::max(profile_.widest, copied);  // of one layer at a time
     }
-    const auto total = [](const std::vector<double>& bytes) {
-      return std::accumulate(bytes.begin(), bytes.end(), 0.0);
+    const auto total = [](const std::vector<Bytes>& bytes) {
+      return std::accumulate(bytes.begin(), bytes.end(), Bytes());
     };
-    const std::vector<double>& held = *std::max_element(
+    const std::vector<Bytes>& held = *std::max_element(
         held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
     const auto shares = static_cast<double>(held.size());
-    for (double bytes : held) profile_.cache_bytes += bytes / shares;
-    double squares = 0.0;
-    for (double bytes : held) squares += (bytes - profile_.cache_bytes) * (bytes - profile_.cache_bytes);
-    profile_.cache_spread = std::sqrt(squares / shares);
+    for (const Bytes bytes : held) profile_.cache += bytes / shares;
+    auto squares = Bytes() * Bytes();
+    for (const Bytes bytes : held) squares += (bytes - profile_.cache) * (bytes - profile_.cache);
+    profile_.cache_spread = sqrt(squares / shares);
   }
 
   /// Calls `take` with every cache that a block reads, and whether it is an encoder's.
@@ -412,12 +415,11 @@ class ProfileMaker {
     const Dtype activations = setup_.formats.activations;
     profile_.cache_groups = one.ways(stage_.rules.at(program::TensorClass::key_value, model::LogicalDim::batch).set());
     const double ways = one.ways(stage_.rules.at(program::TensorClass::residual, model::LogicalDim::batch).set());
-    profile_.state_bytes = storage(activations, static_cast<double>(model::state_values_per_sequence(model_))).value() /
-                           static_cast<double>(parallelism_.pipeline) / ways / static_cast<double>(strategy_.tensor);
+    profile_.states = storage(activations, static_cast<double>(model::state_values_per_sequence(model_))) /
+                      static_cast<double>(parallelism_.pipeline) / ways / static_cast<double>(strategy_.tensor);
     const double tokens = encodes ? static_cast<double>(keys_.source) : profile_.queries;
     profile_.boundary = storage(activations, (model::has_aside(model_.decoder) ? 2.0 : 1.0) *
-                                                 static_cast<double>(model_.d_model) * tokens)
-                            .value() /
+                                                 static_cast<double>(model_.d_model) * tokens) /
                         ways;
   }
 

@@ -65,13 +65,13 @@ ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries
       const program::Step& step = program.steps[at];
       if (step.op == program::Op::slice) continue;
       const auto layers = static_cast<double>(block.layers);
-      sum.estimate += layers * times[at].value();
+      sum.estimate += layers * times[at];
       if (program::is_collective(step.op)) continue;
       const estimate::KernelTime kernel = estimate::kernel_time(c.setup.rates, program, step);
-      sum.flops += layers * step.flops.value();
+      sum.flops += layers * step.flops;
       if (step.flops.value() == 0.0) continue;
-      sum.compute += layers * kernel.compute.value(), sum.memory += layers * kernel.memory.value();
-      sum.rooflines += layers * std::max(kernel.compute, kernel.memory).value();
+      sum.compute += layers * kernel.compute, sum.memory += layers * kernel.memory;
+      sum.rooflines += layers * std::max(kernel.compute, kernel.memory);
     }
   return sum;
 }
@@ -97,7 +97,9 @@ std::vector<Served> served() {
 }
 
 void expect_same(const ServingTime& got, const ServingTime& want, const std::string& what) {
-  const auto close = [&](double a, double b, const char* part) { EXPECT_NEAR(a, b, 1e-9 * b) << what << ": " << part; };
+  const auto close = [&](auto a, auto b, const char* part) {
+    EXPECT_NEAR(a.value(), b.value(), 1e-9 * b.value()) << what << ": " << part;
+  };
   close(got.flops, want.flops, "flops");
   close(got.compute, want.compute, "compute");
   close(got.memory, want.memory, "memory");
@@ -127,8 +129,8 @@ TEST(ServingProfile, CalibratedKernelsEqualADirectLoweringAtEveryBatch) { lines_
 TEST(ServingProfile, ACompleteCacheIsCountedAsIfTheStepSawIt) {
   for (const char* model : {"llama-3-70b", "mistral-7b", "gemma-3-27b", "deepseek-v3"}) {
     const Case c(model, "h100-sxm:4");
-    const double direct_bytes = make_serving_profile(c.setup, strategy_of(4), 1, 9000).cache_bytes;
-    EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(4), 1, 5000, 9000).cache_bytes, direct_bytes) << model;
+    const double direct_bytes = make_serving_profile(c.setup, strategy_of(4), 1, 9000).cache.value();
+    EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(4), 1, 5000, 9000).cache.value(), direct_bytes) << model;
   }
 }
 
@@ -140,13 +142,14 @@ TEST(ServingProfile, ActivationsAreThoseThatAreAliveTogether) {
   // Of each token at the activation: the residual (4096), gate, up and their product (14336 each), two bytes each.
   const Case c("llama-3-8b", "h100-sxm:8");
   const double token = 2.0 * (4096 + 3 * 14336);
-  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(1), 1000, 1000).widest, 1000 * token);
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(1), 1000, 1000).widest.value(), 1000 * token);
   // Over two chips the residual is whole on each.
-  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(2), 1000, 1000).widest, 1000 * (token - 3 * 14336.0));
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(2), 1000, 1000).widest.value(),
+                   1000 * (token - 3 * 14336.0));
   // Copies of keys and values for each of 32 heads are there for one layer at a time: 8192 tokens, 4096 wide, twice.
   Case copies("llama-3-8b", "h100-sxm:1");
   copies.setup.effects.copies = 1;
-  EXPECT_DOUBLE_EQ(make_serving_profile(copies.setup, strategy_of(1), 1, 8192).widest, 8192.0 * 4096 * 2 * 2);
+  EXPECT_DOUBLE_EQ(make_serving_profile(copies.setup, strategy_of(1), 1, 8192).widest.value(), 8192.0 * 4096 * 2 * 2);
 }
 
 TEST(ServingProfile, GatheredWeightsAreThoseOfOneProductAtATime) {
@@ -154,9 +157,9 @@ TEST(ServingProfile, GatheredWeightsAreThoseOfOneProductAtATime) {
   const Case c("llama-3-8b", "h100-sxm:4");
   ServingStrategy s;
   s.second = 4, s.scheme.weights = lower::WeightScheme::gathered;
-  EXPECT_GE(make_serving_profile(c.setup, s, 1000, 1000).gathered, 2.0 * 4096 * 14336);
+  EXPECT_GE(make_serving_profile(c.setup, s, 1000, 1000).gathered, Bytes(2.0 * 4096 * 14336));
   s.scheme.weights = lower::WeightScheme::two_dimensions;
-  EXPECT_EQ(make_serving_profile(c.setup, s, 1000, 1000).gathered, 0.0);
+  EXPECT_EQ(make_serving_profile(c.setup, s, 1000, 1000).gathered, Bytes());
 }
 
 TEST(ServingTime, DecodingReadsWeightsAndCacheOnce) {
@@ -164,11 +167,11 @@ TEST(ServingTime, DecodingReadsWeightsAndCacheOnce) {
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 8192);
   const ServingTime time = serving_time(c.setup, s, profile, links_of(c, s), 16);
-  const double cache = 16.368e-3, weights = 3.918e-3;
+  const Seconds cache = 16.368_ms, weights = 3.918_ms;
   EXPECT_GT(time.memory, cache + weights);           // activations come on top,
   EXPECT_LT(time.memory, 1.02 * (cache + weights));  // but are small
   EXPECT_LT(time.compute, 0.1 * time.memory);
-  EXPECT_NEAR(profile.cache_bytes * 16, 107.374e9 / 8, 1e6);
+  EXPECT_NEAR(16 * profile.cache.value(), 107.374e9 / 8, 1e6);
 }
 
 // Each sequence adds its cache; the weights stay: the difference of two batches is the cache of those between.
@@ -178,9 +181,9 @@ TEST(ServingTime, OneMoreSequenceCostsItsCache) {
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 8192);
   const training::StageLinks links = links_of(c, s);
-  const double more =
+  const Seconds more =
       serving_time(c.setup, s, profile, links, 9).memory - serving_time(c.setup, s, profile, links, 8).memory;
-  EXPECT_NEAR(more, 1.023e-3, 0.01e-3);
+  EXPECT_NEAR(more.value(), 1.023e-3, 0.01e-3);
 }
 
 TEST(ServingTime, AWindowBoundsTheCacheThatIsRead) {
@@ -190,7 +193,7 @@ TEST(ServingTime, AWindowBoundsTheCacheThatIsRead) {
     return serving_time(c.setup, strategy_of(1), make_serving_profile(c.setup, strategy_of(1), 1, keys), links, 8)
         .memory;
   };
-  EXPECT_DOUBLE_EQ(memory(16384), memory(4096));
+  EXPECT_DOUBLE_EQ(memory(16384).value(), memory(4096).value());
   EXPECT_LT(memory(2048), memory(4096));
 }
 
@@ -199,8 +202,8 @@ TEST(ServingTime, FewTokensTouchFewExperts) {
   const ServingStrategy s = strategy_of(8);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, 1024);
   const training::StageLinks links = links_of(c, s);
-  const double one = serving_time(c.setup, s, profile, links, 1).memory;
-  const double many = serving_time(c.setup, s, profile, links, 64).memory;
+  const double one = serving_time(c.setup, s, profile, links, 1).memory.value();
+  const double many = serving_time(c.setup, s, profile, links, 64).memory.value();
   // 2 of 8 experts against all of them: the experts are 45.1 of 46.7 billion parameters.
   EXPECT_NEAR(one / many, (1.6 + 45.1 / 4) / 46.7, 0.1);
 }
@@ -213,8 +216,8 @@ TEST(ServingTime, AStepIsThatOfTheFullestReplica) {
   for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {16.0, 2.0}, {65.0, 9.0}}) {
     const ServingTime got = serving_time(c.setup, eight, all, links_of(c, eight), batch),
                       want = serving_time(c.setup, alone, one, links_of(c, alone), fullest);
-    EXPECT_DOUBLE_EQ(got.estimate, want.estimate) << batch;
-    EXPECT_DOUBLE_EQ(got.memory, want.memory) << batch;
+    EXPECT_DOUBLE_EQ(got.estimate.value(), want.estimate.value()) << batch;
+    EXPECT_DOUBLE_EQ(got.memory.value(), want.memory.value()) << batch;
   }
 }
 
@@ -225,8 +228,9 @@ TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
   for (std::int64_t expert : {1, 4, 8}) {
     const ServingStrategy eight = strategy_of(1, 8, expert);
     const double got =
-        serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight), 64).memory;
-    const double replica = serving_time(c.setup, alone, one, links_of(c, alone), 8).memory;
+        serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight), 64)
+            .memory.value();
+    const double replica = serving_time(c.setup, alone, one, links_of(c, alone), 8).memory.value();
     if (expert == 1) EXPECT_NEAR(got, replica, 1e-9 * replica);
     if (expert > 1) EXPECT_LT(got, 0.5 * replica);
   }
@@ -237,13 +241,13 @@ TEST(MixedTime, AnEmptyChunkIsADecodeStepAndWeightsAreReadOnce) {
   const ServingStrategy s = strategy_of(8);
   const training::StageLinks links = links_of(c, s);
   const ServingProfile decode = make_serving_profile(c.setup, s, 1, 1152);
-  const double alone = serving_time(c.setup, s, decode, links, 32).estimate;
+  const double alone = serving_time(c.setup, s, decode, links, 32).estimate.value();
   double before = alone;
   for (std::int64_t tokens : {64, 256, 1024}) {
     const ServingProfile chunk = make_serving_profile(c.setup, s, tokens, 1024);
     const double both =
-        mixed_time(c.setup, s, links, {decode, chunk, 32, 1, static_cast<double>(tokens) / 1024.0}).estimate;
-    const double apart = alone + serving_time(c.setup, s, chunk, links, 1).estimate;
+        mixed_time(c.setup, s, links, {decode, chunk, 32, 1, static_cast<double>(tokens) / 1024.0}).estimate.value();
+    const double apart = alone + serving_time(c.setup, s, chunk, links, 1).estimate.value();
     EXPECT_GT(both, before);
     EXPECT_LT(both, apart);
     before = both;
@@ -266,15 +270,15 @@ TEST(ServingProfile, CachesAreNotReadTwiceWhereTwoDevicesShareAHead) {
   };
   const auto [twice, slow] = at(lower::CacheScheme::heads, 1);
   const double cache = 2.0 * 80 * 128 * 32, hbm = c.setup.rates.hbm.value();
-  EXPECT_NEAR(slow.attention_bytes, cache * 7936, 0.01 * cache * 7936);
+  EXPECT_NEAR(slow.attention_bytes.value(), cache * 7936, 0.01 * cache * 7936);
   for (const lower::CacheScheme scheme : {lower::CacheScheme::batch, lower::CacheScheme::sequence}) {
     const auto [once, fast] = at(scheme, 2);
-    EXPECT_DOUBLE_EQ(32 * once.cache_bytes, 0.5 * cache * 8192);
-    EXPECT_DOUBLE_EQ(once.cache_bytes, 0.5 * twice.cache_bytes);
-    EXPECT_NEAR(slow.memory - fast.memory, 0.5 * cache * 7936 / hbm, 0.02 * cache * 7936 / hbm);
+    EXPECT_DOUBLE_EQ(32 * once.cache.value(), 0.5 * cache * 8192);
+    EXPECT_DOUBLE_EQ(once.cache.value(), 0.5 * twice.cache.value());
+    EXPECT_NEAR((slow.memory - fast.memory).value(), 0.5 * cache * 7936 / hbm, 0.02 * cache * 7936 / hbm);
     EXPECT_GT(fast.network, slow.network);  // queries and results change places
     EXPECT_LT(fast.estimate, slow.estimate);
-    EXPECT_DOUBLE_EQ(once.weight_bytes, twice.weight_bytes);
+    EXPECT_DOUBLE_EQ(once.weights.value(), twice.weights.value());
   }
 }
 
@@ -299,7 +303,7 @@ RC_GTEST_PROP(ServingTime, NeverBelowTheWeightsNorThePeak, ()) {
   const ServingProfile profile = make_serving_profile(c.setup, s, queries, 2048);
   const ServingTime time = serving_time(c.setup, s, profile, links_of(c, s), *rc::gen::inRange(1, 300));
   // The embedding table is looked up, not read: half a billion of eight.
-  RC_ASSERT(time.memory >= 0.93 * profile.weight_bytes / c.setup.rates.hbm.value());
+  RC_ASSERT(time.memory >= 0.93 * profile.weights / c.setup.rates.hbm);
   RC_ASSERT(time.lower <= time.rooflines + time.network);
   RC_ASSERT(time.rooflines <= time.estimate);
   RC_ASSERT(time.compute <= time.estimate);
@@ -326,11 +330,12 @@ TEST(ServingTime, ChecksOfDraftsAreReplayedAsStepsOfOneTokenAre) {
   c.setup.effects.captured = true, c.setup.effects.launch = 1e-3 * 1_s;
   const ServingStrategy s = strategy_of(8);
   const ServingProfile one = make_serving_profile(c.setup, s, 1, 2048), two = make_serving_profile(c.setup, s, 2, 2048);
-  const double step = serving_time(c.setup, s, one, links_of(c, s), 4).estimate,
-               check = verify_time(c.setup, s, two, links_of(c, s), 4).estimate;
+  const double step = serving_time(c.setup, s, one, links_of(c, s), 4).estimate.value(),
+               check = verify_time(c.setup, s, two, links_of(c, s), 4).estimate.value();
   EXPECT_GE(check, step);
   EXPECT_LT(check, 1.1 * step);
-  EXPECT_GT(serving_time(c.setup, s, two, links_of(c, s), 4).estimate, 10.0 * step);  // a prompt's kernels are started
+  EXPECT_GT(serving_time(c.setup, s, two, links_of(c, s), 4).estimate.value(),
+            10.0 * step);  // a prompt's kernels are started
 }
 
 // Llama 4 Scout: 36 of 48 layers look back to the last multiple of 8192 tokens only. Keys and values of a token are
@@ -341,13 +346,13 @@ TEST(Serving, AChunkIsWhatALayerHoldsAndReads) {
   const auto profile = [&](std::int64_t keys, std::int64_t reserved) {
     return make_serving_profile(c.setup, s, 1, keys, reserved);
   };
-  EXPECT_DOUBLE_EQ(profile(32032, 32064).cache_bytes, 512.0 * (12 * 32064 + 36 * 8192));
-  EXPECT_DOUBLE_EQ(profile(4000, 4032).cache_bytes, 512.0 * 48 * 4032);
+  EXPECT_DOUBLE_EQ(profile(32032, 32064).cache.value(), 512.0 * (12 * 32064 + 36 * 8192));
+  EXPECT_DOUBLE_EQ(profile(4000, 4032).cache.value(), 512.0 * 48 * 4032);
   const auto read = [&](std::int64_t keys) {
     return serving_time(c.setup, s, profile(keys, keys), links_of(c, s), 1).attention_bytes;
   };
-  EXPECT_DOUBLE_EQ(read(8193) - read(1), 512.0 * 12 * 8192);
-  EXPECT_DOUBLE_EQ(read(8192) - read(1), 512.0 * 48 * 8191);
+  EXPECT_DOUBLE_EQ((read(8193) - read(1)).value(), 512.0 * 12 * 8192);
+  EXPECT_DOUBLE_EQ((read(8192) - read(1)).value(), 512.0 * 48 * 8191);
 }
 
 // Stages of a pipeline hold the layers and ends that they have: of Llama 3 70B an end is 128256 x 8192 weights, and of
@@ -358,28 +363,28 @@ TEST(ServingProfile, TheFullestStageCounts) {
   ServingStrategy s;
   s.pipeline = 2;
   const ServingProfile two = make_serving_profile(c.setup, s, 1, 4096);
-  EXPECT_DOUBLE_EQ(two.weight_bytes, 2 * (40 * layer + end + 8192));
-  EXPECT_DOUBLE_EQ(two.cache_bytes, 40 * 4096.0 * 2 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(two.weights.value(), 2 * (40 * layer + end + 8192));
+  EXPECT_DOUBLE_EQ(two.cache.value(), 40 * 4096.0 * 2 * 8 * 128 * 2);
   EXPECT_EQ(two.uneven, 1.0);
   s.pipeline = 3;
   const ServingProfile three = make_serving_profile(c.setup, s, 1, 4096);
   std::int64_t most = 0;
   for (const pipeline::StageSplit::Part& part : pipeline::split_stages(c.model, 3).parts)
     most = std::max<std::int64_t>(most, part.layers[0]);
-  EXPECT_GE(three.weight_bytes, 2 * (static_cast<double>(most) * layer));
-  EXPECT_LE(three.weight_bytes, 2 * (static_cast<double>(most) * layer + end + 8192));
+  EXPECT_GE(three.weights.value(), 2 * (static_cast<double>(most) * layer));
+  EXPECT_LE(three.weights.value(), 2 * (static_cast<double>(most) * layer + end + 8192));
   EXPECT_DOUBLE_EQ(three.uneven, 3.0 * static_cast<double>(most) / 80.0);
-  EXPECT_DOUBLE_EQ(three.cache_bytes, static_cast<double>(most) * 4096.0 * 2 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(three.cache.value(), static_cast<double>(most) * 4096.0 * 2 * 8 * 128 * 2);
 }
 
 // A tied head is the embedding once more on the last stage.
 TEST(ServingProfile, ATiedHeadLiesOnBothEnds) {
   const Case c("llama-3.2-1b", "h100-sxm:2");
   ServingStrategy s;
-  const double whole = make_serving_profile(c.setup, s, 1, 4096).weight_bytes;
+  const double whole = make_serving_profile(c.setup, s, 1, 4096).weights.value();
   s.pipeline = 2;
   const double table = 2.0 * 128256 * 2048;
-  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, s, 1, 4096).weight_bytes,
+  EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, s, 1, 4096).weights.value(),
                    (whole - table - 2 * 2048) / 2 + table + 2 * 2048);
 }
 

@@ -12,19 +12,19 @@ constexpr training::RoleSet cache_devices =
 
 /// Moving caches of `bytes` on each device to where decoding reads them.
 template <class N>
-NumberOf<N, Seconds> moved_cache(const N& num, const training::LinksOf<N>& links, double bytes) {
-  const auto all = num.given("bytes", Bytes(bytes * links.ways(cache_devices)), "of the caches on all devices");
+NumberOf<N, Seconds> moved_cache(const N& num, const training::LinksOf<N>& links, Bytes bytes) {
+  const auto all = num.given("bytes", bytes * links.ways(cache_devices), "of the caches on all devices");
   return num.named("moving the cache",
                    estimate::collective_time(num, links.form(cache_devices, program::Collective::all_to_all), all));
 }
 
-void add_move(const training::StageLinks& links, double bytes, ServingTime& time) {
+void add_move(const training::StageLinks& links, Bytes bytes, ServingTime& time) {
   const network::CollectiveLine& line =
       links.lines[cache_devices][training::StageLinks::line_of(program::Collective::all_to_all)];
-  const double ideal = std::max(line.floor.value(), line.rate.value() * bytes * links.ways(cache_devices));
+  const Seconds ideal = std::max(line.floor, line.rate * bytes * links.ways(cache_devices));
   time.network += ideal;
   time.upper += ideal;
-  time.estimate += moved_cache(Plain{}, links, bytes).value();
+  time.estimate += moved_cache(Plain{}, links, bytes);
   time.lower = std::max(time.lower, time.network);
 }
 
@@ -62,7 +62,7 @@ ServingProfile attention_of(const ServingProfile& profile) {
 ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links, double prompts) {
   ServingTime time = serving_time(setup, prefilled_by(strategy, option), option.profile, links, prompts);
-  if (moves_cache(strategy, option)) add_move(links, option.profile.cache_bytes * prompts, time);
+  if (moves_cache(strategy, option)) add_move(links, option.profile.cache * prompts, time);
   return time;
 }
 
@@ -70,7 +70,7 @@ NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSe
                                               const ServingStrategy& strategy, const PrefillOption& option,
                                               const training::DerivedLinks& links, double prompts) {
   const auto time = derive_serving_time(num, setup, prefilled_by(strategy, option), option.profile, links, prompts);
-  return moves_cache(strategy, option) ? time + moved_cache(num, links, option.profile.cache_bytes * prompts) : time;
+  return moves_cache(strategy, option) ? time + moved_cache(num, links, option.profile.cache * prompts) : time;
 }
 
 SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch) {
@@ -86,7 +86,7 @@ void join_prompts(const ServingQuestion& question, const ServingStrategy& strate
     return;
   }
   profiles.joined = attention_of(option.profile);
-  if (moves_cache(strategy, option)) profiles.moved = option.profile.cache_bytes;
+  if (moves_cache(strategy, option)) profiles.moved = option.profile.cache;
 }
 
 namespace {
@@ -129,11 +129,7 @@ PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrat
     if (way.decodes) {
       const ServingTime decoded = decode();
       out.beside = decoded.estimate;
-      for (double ServingTime::*part :
-           {&ServingTime::lower, &ServingTime::rooflines, &ServingTime::estimate, &ServingTime::upper,
-            &ServingTime::compute, &ServingTime::memory, &ServingTime::network, &ServingTime::flops,
-            &ServingTime::attention_flops, &ServingTime::attention_bytes, &ServingTime::kernels})
-        out.time.*part += decoded.*part;
+      out.time += decoded;
     }
   }
   if (!way.among) return out;
@@ -145,7 +141,7 @@ PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrat
   if (!way.whole) out.beside = decode().estimate;
   ServingTime joined = mixed_time(question.setup, strategy, links,
                                   {profiles.decode, profiles.joined, sequences, way.prompts, way.ended});
-  if (profiles.moved > 0.0) add_move(links, profiles.moved * way.prompts * profiles.joined.unit, joined);
+  if (profiles.moved > Bytes()) add_move(links, profiles.moved * way.prompts * profiles.joined.unit, joined);
   if (!way.before || joined.estimate < out.time.estimate) out.time = joined;
   return out;
 }
@@ -171,22 +167,23 @@ NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const Serv
                                {profiles.decode, profiles.joined, sequences, way.prompts, way.ended});
   else
     joined = derive_serving_time(num, setup, strategy, profiles.joined, links, way.prompts * profiles.joined.unit);
-  if (way.decodes && profiles.moved > 0.0)
+  if (way.decodes && profiles.moved > Bytes())
     joined = joined + moved_cache(num, links, profiles.moved * way.prompts * profiles.joined.unit);
   joined = num.named("together", joined);
   return way.before ? min(joined, separate) : joined;
 }
 
-void ServedRate::set_rates(double alone) {
+void ServedRate::set_rates(Seconds alone) {
   const SteadyTimes times = steady_times(load, step.estimate, alone);
-  const SteadyRates<Plain> rates = steady_rates(Plain{}, replicas * load.requests, output, Seconds(times.step));
-  requests_per_second = rates.requests.value();
-  tokens_per_second = rates.tokens.value();
+  const SteadyRates<Plain> rates = steady_rates(Plain{}, replicas * load.requests, output, times.step);
+  requests_per_second = rates.requests;
+  tokens_per_second = rates.tokens;
   per_token = times.per_token;
 }
 
 ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& strategy,
-                       const ServingProfiles& profiles, const training::StageLinks& links, double batch, double alone) {
+                       const ServingProfiles& profiles, const training::StageLinks& links, double batch,
+                       Seconds alone) {
   const SteadyServer server = steady_server(question, strategy, batch);
   ServedRate out;
   out.load = steady_load(server);

@@ -30,9 +30,9 @@ TEST(SteadyState, OnePlaceTakesTurns) {
   const SteadyLoad load = steady_load({1, 4, 100});
   EXPECT_DOUBLE_EQ(load.share, 0.2);
   EXPECT_DOUBLE_EQ(load.sequences, 0.0);
-  const SteadyTimes times = steady_times(load, 0.5, 0.1);
-  EXPECT_DOUBLE_EQ(load.requests / times.step, 1.0 / 0.9);
-  EXPECT_DOUBLE_EQ(times.per_token, 0.1);
+  const SteadyTimes times = steady_times(load, 500_ms, 100_ms);
+  EXPECT_DOUBLE_EQ(load.requests / times.step.value(), 1.0 / 0.9);
+  EXPECT_DOUBLE_EQ(times.per_token.value(), 0.1);
 }
 
 // Chunks of 25 tokens: four steps of a prompt of 100. 17 places and outputs of 30 tokens: half a request ends per step
@@ -78,11 +78,13 @@ TEST(ServedRate, TheSimulationOfAServerThatNeverRunsDryAgrees) {
     for (const double chunk : {HUGE_VAL, 512.0}) {
       const SteadyCase served("llama-3-8b", "h100-sxm:1", 1, batch, chunk);
       const LoadedServer server = *loaded_server(served.c.question, served.c.cluster, served.point);
-      const double rate = served.point.served.requests_per_second;
-      EXPECT_NEAR(loaded_times(server, 0.5 * rate).saturation, rate, 0.02 * rate) << batch << " " << chunk;
+      const double rate = served.point.served.requests_per_second.value();
+      EXPECT_NEAR(loaded_times(server, Hertz(0.5 * rate)).saturation.value(), rate, 0.02 * rate)
+          << batch << " " << chunk;
       // All requests come at once.
       const SimulatedLoad load{static_cast<std::int64_t>(40.0 * batch + 2000.0), 1};
-      EXPECT_NEAR(simulate_batching(server, 1e6, load).served, rate, 0.03 * rate) << batch << " " << chunk;
+      EXPECT_NEAR(simulate_batching(server, Hertz(1e6), load).served.value(), rate, 0.03 * rate)
+          << batch << " " << chunk;
     }
 }
 
@@ -91,8 +93,8 @@ TEST(ServedRate, PromptsTogetherRunAtTheRateOfArithmetic) {
   const SteadyCase served("llama-3-8b", "h100-sxm:1", 1, 400.0);
   const ServedRate& rate = served.point.served;
   EXPECT_GT(rate.load.tokens, 1024.0);
-  const double added = rate.step.estimate - served.point.decode.estimate;
-  const double alone = served.point.prefill.estimate / 1024.0 * rate.load.tokens;
+  const Seconds added = rate.step.estimate - served.point.decode.estimate;
+  const Seconds alone = served.point.prefill.estimate / 1024.0 * rate.load.tokens;
   EXPECT_LT(added, alone);
   EXPECT_GT(rate.step.estimate, rate.step.lower);
 }
@@ -100,10 +102,10 @@ TEST(ServedRate, PromptsTogetherRunAtTheRateOfArithmetic) {
 TEST(ServedRate, IsNeverAboveDecodingAloneNorBelowTakingTurns) {
   for (const double batch : {1.0, 4.0, 32.0, 256.0}) {
     const SteadyCase served("llama-3-8b", "h100-sxm:1", 1, batch);
-    const double tokens = served.point.served.tokens_per_second;
-    EXPECT_LT(tokens, served.point.decoded_per_second());
+    const double tokens = served.point.served.tokens_per_second.value();
+    EXPECT_LT(tokens, served.point.decoded_per_second().value());
     EXPECT_GE(tokens * (1.0 + 1e-9),
-              256.0 / (served.point.prefill.estimate + 256.0 * served.point.decode.estimate / batch));
+              256.0 / (served.point.prefill.estimate + 256.0 * served.point.decode.estimate / batch).value());
   }
 }
 

@@ -47,8 +47,8 @@ inline SteadyLoad steady_load(const SteadyServer& of) {
 }
 
 struct SteadyTimes {
-  double step = 0;       ///< seconds, mean over all steps
-  double per_token = 0;  ///< seconds between two tokens of a sequence, mean
+  Seconds step;       ///< mean over all steps
+  Seconds per_token;  ///< between two tokens of a sequence, mean
 };
 
 /// The mean over steps with prompts, which take `mixed`, and steps without, which take `alone`.
@@ -73,11 +73,11 @@ SteadyRates<N> steady_rates(const N& num, double requests, double output, const 
                           rate * num.given("tokens of a request", Tokens(output), "mean output"))};
 }
 
-/// `mixed` and `alone`: seconds of a step with and without prompts.
-inline SteadyTimes steady_times(const SteadyLoad& load, double mixed, double alone) {
+/// `mixed` and `alone`: a step with and without prompts.
+inline SteadyTimes steady_times(const SteadyLoad& load, Seconds mixed, Seconds alone) {
   const double with = load.share * load.sequences, without = (1.0 - load.share) * load.alone;
   SteadyTimes out;
-  out.step = mean_step(Plain{}, load, Seconds(mixed), Seconds(alone)).value();
+  out.step = mean_step(Plain{}, load, mixed, alone);
   out.per_token = (with * mixed + without * alone) / (with + without);
   return out;
 }

@@ -21,7 +21,7 @@ PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& 
   const auto fresh = static_cast<double>(fresh_prompt(question));
   const auto data = static_cast<double>(point.strategy.data);
   PhaseBalance out;
-  out.last_token = Seconds(point.prefill.estimate + output * point.served.per_token);
+  out.last_token = point.prefill.estimate + output * point.served.per_token;
   out.prefill_servers = point.prefill.estimate / point.prompts * point.batch / (point.decode.estimate * output);
   out.finished_per_step = point.batch / output;
   out.freed_per_step = Tokens(point.batch * static_cast<double>(question.prompt + question.output) / output);
@@ -38,22 +38,22 @@ Result<BatchRun> batch_run(const ServingQuestion& question, const ServingPoint& 
   const ServingProfiles profiles = serving_profiles(alone, point.strategy, links);
   const double most = std::max(1.0, serving_memory(alone, profiles, point.batch).max_batch);
   const double together = std::min(point.batch, most);
-  const double step =
+  const Seconds step =
       together == point.batch
           ? point.decode.estimate
           : point.step_scale * serving_point(alone, point.strategy, profiles, links, together).decode.estimate;
   const double steps = point.batch / together * static_cast<double>(question.output - 1);
-  return BatchRun{together, Seconds(point.prefill.estimate + steps * step)};
+  return BatchRun{together, point.prefill.estimate + steps * step};
 }
 
 DisaggregatedRate disaggregated_rate(const ServingQuestion& question, const ServingPoint& point, double chips,
-                                     double prompts_per_second) {
+                                     Hertz prompts_per_second) {
   const auto output = static_cast<double>(question.output);
-  const double decoded = point.batch / (output * point.decode.estimate);  // requests per second
+  const Hertz decoded = point.batch / (output * point.decode.estimate);  // requests
   DisaggregatedRate out;
   out.prefill_servers = decoded / prompts_per_second;
   out.requests_per_chip = decoded / (chips * (1.0 + out.prefill_servers));
-  out.tokens_per_chip = out.requests_per_chip * output;
+  out.tokens_per_chip = out.requests_per_chip * Tokens(output);
   return out;
 }
 

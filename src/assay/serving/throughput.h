@@ -39,10 +39,11 @@ Result<BatchRun> batch_run(const ServingQuestion& question, const ServingPoint& 
 
 /// Servers that only decode, and others of as many chips that only run prefill, as many as supply them.
 struct DisaggregatedRate {
-  double prefill_servers = 0;                         ///< per decode server
-  double requests_per_chip = 0, tokens_per_chip = 0;  ///< and second, over the chips of both
+  double prefill_servers = 0;       ///< per decode server
+  Hertz requests_per_chip;          ///< over the chips of both
+  TokensPerSecond tokens_per_chip;  ///< the same
 };
 DisaggregatedRate disaggregated_rate(const ServingQuestion& question, const ServingPoint& point, double chips,
-                                     double prompts_per_second);
+                                     Hertz prompts_per_second);
 
 }  // namespace assay::serving

@@ -11,8 +11,8 @@ namespace {
 ServingPoint given_point() {
   ServingPoint point;
   point.batch = 32;
-  point.prefill.estimate = 0.5;
-  point.decode.estimate = 0.01;
+  point.prefill.estimate = Seconds(0.5);
+  point.decode.estimate = Seconds(0.01);
   return point;
 }
 
@@ -23,7 +23,7 @@ TEST(PhaseBalance, HandWorked) {
   question.prompt = 1024;
   question.output = 256;
   ServingPoint point = given_point();
-  point.served.per_token = 0.02;
+  point.served.per_token = Seconds(0.02);
   const PhaseBalance out = phase_balance(question, point);
   EXPECT_DOUBLE_EQ(out.last_token.value(), 0.5 + 5.12);
   EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
@@ -37,10 +37,10 @@ TEST(DisaggregatedRate, HandWorked) {
   ServingQuestion question;
   question.prompt = 1024;
   question.output = 256;
-  const DisaggregatedRate out = disaggregated_rate(question, given_point(), 8.0, 2.0);
+  const DisaggregatedRate out = disaggregated_rate(question, given_point(), 8.0, Hertz(2.0));
   EXPECT_DOUBLE_EQ(out.prefill_servers, 6.25);
-  EXPECT_DOUBLE_EQ(out.requests_per_chip, 12.5 / (8.0 * 7.25));
-  EXPECT_DOUBLE_EQ(out.tokens_per_chip, 256.0 * out.requests_per_chip);
+  EXPECT_DOUBLE_EQ(out.requests_per_chip.value(), 12.5 / (8.0 * 7.25));
+  EXPECT_DOUBLE_EQ(out.tokens_per_chip.value(), 256.0 * out.requests_per_chip.value());
 }
 
 // A batch that fits is decoded together, 255 steps after the first token; of one that does not fit, others wait.
@@ -52,15 +52,15 @@ TEST(BatchRun, TakesItsPromptsAndTheStepsOfWhatFits) {
   const auto fitting = batch_run(c.question, point, c.cluster);
   ASSERT_TRUE(fitting);
   EXPECT_EQ(fitting->together, 64.0);
-  EXPECT_DOUBLE_EQ(fitting->time.value(), point.prefill.estimate + 255.0 * point.decode.estimate);
+  EXPECT_DOUBLE_EQ(fitting->time.value(), (point.prefill.estimate + 255.0 * point.decode.estimate).value());
   const double most = point.memory.max_batch;
   point.batch = 4.0 * most;
   const auto waiting = batch_run(c.question, point, c.cluster);
   ASSERT_TRUE(waiting);
   EXPECT_EQ(waiting->together, most);
   choices.batch = static_cast<std::int64_t>(most);
-  const double step = c.search(choices).best->decode.estimate;
-  EXPECT_NEAR(waiting->time.value(), point.prefill.estimate + 4.0 * 255.0 * step, 1e-9);
+  const double step = c.search(choices).best->decode.estimate.value();
+  EXPECT_NEAR(waiting->time.value(), point.prefill.estimate.value() + 4.0 * 255.0 * step, 1e-9);
 }
 
 // Two chips at 3.6 USD an hour cost 2e-3 USD a second; a million tokens at 1000 per second take 1000 seconds.
@@ -70,12 +70,12 @@ TEST(Cost, OfAMillionTokensIsTheirTimeOnAllChips) {
 
 TEST(ServingLimiter, IsTheLargestOfTheIdealTimes) {
   ServingTime time;
-  time.compute = 2.0;
-  time.memory = 1.0;
+  time.compute = Seconds(2.0);
+  time.memory = Seconds(1.0);
   EXPECT_EQ(limiter_of(time), "compute");
-  time.memory = 3.0;
+  time.memory = Seconds(3.0);
   EXPECT_EQ(limiter_of(time), "memory");
-  time.network = 4.0;
+  time.network = Seconds(4.0);
   EXPECT_EQ(limiter_of(time), "network");
 }
 

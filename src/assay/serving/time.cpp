@@ -49,41 +49,62 @@ struct LayerTotals {
   }
 };
 
+/// What a kernel takes on ideal hardware: stored weights that it casts, then arithmetic or the bytes of its operands.
+template <class N>
+NumberOf<N, Seconds> roofline_of(const N& num, const estimate::KernelRates& rates, const ServedKernel& kernel,
+                                 const KernelLoad& load, Flops flops) {
+  const auto hbm = num.given("hbm", rates.hbm, &rates.sources, "hbm");
+  NumberOf<N, Seconds> time{};
+  if (const Bytes narrowed = kernel.narrowed + kernel.narrowed_experts * load.touched; narrowed > Bytes())
+    time = num.named("casting", num.given("stored bytes", narrowed, "of weights, beyond what the product reads") / hbm);
+  if (!(load.arithmetic > Seconds())) return time;
+  const auto each = [&] {
+    if constexpr (N::traced)
+      return num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
+                       fmt::format("peak.{}", assay::name(kernel.format)));
+    else
+      return kernel.time_per_flop;
+  }();
+  const auto arithmetic = num.given("FLOP", flops, "of the kernel") * each;
+  const auto traffic = num.given("bytes", load.bytes, "operands and result, once each") / hbm;
+  return time + max(num.named("compute", arithmetic), num.named("memory", traffic));
+}
+
 template <class N>
 void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
                 LayerTotals<N>& layer) {
   const estimate::KernelRates& rates = setup.rates;
   ServingTime& time = layer.step.time;
-  const double flops = kernel.flops(at.sequences), n = layer.layers * kernel.count;
-  const double arithmetic = flops * kernel.seconds_per_flop;
-  const double bytes = kernel.bytes(at.sequences) + kernel.expert_bytes * at.touched;
-  const double traffic = bytes / rates.hbm.value();
+  const Flops flops = kernel.flops(at.sequences);
+  const double n = layer.layers * kernel.count;
+  const Seconds arithmetic = flops * kernel.time_per_flop;
+  const Bytes bytes = kernel.bytes(at.sequences) + kernel.expert_bytes * at.touched;
+  const Seconds traffic = bytes / rates.hbm;
   time.flops += n * flops;
   if (kernel.attends) {
     time.attention_flops += n * flops;
     time.attention_bytes += n * bytes;
   }
   // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
-  double roofline = (kernel.narrowed + kernel.narrowed_experts * at.touched) / rates.hbm.value();
-  time.memory += n * roofline;
-  if (arithmetic > 0.0) {
-    roofline += std::max(arithmetic, traffic);
+  const KernelLoad load{at.sequences, at.touched, arithmetic, bytes};
+  const Seconds roofline = roofline_of(Plain{}, rates, kernel, load, flops);
+  time.memory += n * ((kernel.narrowed + kernel.narrowed_experts * at.touched) / rates.hbm);
+  if (arithmetic > Seconds()) {
     time.compute += n * arithmetic;
     time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
   time.kernels += n * kernel.started(setup.effects);
   const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
-  auto seconds = served_estimate(num, kernels, kernel, {at.sequences, at.touched, arithmetic, bytes});
+  auto seconds = served_estimate(num, kernels, kernel, load);
   // Software may make kernels faster than those measured alone, but never faster than the chip.
-  if (seconds.value() < roofline)
-    seconds = num.given("roofline", Seconds(roofline), "arithmetic at the peak or bytes at full bandwidth");
+  if (plain(seconds) < roofline) seconds = num.named("roofline", roofline_of(num, rates, kernel, load, flops));
   if constexpr (N::traced)
     if (!kernel.is_view()) seconds = num.named(kernel.text(), seconds);
   if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
   if (layer.step.list && !kernel.is_view())
     layer.step.list->push_back({layer.block.text(), layer.layers, kernel.count, kernel.text(), 0, flops, bytes,
-                                arithmetic, traffic, 0.0, seconds.value(), kernel.op});
+                                arithmetic, traffic, Seconds(), plain(seconds), kernel.op});
 }
 
 /// What all steps of one server share. Links are derived if numbers are traced.
@@ -97,10 +118,10 @@ struct Server {
 /// The estimate of one collective; small all-reduces are done in one shot where the software can.
 template <class N>
 NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, const ServedCollective& collective,
-                                        double size) {
+                                        Bytes size) {
   const auto& [setup, strategy, links] = server;
   const estimate::ServingEffects& effects = setup.effects;
-  const auto bytes = num.given("bytes", Bytes(size), "the whole array at this batch");
+  const auto bytes = num.given("bytes", size, "the whole array at this batch");
   const auto by = [&, &on = links](program::Collective kind) {
     const auto time = estimate::collective_time(num, on.form(collective.over, kind), bytes);
     if constexpr (N::traced)
@@ -126,7 +147,8 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
 template <class N>
 void add_collective(const N& num, const Server<N>& server, const ServedCollective& collective, double sequences,
                     LayerTotals<N>& layer) {
-  const double bytes = collective.bytes(sequences), n = layer.layers * collective.count;
+  const Bytes bytes = collective.bytes(sequences);
+  const double n = layer.layers * collective.count;
   auto seconds = collective_seconds(num, server, collective, bytes);
   layer.step.time.kernels += n;
   if constexpr (N::traced) {
@@ -134,12 +156,12 @@ void add_collective(const N& num, const Server<N>& server, const ServedCollectiv
   } else {
     const network::CollectiveLine& line =
         server.links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
-    const double ideal = std::max(line.rate.value() * bytes, line.floor.value());
+    const Seconds ideal = std::max(line.rate * bytes, line.floor);
     layer.step.time.network += n * ideal;
     if (layer.step.list)
       layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
-                                  std::string(program::name(collective.kind)), collective.over, 0.0, bytes, 0.0, 0.0,
-                                  ideal, seconds.value(), program::Op::collective});
+                                  std::string(program::name(collective.kind)), collective.over, Flops(), bytes,
+                                  Seconds(), Seconds(), ideal, seconds, program::Op::collective});
   }
   layer.add(num, seconds, collective.count);
 }
@@ -152,7 +174,7 @@ void add_blocks(const N& num, const Server<N>& server, const ServingProfile& pro
     const double touched = block.touched(sequences);
     LayerTotals<N> layer{block, block.layers, totals};
     for (const ServedKernel& kernel : block.kernels)
-      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, 0.0, 0.0}, layer);
+      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, layer);
     for (const ServedCollective& collective : block.collectives)
       add_collective(num, server, collective, sequences, layer);
     layer.finish(num);
@@ -176,13 +198,13 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
   NumberOf<N, Seconds> hop{};
   if (strategy.pipeline > 1) {
     const auto& line = links.between_stages_form();
-    const auto sent = num.given("activations", Bytes(profile.boundary * end.sequences), "sent on by a stage");
+    const auto sent = num.given("activations", profile.boundary * end.sequences, "sent on by a stage");
     hop = num.named("between stages", num.times("sends", stages - 1.0, "from the first stage to the last",
                                                 links.reached(sent * line.per_byte) + line.latency));
   }
   // Batches that follow each other through the stages run at the pace of the longest stage.
   time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
-  time.upper = profile.uneven * (time.compute + time.memory + time.network) + hop.value();
+  time.upper = profile.uneven * (time.compute + time.memory + time.network) + plain(hop);
   auto estimate = num.named("kernels and collectives", totals.estimate);
   estimate = num.times("longest stage over the mean", profile.uneven, "layers of the stages", estimate) + hop;
   // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
@@ -201,8 +223,7 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
 
 ServingTime finished(const Server<Plain>& server, const ServingProfile& profile, const StepEnd& end,
                      StepTotals<Plain>& totals) {
-  const Seconds estimate = finish(Plain{}, server, profile, end, totals);
-  totals.time.estimate = estimate.value();
+  totals.time.estimate = finish(Plain{}, server, profile, end, totals);
   return totals.time;
 }
 
@@ -275,8 +296,7 @@ StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, 
   for (const ServingProfile::Block& block : step.prompt.blocks) {
     LayerTotals<N> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends)
-        add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, 0.0, 0.0}, layer);
+      if (kernel.attends) add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, {}, {}}, layer);
     layer.seconds = num.named("attention of prompts", layer.seconds);
     layer.finish(num);
   }

@@ -21,7 +21,7 @@ struct ServingCase {
     question.setup.model = &model;
     question.prompt = 1024;
     question.output = 256;
-    question.capacity = cluster.chip.hbm().capacity.value.value();
+    question.capacity = cluster.chip.hbm().capacity.value;
   }
   ServingCase(const ServingCase&) = delete;
 

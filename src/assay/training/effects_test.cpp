@@ -82,10 +82,10 @@ TEST(StepEffects, ChangeTheEstimateAndNeverTheBounds) {
     Strategy strategy;
     strategy.parallelism.tensor = tensor, strategy.parallelism.fsdp = 64 / tensor;
     const TrainingCost a = price(plain, cluster, strategy), b = price(real, cluster, strategy);
-    EXPECT_DOUBLE_EQ(a.lower, b.lower);
-    EXPECT_DOUBLE_EQ(a.upper, b.upper);
+    EXPECT_DOUBLE_EQ(a.lower.value(), b.lower.value());
+    EXPECT_DOUBLE_EQ(a.upper.value(), b.upper.value());
     EXPECT_GT(b.estimate, a.estimate);
-    EXPECT_NEAR(b.parts.total().value(), b.estimate, 1e-12 * b.estimate);
+    EXPECT_NEAR(b.parts.total().value(), b.estimate.value(), 1e-12 * b.estimate.value());
   }
 }
 
@@ -142,7 +142,7 @@ TEST(StepEffects, FusedExpertsAreOneKernelThatNoHostStarts) {
   question.sequences = 8;
   Strategy strategy;
   strategy.parallelism.data = strategy.parallelism.expert = 8;
-  const double apart = price(question, cluster, strategy).estimate;
+  const Seconds apart = price(question, cluster, strategy).estimate;
   question.setup.effects.expert_pointwise = 0.0;
   const TrainingCost together = price(question, cluster, strategy);
   EXPECT_LT(together.estimate, apart);

@@ -69,7 +69,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.overlaps_weight_gradients = overlaps_weight_gradients(step, before, phase);
-  entry.bytes = network::array_bytes(program, step).value();
+  entry.bytes = network::array_bytes(program, step);
   entry.count = 1.0;
   if (is_weight(before) || step.urgency == program::Urgency::afterwards) {  // weights, or their gradients
     constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
@@ -97,7 +97,7 @@ void set_neighbours(const program::Program& program, const program::Block& block
                     Traffic& traffic) {
   if (!has_neighbours(traffic)) return;
   for (const std::int32_t product : neighbour_products(program, block, collective))
-    traffic.beside += program.steps[at(product)].flops.value();
+    traffic.beside += program.steps[at(product)].flops;
 }
 
 /// Prices the steps of a block, and records the steps of a layer for recomputation.
@@ -210,7 +210,7 @@ class BlockPricer {
     return recorded;
   }
 
-  void add_recomputed_traffic(program::Step step, double beside, RecomputableLayer::Step& recorded,
+  void add_recomputed_traffic(program::Step step, Flops beside, RecomputableLayer::Step& recorded,
                               RecomputableLayer& layer) {
     step.is_recomputed = true;
     auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);

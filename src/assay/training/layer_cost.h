@@ -38,18 +38,18 @@ struct Traffic {
   program::Urgency urgency = program::Urgency::critical;
   bool once = false;
   bool overlaps_weight_gradients = false;  ///< in the backward pass: may run concurrently with weight-gradient products
-  double bytes = 0;                        ///< of the whole arrays of one group
+  Bytes bytes;                             ///< of the whole arrays of one group
   double count = 0;                        ///< collectives that each pay latency
   /// FLOP of the products that read what is gathered or make what is reduced, 0 where there are none. Gradients of
   /// input and weight take as many, so that it holds for the product of the same weight that may run concurrently.
-  double beside = 0;
+  Flops beside;
 
   /// Whether both can be merged into one entry.
   bool goes_with(const Traffic& other) const {
     return kind == other.kind && over == other.over && divided == other.divided && urgency == other.urgency &&
            once == other.once && overlaps_weight_gradients == other.overlaps_weight_gradients &&
            beside * other.count == other.beside * count &&
-           (beside == 0.0 || bytes * other.count == other.bytes * count);
+           (beside == Flops() || bytes * other.count == other.bytes * count);
   }
 };
 

@@ -11,16 +11,16 @@ TEST(PassProfile, KeepsTrafficApartByKind) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t over = 1; over <= max_traffic; ++over) {
       Traffic traffic;
-      traffic.over = static_cast<RoleSet>(over), traffic.bytes = static_cast<double>(over), traffic.count = 1;
+      traffic.over = static_cast<RoleSet>(over), traffic.bytes = Bytes(static_cast<double>(over)), traffic.count = 1;
       pass.add(traffic);
     }
   const PassProfile copy = pass;
-  for (Traffic& traffic : pass.traffic) traffic.bytes = 0;
+  for (Traffic& traffic : pass.traffic) traffic.bytes = Bytes();
   ASSERT_EQ(copy.traffic.size(), max_traffic);
   double expected = 0;
   for (const Traffic& traffic : copy.traffic) {
     expected += 2;
-    EXPECT_EQ(traffic.bytes, expected);
+    EXPECT_EQ(traffic.bytes, Bytes(expected));
     EXPECT_EQ(traffic.count, 2);
   }
   Traffic one_more;

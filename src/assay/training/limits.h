@@ -38,6 +38,7 @@ LimitThresholds limit_thresholds(const TrainingQuestion& question, std::int64_t 
                                  const hardware::Cluster& cluster, const Strategy& strategy, const TrainingCost& cost);
 
 /// FLOP of the model however it is sharded: without copies of keys, padding and recomputation.
+Flops model_flops_per_sequence(const TrainingQuestion& question, std::int64_t sequence);
 Flops model_flops_per_chip(const TrainingQuestion& question, std::int64_t sequence);
 
 /// The format whose peak defines utilisation: the format of products, unless the rest runs in a faster one.

@@ -10,11 +10,11 @@ namespace {
 
 TrainingCost balanced_cost() {
   TrainingCost cost;
-  cost.compute = 4.0;
-  cost.memory_time = 1.0;
-  cost.network[static_cast<std::size_t>(Role::fsdp)] = 3.0;
-  cost.end_network[static_cast<std::size_t>(Role::fsdp)] = 1.0;
-  cost.network[static_cast<std::size_t>(Role::tensor)] = 2.0;
+  cost.compute = Seconds(4.0);
+  cost.memory_time = Seconds(1.0);
+  cost.network[static_cast<std::size_t>(Role::fsdp)] = Seconds(3.0);
+  cost.end_network[static_cast<std::size_t>(Role::fsdp)] = Seconds(1.0);
+  cost.network[static_cast<std::size_t>(Role::tensor)] = Seconds(2.0);
   return cost;
 }
 
@@ -29,7 +29,7 @@ hardware::Cluster cluster_of_nodes() {
 TEST(StepLimits, TheLongestIsFirst) {
   TrainingCost cost = balanced_cost();
   EXPECT_EQ(limiter_of(cost), "compute");
-  cost.fill = 5.0;
+  cost.fill = Seconds(5.0);
   EXPECT_EQ(limiter_of(cost), "bubble");
 }
 
@@ -37,7 +37,7 @@ TEST(StepLimits, WaitingCountsOnlyWhereLinksAreNotTheBusiest) {
   TrainingCost cost = balanced_cost();
   cost.parts.tensor = 10_s;
   EXPECT_EQ(limiter_of(cost), "waiting");
-  cost.network[static_cast<std::size_t>(Role::fsdp)] = 6.0;
+  cost.network[static_cast<std::size_t>(Role::fsdp)] = Seconds(6.0);
   EXPECT_EQ(limiter_of(cost), "network");
 }
 
@@ -64,7 +64,7 @@ TEST(LimitThresholds, NoBatchIsLargeEnoughWhereWeightsLimitEveryMicrobatch) {
   TrainingQuestion question;
   question.sequences = 8.0;
   TrainingCost cost = balanced_cost();
-  cost.network[static_cast<std::size_t>(Role::fsdp)] = 9.0;
+  cost.network[static_cast<std::size_t>(Role::fsdp)] = Seconds(9.0);
   const LimitThresholds out = limit_thresholds(question, 10, cluster_of_nodes(), {}, cost);
   EXPECT_TRUE(out.reduces_gradients);
   EXPECT_FALSE(out.batch_where_gradients_limit);
@@ -72,7 +72,7 @@ TEST(LimitThresholds, NoBatchIsLargeEnoughWhereWeightsLimitEveryMicrobatch) {
 
 TEST(LimitThresholds, NothingWithoutTraffic) {
   TrainingCost cost;
-  cost.compute = 1.0;
+  cost.compute = Seconds(1.0);
   const LimitThresholds out = limit_thresholds({}, 10, cluster_of_nodes(), {}, cost);
   EXPECT_FALSE(out.compute_over_weights_traffic || out.compute_over_tensor_traffic || out.compute_over_memory_traffic);
   EXPECT_FALSE(out.reduces_gradients);
@@ -89,8 +89,8 @@ TEST(Utilisation, HandWorked) {
   const Flops sequence = model::training_flops(model, 256, 0);
   EXPECT_EQ(model_flops_per_chip(question, 256), 2.0 * sequence);
   TrainingCost cost;
-  cost.estimate = 2.0;
-  cost.executed_flops = 60.0;
+  cost.estimate = Seconds(2.0);
+  cost.executed_flops = Flops(60.0);
   const Utilisation out = utilisation(question, 256, cost, FlopsPerSecond(100.0));
   EXPECT_EQ(out.useful, sequence / 1_s);
   EXPECT_DOUBLE_EQ(out.mfu, sequence.value() / 100.0);

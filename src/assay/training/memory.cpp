@@ -32,10 +32,10 @@ Sharing sharing(const lower::Parallelism& p, const StageLinks& links) {
 
 StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links)
     : shared(sharing(strategy.parallelism, links)),
-      weight(storage(question.setup.formats.weights, 1.0).value()),
-      gradient(storage(question.setup.formats.gradients, 1.0).value()),
-      outer(storage(question.setup.formats.outer.value_or(question.setup.formats.weights), 1.0).value()),
-      used(std::min(weight, storage(question.setup.formats.activations, 1.0).value())),
+      weight(storage(question.setup.formats.weights, 1.0)),
+      gradient(storage(question.setup.formats.gradients, 1.0)),
+      outer(storage(question.setup.formats.outer.value_or(question.setup.formats.weights), 1.0)),
+      used(std::min(weight, storage(question.setup.formats.activations, 1.0))),
       optimizer(&question.setup.optimizer),
       states_move(moves_states(strategy.offload)) {
   updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
@@ -44,9 +44,9 @@ StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strateg
           !question.setup.model->adapters;
 }
 
-std::array<double, 2> StateBytes::cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part,
-                                       double dense, double expert) const {
-  if (used == weight) return {0.0, 0.0};
+std::array<Bytes, 2> StateBytes::cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part,
+                                      double dense, double expert) const {
+  if (used == weight) return {};
   const double table = part.first ? elements_of(profile.embedding) : 0.0;
   const double head = part.last ? elements_of(profile.head) : 0.0;
   const double tied = part.last ? profile.tied_elements : 0.0;

@@ -37,10 +37,10 @@ inline double trained_share(const StageElements& of) {
 /// Bytes of weights, gradients and optimizer states of a strategy.
 struct StateBytes {
   Sharing shared;
-  double weight = 0, gradient = 0;  ///< bytes of each element
-  double outer = 0;                 ///< bytes of a weight of embedding and head
-  double used = 0;                  ///< bytes of a weight as used in matrix products
-  double updated = 0;               ///< bytes that the optimizer moves for each
+  Bytes weight, gradient;  ///< of each element
+  Bytes outer;             ///< of a weight of embedding and head
+  Bytes used;              ///< of a weight as used in matrix products
+  Bytes updated;           ///< that the optimizer moves for each
   const lower::Optimizer* optimizer = nullptr;
   bool states_move = false;
   bool casts = false;  ///< the master copy is the only copy of the weights
@@ -48,8 +48,8 @@ struct StateBytes {
   StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links);
   /// Bytes that a stage moves to cast its weights in the forward and in the backward pass. Everything that is gathered
   /// or multiplied is cast, but not a local table; after the loss only weights of layers.
-  std::array<double, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,
-                             double expert) const;
+  std::array<Bytes, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,
+                            double expert) const;
   /// A number of elements over the devices that share them.
   template <class N>
   NumberOf<N, double> sharded(const N& num, const NumberOf<N, double>& elements, double ways) const {

@@ -108,9 +108,9 @@ class StageMemory {
                                 bytes_.sharded(num_, sum.trained_experts, shared.expert_gradients));
     // Two copies of the model have their own states: only data-parallel devices shard them.
     const Number states = bytes_.states_of(num_, sum);
-    if (const double master = bytes_.optimizer->master_bytes(); master > 0.0)
+    if (const Bytes master = bytes_.optimizer->master_bytes(); master > Bytes())
       out.master = each("bytes of a master weight", master) * states;
-    if (const double moments = bytes_.optimizer->moment_bytes(); moments > 0.0)
+    if (const Bytes moments = bytes_.optimizer->moment_bytes(); moments > Bytes())
       out.moments = each("bytes of moments", moments) * states;
     // Weights in use are unsharded: this layer's and the next one's. So are gradients that are not yet reduced.
     const Size used = each("bytes of a weight in use", bytes_.used);
@@ -143,7 +143,7 @@ class StageMemory {
       if (elements == 0.0) return Number();
     return num_.given(name, elements, "on one device, before data-parallel devices share them");
   }
-  Size each(std::string_view name, double bytes) const { return num_.given(name, Bytes(bytes), "its format"); }
+  Size each(std::string_view name, Bytes bytes) const { return num_.given(name, bytes, "its format"); }
 
   void hold(const LayerProfile& layer, double n, std::string_view whose, StageElementsOf<N>& sum) const {
     const auto add = [&](Number& to, std::string_view what, double elements) {

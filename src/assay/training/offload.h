@@ -22,13 +22,13 @@ constexpr bool moves_activations(Offload offload) {
 
 /// A chip's link to host memory: a lane out, a lane in, and the memory that both share.
 struct HostLink {
-  double rate = 0;      ///< bytes per second, one way
-  double share = 1;     ///< fraction of the rates that copies reach
-  double memory = 0;    ///< bytes per second of host memory per chip, reads and writes together
-  double capacity = 0;  ///< bytes of host memory per chip
+  BytesPerSecond rate;    ///< one way
+  double share = 1;       ///< fraction of the rates that copies reach
+  BytesPerSecond memory;  ///< of the host's memory, per chip, reads and writes together
+  Bytes capacity;         ///< of the host's memory, per chip
 
-  /// Seconds of both copies, concurrently, at the full rates.
-  double copy(double out, double in) const;
+  /// Both copies, concurrently, at the full rates.
+  Seconds copy(Bytes out, Bytes in) const;
 };
 
 /// A chip's share of its host's link and memory; zero where the chip's file does not say.
@@ -36,21 +36,21 @@ HostLink host_link(const hardware::Cluster& cluster);
 
 /// What one layer copies and computes.
 struct HostLayer {
-  double activations = 0;            ///< bytes per microbatch: out in the forward pass, in in the backward pass
-  double states = 0;                 ///< bytes of optimizer states: in and out once a step
-  double forward = 0, backward = 0;  ///< seconds on the chip, including exposed communication
-  double update = 0;                 ///< seconds on the chip
+  Bytes activations;          ///< per microbatch: out in the forward pass, in in the backward pass
+  Bytes states;               ///< of the optimizer: in and out once a step
+  Seconds forward, backward;  ///< on the chip, including exposed communication
+  Seconds update;             ///< on the chip
 };
 
-/// Seconds of the host link for one stage.
+/// Time of the host link for one stage.
 struct HostTime {
-  double forward = 0, backward = 0;            ///< per microbatch, beyond the chip's time
-  double first = 0;                            ///< of the forward passes that also update all weights: all of it
-  double update = 0;                           ///< the exposed part of it, beyond pass and update
-  double lane_forward = 0, lane_backward = 0;  ///< per microbatch: the busiest lane
-  double ideal = 0;                            ///< at the full rates, per microbatch
-  double in_turn = 0;                          ///< the same, one copy after the other
-  double ideal_update = 0;                     ///< the same of the states
+  Seconds forward, backward;            ///< per microbatch, beyond the chip's time
+  Seconds first;                        ///< of the forward passes that also update all weights: all of it
+  Seconds update;                       ///< the exposed part of it, beyond pass and update
+  Seconds lane_forward, lane_backward;  ///< per microbatch: the busiest lane
+  Seconds ideal;                        ///< at the full rates, per microbatch
+  Seconds in_turn;                      ///< the same, one copy after the other
+  Seconds ideal_update;                 ///< the same of the states
 
   /// A microbatch passes `layers` of the `held` layers of the stage.
   void add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap);

@@ -11,10 +11,10 @@ namespace {
 
 TEST(HostLink, MemoryIsSharedByBothDirections) {
   // 60 GB/s each way, but 80 GB/s of the memory behind: 6 GB out and 2 GB in take 100 ms, either 6 alone as well.
-  const HostLink link{60e9, 1.0, 80e9, 0.0};
-  EXPECT_DOUBLE_EQ(link.copy(6e9, 2e9), 0.1);
-  EXPECT_DOUBLE_EQ(link.copy(6e9, 0.0), 0.1);
-  EXPECT_DOUBLE_EQ(link.copy(6e9, 6e9), 0.15);
+  const HostLink link{60_GB_per_s, 1.0, 80_GB_per_s, {}};
+  EXPECT_DOUBLE_EQ(link.copy(6_GB, 2_GB).value(), 0.1);
+  EXPECT_DOUBLE_EQ(link.copy(6_GB, 0_GB).value(), 0.1);
+  EXPECT_DOUBLE_EQ(link.copy(6_GB, 6_GB).value(), 0.15);
 }
 
 // A host of 8 chips has one PCIe link per chip; its memory and the bandwidth of that are shared by eight.
@@ -23,29 +23,29 @@ TEST(HostLink, ChipsShareTheMemoryOfTheirHost) {
   const hardware::Host& host = cluster.chip.host;
   ASSERT_TRUE(host.memory && host.memory_bandwidth);
   const HostLink link = host_link(cluster);
-  EXPECT_EQ(link.rate, host.pcie.value.value());
-  EXPECT_DOUBLE_EQ(8.0 * link.capacity, host.memory->value.value());
-  EXPECT_DOUBLE_EQ(8.0 * link.memory, host.memory_bandwidth->value.value());
+  EXPECT_EQ(link.rate, host.pcie.value);
+  EXPECT_DOUBLE_EQ(8.0 * link.capacity.value(), host.memory->value.value());
+  EXPECT_DOUBLE_EQ(8.0 * link.memory.value(), host.memory_bandwidth->value.value());
 }
 
 TEST(HostTime, IsWhatTheBusiestLaneTakes) {
   // 6.4 GB at 32 GB/s: 200 ms, of which 150 ms of the forward and all of the backward pass hide. The first pass brings
   // 1.6 GB of states besides: 250 ms out.
   HostTime time;
-  time.add({64e9, 0.5, 1e12, 0.0}, {6.4e9, 1.6e9, 0.15, 0.3, 0.02}, 3.0, 3.0, true);
-  EXPECT_NEAR(time.forward, 3 * 0.05, 1e-12);
-  EXPECT_EQ(time.backward, 0.0);
-  EXPECT_NEAR(time.first, 3 * 0.25, 1e-12);
-  EXPECT_NEAR(time.ideal, 3 * 0.1, 1e-12);
-  EXPECT_NEAR(time.ideal_update, 3 * 0.025, 1e-12);
+  time.add({64_GB_per_s, 0.5, 1_TB_per_s, {}}, {6.4_GB, 1.6_GB, 150_ms, 300_ms, 20_ms}, 3.0, 3.0, true);
+  EXPECT_NEAR(time.forward.value(), 3 * 0.05, 1e-12);
+  EXPECT_EQ(time.backward, Seconds());
+  EXPECT_NEAR(time.first.value(), 3 * 0.25, 1e-12);
+  EXPECT_NEAR(time.ideal.value(), 3 * 0.1, 1e-12);
+  EXPECT_NEAR(time.ideal_update.value(), 3 * 0.025, 1e-12);
 }
 
 TEST(HostTime, WithoutOverlapEverythingIsWaitedFor) {
   HostTime time;
-  time.add({1e9, 1.0, 1e12, 0.0}, {1e9, 0.0, 10.0, 10.0, 1.0}, 1.0, 1.0, false);
-  EXPECT_DOUBLE_EQ(time.forward, 1.0);
-  EXPECT_DOUBLE_EQ(time.backward, 1.0);
-  EXPECT_DOUBLE_EQ(time.first, 12.0);
+  time.add({1_GB_per_s, 1.0, 1_TB_per_s, {}}, {1_GB, {}, 10_s, 10_s, 1_s}, 1.0, 1.0, false);
+  EXPECT_DOUBLE_EQ(time.forward.value(), 1.0);
+  EXPECT_DOUBLE_EQ(time.backward.value(), 1.0);
+  EXPECT_DOUBLE_EQ(time.first.value(), 12.0);
 }
 
 /// When each lane is free again.
@@ -80,15 +80,17 @@ double simulated_pass(int layers, double chip, double copy, bool forward) {
 
 RC_GTEST_PROP(HostTime, IsThePeriodOfASimulationWithTwoSlots, ()) {
   const auto seconds = [](const char* what) { return 1e-3 * *rc::gen::inRange(1, 2000).as(what); };
-  const HostLayer layer{1e9 * seconds("gigabytes"), 0.0, seconds("forward"), seconds("backward"), 0.0};
-  const HostLink link{1e9 * seconds("rate"), 0.8, 1e9 * seconds("memory"), 0.0};
+  const HostLayer layer{1_GB * seconds("gigabytes"), {}, Seconds(seconds("forward")), Seconds(seconds("backward")), {}};
+  const HostLink link{1_GB_per_s * seconds("rate"), 0.8, 1_GB_per_s * seconds("memory"), {}};
   const int layers = *rc::gen::inRange(1, 20);
   HostTime time;
   time.add(link, layer, layers, layers, true);
-  const double copy = layer.activations / std::min(link.rate, link.memory) / link.share;
+  const double copy = (layer.activations / std::min(link.rate, link.memory) / link.share).value();
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * b; };
-  RC_ASSERT(same(layers * layer.forward + time.forward, simulated_pass(layers, layer.forward, copy, true)));
-  RC_ASSERT(same(layers * layer.backward + time.backward, simulated_pass(layers, layer.backward, copy, false)));
+  RC_ASSERT(
+      same((layers * layer.forward + time.forward).value(), simulated_pass(layers, layer.forward.value(), copy, true)));
+  RC_ASSERT(same((layers * layer.backward + time.backward).value(),
+                 simulated_pass(layers, layer.backward.value(), copy, false)));
 }
 
 /// The first pass: states come, are updated, and leave.
@@ -108,15 +110,17 @@ double simulated_first(int layers, double chip, double in, double out) {
 
 RC_GTEST_PROP(HostTime, OfTheFirstPassIsThatOfASimulation, ()) {
   const auto seconds = [](const char* what) { return 1e-3 * *rc::gen::inRange(1, 2000).as(what); };
-  const HostLayer layer{1e9 * seconds("activations"), 1e9 * seconds("states"), seconds("forward"), 1.0,
-                        seconds("update")};
-  const HostLink link{1e9, 1.0, 1e15, 0.0};  // lanes alone: the simulation knows no memory behind them
+  const HostLayer layer{1_GB * seconds("activations"), 1_GB * seconds("states"), Seconds(seconds("forward")), 1_s,
+                        Seconds(seconds("update"))};
+  const HostLink link{
+      1_GB_per_s, 1.0, 1e6 * 1_GB_per_s, {}};  // lanes alone: the simulation knows no memory behind them
   const int layers = 3 * *rc::gen::inRange(1, 7);
   HostTime time;
   time.add(link, layer, layers, layers, true);
-  const double simulated = simulated_first(layers, layer.forward + layer.update, layer.states / link.rate,
-                                           (layer.activations + layer.states) / link.rate);
-  RC_ASSERT(std::abs(time.first - simulated) <= 1e-9 * simulated);
+  const double simulated =
+      simulated_first(layers, (layer.forward + layer.update).value(), (layer.states / link.rate).value(),
+                      ((layer.activations + layer.states) / link.rate).value());
+  RC_ASSERT(std::abs(time.first.value() - simulated) <= 1e-9 * simulated);
 }
 
 }  // namespace

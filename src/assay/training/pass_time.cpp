@@ -97,7 +97,7 @@ class PassClock {
 
  private:
   NumberOf<N, Bytes> bytes_of(const Traffic& traffic) const {
-    const auto all = num_.given("bytes", Bytes(traffic.bytes), "whole arrays of one group, in one pass");
+    const auto all = num_.given("bytes", traffic.bytes, "whole arrays of one group, in one pass");
     if constexpr (N::traced)
       if (links_.ways(traffic.divided) == 1.0) return all;
     return all / num_.given("shards", links_.ways(traffic.divided), "of the arrays, over other devices");
@@ -141,9 +141,9 @@ class PassClock {
       wait.is_tensor = true;
       wait.is_sum = traffic.kind == program::Collective::all_reduce;
       wait.count = traffic.count;
-      if (traffic.beside > 0.0 && product_rate_.value() > 0.0)
+      if (traffic.beside > Flops() && product_rate_.value() > 0.0)
         wait.beside =
-            num_.named("products that hide it", product_rate_ * num_.given("FLOP that hide it", Flops(traffic.beside),
+            num_.named("products that hide it", product_rate_ * num_.given("FLOP that hide it", traffic.beside,
                                                                            "products that read or make what is moved"));
       wait.devices = links_.ways(traffic.over);
       wait.overlaps_weight_gradients =
@@ -273,7 +273,7 @@ using DerivedClock = PassClock<Traced, DerivedKernels, DerivedLinks>;
 /// Adds what an entry takes at full bandwidth.
 void add_ideal(const Traffic& traffic, const StageLinks& links, PassTime& time) {
   const network::CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
-  const Seconds ideal = line.rate * Bytes(traffic.bytes / links.ways(traffic.divided));
+  const Seconds ideal = line.rate * (traffic.bytes / links.ways(traffic.divided));
   (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * line.floor);
   for (std::size_t r = 0; r < roles; ++r)
     if (traffic.over >> r & 1u) {

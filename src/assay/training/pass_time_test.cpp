@@ -32,10 +32,11 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   PassProfile pass;
   pass.estimate = Seconds(10), pass.busy = Seconds(9), pass.slowed = Seconds(4), pass.weight_gradients = Seconds(5);
   pass.products = Seconds(9), pass.product_flops = Flops(9);  // a second for a FLOP
-  Traffic sum{program::Collective::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4.0, 1.0, 4.0};
+  Traffic sum{
+      program::Collective::reduce_scatter, tensor, 0, program::Urgency::critical, false, true, 4_B, 1.0, Flops(4)};
   links.size[static_cast<std::size_t>(Role::tensor)] = 2.0;
   pass.traffic.push_back(sum);
-  const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13.0, 1.0};
+  const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13_B, 1.0, {}};
   TrainingSetup setup;
   estimate::CollectiveOverlap& overlap = setup.effects.overlap;
   overlap.chip_share = 0.2;

@@ -38,10 +38,9 @@ Goodput goodput(const Failures& failures) {
 Bytes checkpoint_bytes(const TrainingSetup& setup) {
   const lower::Optimizer& optimizer = setup.optimizer;
   // A master copy that is cast as weights are gathered is the only copy of them.
-  const double weight =
-      optimizer.master && optimizer.cast_when_gathered ? 0.0 : storage(setup.formats.weights, 1.0).value();
+  const Bytes weight = optimizer.master && optimizer.cast_when_gathered ? Bytes() : storage(setup.formats.weights, 1.0);
   const auto parameters = static_cast<double>(model::parameter_counts(*setup.model).trained);
-  return Bytes(parameters * (weight + optimizer.state_bytes()));
+  return parameters * (weight + optimizer.state_bytes());
 }
 
 TrainingRun training_run(const TrainingCost& step, const RunQuestion& question) {
@@ -52,9 +51,8 @@ TrainingRun training_run(const TrainingCost& step, const RunQuestion& question) 
     run.goodput = goodput(*question.failures);
     share = run.goodput->goodput;
   }
-  const auto time = [&](double one) {
-    return run.ends() ? run_time<Plain>(run.steps, Seconds(one), share)
-                      : Seconds(std::numeric_limits<double>::infinity());
+  const auto time = [&](Seconds one) {
+    return run.ends() ? run_time<Plain>(run.steps, one, share) : Seconds(std::numeric_limits<double>::infinity());
   };
   run.lower = time(step.lower);
   run.time = time(step.estimate);

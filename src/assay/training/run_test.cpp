@@ -50,9 +50,9 @@ TEST(BestInterval, IsThatOfYoungWhereFailuresAreRare) {
 
 TEST(TrainingRun, FailuresStretchTimeAndCost) {
   TrainingCost step;
-  step.lower = 1.0;
-  step.estimate = 2.0;
-  step.upper = 3.0;
+  step.lower = Seconds(1.0);
+  step.estimate = Seconds(2.0);
+  step.upper = Seconds(3.0);
   RunQuestion question;
   question.steps = 100.0;
   question.chips = 4.0;
@@ -71,7 +71,7 @@ TEST(TrainingRun, FailuresStretchTimeAndCost) {
 
 TEST(TrainingRun, NeverEndsWhereRestartsOutlastFailures) {
   TrainingCost step;
-  step.estimate = 1.0;
+  step.estimate = Seconds(1.0);
   RunQuestion question;
   question.failures = Failures{1_s, 1000_s, Bytes(1e9), BytesPerSecond(1e9)};
   const TrainingRun run = training_run(step, question);

@@ -12,33 +12,32 @@ namespace {
 void wait_for_host(const StepInputs& inputs, Seconds optimizer, double passes, MicrobatchCost::Part& out) {
   if (moves_states(inputs.strategy.offload)) {
     // These passes take as long as the busiest of the chip, the host and the links that bring new weights.
-    const double update = optimizer.value(), brought = (out.update - optimizer).value();
-    const double forward = passes * out.forward.value();
-    const double first =
-        inputs.question.overlap ? std::max(forward + update + brought, out.host.first) : out.host.first + brought;
-    out.host.update = first - (forward + passes * out.host.forward + update + brought);
+    const Seconds brought = out.update - optimizer, forward = passes * out.forward;
+    const Seconds first =
+        inputs.question.overlap ? std::max(forward + optimizer + brought, out.host.first) : out.host.first + brought;
+    out.host.update = first - (forward + passes * out.host.forward + optimizer + brought);
   }
-  out.forward += Seconds(out.host.forward);
-  out.backward += Seconds(out.host.backward);
+  out.forward += out.host.forward;
+  out.backward += out.host.backward;
   // Hiding expert collectives does not make a pass shorter than its copies.
-  const auto most = [](Seconds pass, double lane) { return std::max(Seconds(), pass - Seconds(lane)); };
+  const auto most = [](Seconds pass, Seconds lane) { return std::max(Seconds(), pass - lane); };
   out.hidden_forward = std::min(out.hidden_forward, most(out.forward, out.host.lane_forward));
   out.hidden_backward = std::min(out.hidden_backward, most(out.backward, out.host.lane_backward));
   out.upper += out.host.in_turn;
 }
 
 /// Times of a microbatch at ideal rates.
-void set_ideal(const PassTime& f, const PassTime& b, double hop_ideal, MicrobatchCost::Part& out) {
-  out.ideal_compute = (f.ideal_compute + b.ideal_compute).value();
-  out.ideal_memory = (f.ideal_memory + b.ideal_memory).value();
+void set_ideal(const PassTime& f, const PassTime& b, Seconds hop_ideal, MicrobatchCost::Part& out) {
+  out.ideal_compute = f.ideal_compute + b.ideal_compute;
+  out.ideal_memory = f.ideal_memory + b.ideal_memory;
   out.lower = std::max(out.ideal_compute, out.ideal_memory);
   for (std::size_t r = 0; r < roles; ++r) {
-    out.network[r] = (f.ideal_network[r] + b.ideal_network[r]).value();
-    out.end_network[r] = (f.ideal_once[r] + b.ideal_once[r]).value();
+    out.network[r] = f.ideal_network[r] + b.ideal_network[r];
+    out.end_network[r] = f.ideal_once[r] + b.ideal_once[r];
     out.lower = std::max(out.lower, out.network[r]);
   }
-  out.upper = out.ideal_compute + out.ideal_memory + (f.all_network + b.all_network).value() + 2.0 * hop_ideal;
-  out.executed_flops = (f.flops + b.flops).value();
+  out.upper = out.ideal_compute + out.ideal_memory + (f.all_network + b.all_network) + 2.0 * hop_ideal;
+  out.executed_flops = f.flops + b.flops;
 }
 
 /// Prices the stages of one strategy, one after the other.
@@ -66,13 +65,13 @@ class StagePricer {
     formulas_.set_gradients(split_, part, forward, backward, out);
     const Bytes updated = formulas_.updated(elements);
     const Seconds optimizer = formulas_.optimizer(updated);
-    out.end_memory = (updated / rates_.hbm).value();
-    out.end_upper += out.end_memory + (forward.all_once + backward.all_once).value();
+    out.end_memory = updated / rates_.hbm;
+    out.end_upper += out.end_memory + (forward.all_once + backward.all_once);
     out.update = optimizer + formulas_.gathering(part, forward, backward);
     if (!offloads_) return;
     // Of the embedding and the head only optimizer states go to the host.
-    if (part.first) add_copies(inputs_.profile.embedding, microbatch_.embedding, 0.0, part.passed, 1.0, out.host);
-    if (part.last) add_copies(inputs_.profile.head, microbatch_.head, 0.0, part.passed, 1.0, out.host);
+    if (part.first) add_copies(inputs_.profile.embedding, microbatch_.embedding, Bytes(), part.passed, 1.0, out.host);
+    if (part.last) add_copies(inputs_.profile.head, microbatch_.head, Bytes(), part.passed, 1.0, out.host);
     move_to_host(inputs_.strategy.offload, elements, out);
     wait_for_host(inputs_, optimizer, 1.0 / part.passed, out);
   }
@@ -94,12 +93,12 @@ class StagePricer {
       if (n == 0.0) continue;
       add(microbatch_.layers[k], n, held);
       const LayerProfile& layer = profile.kinds[k];
-      if (offloads_) add_copies(layer, microbatch_.layers[k], layer.kept.value() * over_fewest, n, held, host);
+      if (offloads_) add_copies(layer, microbatch_.layers[k], layer.kept * over_fewest, n, held, host);
     }
     for (std::size_t k = 0; k < profile.shared.size(); ++k) {
       if (part.layers[k] == 0) continue;
       add(microbatch_.shared[k], 0.0, 1.0);
-      if (offloads_) add_copies(profile.shared[k], microbatch_.shared[k], 0.0, 0.0, 1.0, host);
+      if (offloads_) add_copies(profile.shared[k], microbatch_.shared[k], Bytes(), 0.0, 1.0, host);
     }
     if (part.first) add(microbatch_.embedding, part.passed, 1.0);
     if (part.last) add(microbatch_.head, part.passed, 1.0);
@@ -107,14 +106,14 @@ class StagePricer {
   }
 
   /// Adds the host copies of a kind of layer: a microbatch passes `times` of them, and the stage holds `held`.
-  void add_copies(const LayerProfile& layer, const Passes& passes, double kept, double times, double held,
+  void add_copies(const LayerProfile& layer, const Passes& passes, Bytes kept, double times, double held,
                   HostTime& host) const {
     const auto& [f, b] = passes;
     const double elements = bytes_.states_of(layer);
-    const HostLayer copied{moves_activations(inputs_.strategy.offload) ? kept : 0.0,
-                           bytes_.states_move ? elements * bytes_.optimizer->state_bytes() : 0.0,
-                           (f.chain() + f.exposed).value(), (b.chain() + b.exposed).value(),
-                           elements * bytes_.updated / formulas_.update_rate().value()};
+    const HostLayer copied{moves_activations(inputs_.strategy.offload) ? kept : Bytes(),
+                           bytes_.states_move ? elements * bytes_.optimizer->state_bytes() : Bytes(),
+                           f.chain() + f.exposed, b.chain() + b.exposed,
+                           elements * bytes_.updated / formulas_.update_rate()};
     host.add(inputs_.question.host, copied, times, held, inputs_.question.overlap);
   }
 
@@ -125,8 +124,8 @@ class StagePricer {
     const Bytes summed = formulas_.summed_by_copies(elements);
     const double count = held_blocks(part);
     out.copies = estimate::collective_time(num_, links.copies_form, summed, count);
-    out.ideal_copies = (summed * links.copies.rate).value();
-    out.end_upper = std::max(out.ideal_copies, count * links.copies.floor.value());
+    out.ideal_copies = summed * links.copies.rate;
+    out.end_upper = std::max(out.ideal_copies, count * links.copies.floor);
   }
 
   static constexpr Plain num_{};
@@ -168,19 +167,18 @@ void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch) {
     microbatch.shared[k] = passes(profile.shared[k], weights ? &weights->shared[k] : nullptr);
   microbatch.embedding = passes(profile.embedding, weights ? &weights->embedding : nullptr);
   microbatch.head = passes(profile.head, weights ? &weights->head : nullptr);
-  microbatch.boundary_ideal = 0.0;
-  microbatch.hop = Seconds();
+  microbatch.boundary_ideal = microbatch.hop = Seconds();
   if (strategy.parallelism.pipeline == 1) return;
   microbatch.hop = hop_time(Plain{}, inputs, links);
   const Seconds whole = profile.boundary * links.between_stages.rate;
   const bool in_parts = microbatch.hop < links.reached(whole) + links.between_stages.floor;
-  microbatch.boundary_ideal = whole.value() / (in_parts ? links.ways(role_bit(Role::tensor)) : 1.0);
+  microbatch.boundary_ideal = whole / (in_parts ? links.ways(role_bit(Role::tensor)) : 1.0);
 }
 
 void fill_stages(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch) {
   const StagePricer pricer(inputs, split, microbatch);
   set_memory_rules(inputs.question, inputs.strategy, pricer.bytes(), microbatch);
-  microbatch.fixed = inputs.question.setup.effects.fixed.value();
+  microbatch.fixed = inputs.question.setup.effects.fixed;
   microbatch.stragglers = straggler_share(inputs.question);
   for (const pipeline::StageSplit::Part& part : split.parts) {
     MicrobatchCost::Part& out = microbatch.parts.emplace_back();

@@ -28,13 +28,13 @@ class StageFormulas {
   const NumberOf<N, BytesPerSecond>& update_rate() const { return update_rate_; }
 
   /// Adds what a microbatch casts of the weights of a stage, after its layers and ends.
-  void add_casts(const pipeline::StageSplit::Part& part, const std::array<double, 2>& bytes, PassParts<N>& forward,
+  void add_casts(const pipeline::StageSplit::Part& part, const std::array<Bytes, 2>& bytes, PassParts<N>& forward,
                  PassParts<N>& backward) const {
-    if (!(bytes[0] > 0.0 || bytes[1] > 0.0)) return;
-    const auto cast = [&](double moved) {
+    if (!(bytes[0] > Bytes() || bytes[1] > Bytes())) return;
+    const auto cast = [&](Bytes moved) {
       return num_.named(
           "casts of weights",
-          num_.given("weights read and written", Bytes(part.passed * moved), "from the master copy") / stream_rate_);
+          num_.given("weights read and written", part.passed * moved, "from the master copy") / stream_rate_);
     };
     const Time again = cast(bytes[1]);
     forward.compute = forward.compute + cast(bytes[0]);
@@ -65,7 +65,7 @@ class StageFormulas {
   /// Gradients that two copies of the model sum: they are summed over the copies after data-parallel devices have
   /// reduced theirs, each device its shard.
   NumberOf<N, Bytes> summed_by_copies(const StageElementsOf<N>& elements) const {
-    return num_.given("bytes of a gradient", Bytes(bytes_.gradient), "its format") *
+    return num_.given("bytes of a gradient", bytes_.gradient, "its format") *
            (bytes_.sharded(num_, elements.trained_dense, bytes_.shared.sums) +
             bytes_.sharded(num_, elements.trained_experts, bytes_.shared.expert_sums));
   }
@@ -94,7 +94,7 @@ class StageFormulas {
   /// Bytes that the optimizer moves for the states of a stage.
   NumberOf<N, Bytes> updated(const StageElementsOf<N>& elements) const {
     return num_.named("states", bytes_.states_of(num_, elements)) *
-           num_.given("bytes moved for each", Bytes(bytes_.updated), "gradient, weight, and states read and written");
+           num_.given("bytes moved for each", bytes_.updated, "gradient, weight, and states read and written");
   }
   /// The optimizer by itself.
   Time optimizer(const NumberOf<N, Bytes>& updated) const { return num_.named("optimizer", updated / update_rate_); }
@@ -114,7 +114,7 @@ class StageFormulas {
   /// Time of summing gradients over the stages that hold the same weights.
   Time over_stages(double elements, double holders) const {
     const auto& line = links_.between_stages_form();
-    const auto part = num_.given("bytes of a part", Bytes(elements * bytes_.gradient / holders), "of the gradients");
+    const auto part = num_.given("bytes of a part", elements * bytes_.gradient / holders, "of the gradients");
     return num_.given("sends", 2.0 * (holders - 1.0), "of a sum over stages") *
            (links_.reached(part * line.per_byte) + line.latency);
   }

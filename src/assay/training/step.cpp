@@ -104,8 +104,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   const double m = microbatch.microbatches, stages = microbatch.stages;
   const pipeline::PipelineShape shape = shape_of(strategy, m);
   TrainingCost cost;
-  double slowest_lower = 0.0, slowest_upper = 0.0, sum_lower = 0.0, sum_upper = 0.0;
-  double states = 0.0, busiest = 0.0, end_upper = 0.0;
+  Seconds slowest_lower, slowest_upper, sum_lower, sum_upper, states, busiest, end_upper;
   struct Stage {
     ScheduledPasses<Plain> passes;
     Seconds handover;     ///< of a microbatch
@@ -117,7 +116,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     const ScheduledPasses<Plain> passes = scheduled<Plain>(part, strategy);
     const Seconds handover = sends(part, shape) * microbatch.hop;
     cost.compute += share * m * part.ideal_compute;
-    cost.uneven -= share * m * part.compute.value();
+    cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
     cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
     cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);
@@ -133,8 +132,8 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     slowest_upper = std::max(slowest_upper, part.upper);
     sum_lower += part.stages * part.lower;
     sum_upper += part.stages * part.upper;
-    const Seconds whole = m * (passes.seconds() + handover) + part.gradients - passes.hidden_gradients + part.update +
-                          Seconds(part.host.update);
+    const Seconds whole =
+        m * (passes.seconds() + handover) + part.gradients - passes.hidden_gradients + part.update + part.host.update;
     cost.host_time = std::max(cost.host_time, m * part.host.ideal + part.host.ideal_update);
     states = std::max(states, part.host.ideal_update);
     if (whole > slowest.whole) {
@@ -142,7 +141,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
       cost.slowest = i;
     }
     const MemoryParts memory = memory_at(microbatch, part, strategy);
-    cost.host_memory = std::max(cost.host_memory, memory.host.value());
+    cost.host_memory = std::max(cost.host_memory, memory.host);
     if (memory.total() > cost.memory.total()) {
       cost.memory = memory;
       cost.fullest = i;
@@ -151,9 +150,9 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   // Ideal hardware still has to fill the pipeline with work on other stages.
   const double fill = stages > 1.0 ? pipeline::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
   const MicrobatchCost::Part& part = microbatch.parts[cost.slowest];
-  const Seconds host(m * (part.host.forward + part.host.backward) + part.host.update);
+  const Seconds host = m * (part.host.forward + part.host.backward) + part.host.update;
   cost.parts = step_parts<Plain>(Plain{}, {part, slowest.passes, slowest.handover, host, m});
-  cost.uneven += cost.parts.compute.value();
+  cost.uneven += cost.parts.compute;
   set_interval(microbatch, Seconds(), cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
   // Work done once a step may overlap with filling the pipeline.
@@ -165,8 +164,8 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
 
 void set_interval(const MicrobatchCost& microbatch, Seconds interval, TrainingCost& cost) {
   set_bubble(Plain{}, interval, cost.parts);
-  set_overhead(Plain{}, microbatch.stragglers, Seconds(microbatch.fixed), cost.parts);
-  cost.estimate = cost.parts.total().value();
+  set_overhead(Plain{}, microbatch.stragglers, microbatch.fixed, cost.parts);
+  cost.estimate = cost.parts.total();
 }
 
 const pipeline::PipelineInput& StepEvents::fill(const StepInputs& inputs, const pipeline::StageSplit& split,
@@ -193,7 +192,7 @@ const pipeline::PipelineInput& StepEvents::fill(const StepInputs& inputs, const 
   for (const std::int16_t at : split.part_of) {
     const MicrobatchCost::Part& part = stages.parts[static_cast<std::size_t>(at)];
     const Seconds gradients = part.gradients - scheduled<Plain>(part, strategy).hidden_gradients;
-    input_.at_end.push_back(std::max(Seconds(), gradients + part.update + Seconds(part.host.update)));
+    input_.at_end.push_back(std::max(Seconds(), gradients + part.update + part.host.update));
   }
   input_.transfer = stages.hop;
   input_.transfer_blocks = true;

@@ -73,21 +73,21 @@ struct MemoryPartsOf {
 using MemoryParts = MemoryPartsOf<Plain>;
 
 struct TrainingCost {
-  double lower = 0, estimate = 0, upper = 0;  ///< seconds per step
-  double compute = 0;                         ///< seconds of arithmetic at the peak, per step, mean over stages
-  double fill = 0;                            ///< seconds of the lower bound for filling and draining the pipeline
-  double memory_time = 0;                     ///< seconds of memory traffic at the peak, of the slowest stage
-  double end_memory_time = 0;                 ///< the part of it for the update, once a step
-  double host_time = 0;                     ///< seconds of the busiest host lane at its full rate, of the slowest stage
-  std::array<double, roles> network{};      ///< seconds of collectives at full bandwidth by role, of the slowest stage
-  std::array<double, roles> end_network{};  ///< the part of them once a step
-  double copies = 0;  ///< seconds of the sums over two copies of the model at full bandwidth, once a step
-  StepParts parts;    ///< of the estimate
-  double uneven = 0;  ///< of the work in `parts`: excess of the slowest stage over the mean
-  std::size_t slowest = 0, fullest = 0;  ///< the kinds of stages that `parts` and `memory` are of
+  Seconds lower, estimate, upper;            ///< per step
+  Seconds compute;                           ///< arithmetic at the peak, per step, mean over stages
+  Seconds fill;                              ///< the part of the lower bound for filling and draining the pipeline
+  Seconds memory_time;                       ///< memory traffic at the peak, of the slowest stage
+  Seconds end_memory_time;                   ///< the part of it for the update, once a step
+  Seconds host_time;                         ///< the busiest host lane at its full rate, of the slowest stage
+  std::array<Seconds, roles> network{};      ///< collectives at full bandwidth by role, of the slowest stage
+  std::array<Seconds, roles> end_network{};  ///< the part of them once a step
+  Seconds copies;                            ///< sums over two copies of the model at full bandwidth, once a step
+  StepParts parts;                           ///< of the estimate
+  Seconds uneven;                            ///< of the work in `parts`: excess of the slowest stage over the mean
+  std::size_t slowest = 0, fullest = 0;      ///< the kinds of stages that `parts` and `memory` are of
   MemoryParts memory;
-  double host_memory = 0;     ///< bytes of host memory per chip, of the stage that has the most there
-  double executed_flops = 0;  ///< of a step, per chip, mean over stages
+  Bytes host_memory;     ///< per chip, of the stage that has the most there
+  Flops executed_flops;  ///< of a step, per chip, mean over stages
 };
 
 /// What is common to all strategies of a question.
@@ -113,7 +113,7 @@ struct StagePassesOf {
   Time hidden_forward{}, hidden_backward{};  ///< see StageParts
   Time weight_gradients{}, deferral_cost{}, deferral_weight_gradients{};
 };
-using StagePasses = StagePassesOf<double>;
+using StagePasses = StagePassesOf<Seconds>;
 
 /// Times of one microbatch on a stage, and of the end of a step.
 template <class N>
@@ -138,13 +138,13 @@ struct MicrobatchCost {
     bool first = false, last = false;
     double layers = 0;                                                                       ///< that it holds
     Seconds least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< of any schedule
-    double lower = 0, upper = 0, ideal_compute = 0, ideal_memory = 0;
-    std::array<double, roles> network{}, end_network{};  ///< per microbatch, and once a step
-    double end_upper = 0, end_memory = 0;  ///< once a step: everything in sequence; memory traffic at the peak
-    double executed_flops = 0;
-    double ideal_copies = 0;  ///< of `copies`, at full bandwidth
-    Bytes kept;               ///< of one microbatch on the chip
-    Bytes offloaded;          ///< of one microbatch on the host
+    Seconds lower, upper, ideal_compute, ideal_memory;
+    std::array<Seconds, roles> network{}, end_network{};  ///< per microbatch, and once a step
+    Seconds end_upper, end_memory;  ///< once a step: everything in sequence; memory traffic at the peak
+    Flops executed_flops;
+    Seconds ideal_copies;  ///< of `copies`, at full bandwidth
+    Bytes kept;            ///< of one microbatch on the chip
+    Bytes offloaded;       ///< of one microbatch on the host
     HostTime host;
     MemoryParts memory;  ///< without activations, reserve and context
   };
@@ -153,13 +153,14 @@ struct MicrobatchCost {
   std::vector<std::array<PassTime, 2>> shared;  ///< of each kind, weights its layers share; empty if none do
   std::array<PassTime, 2> embedding, head;      ///< forward and backward
   double microbatches = 1, stages = 1;
-  double most_layers = 0;            ///< of a stage
-  Seconds hop;                       ///< from a stage to the next
-  double boundary_ideal = 0;         ///< the same at full bandwidth
-  double stragglers = 0, fixed = 0;  ///< share of the step, seconds of each step
-  bool frees_gradients = false;      ///< not held from one microbatch to the next
-  bool scatters_gradients = false;   ///< every device ends up with a shard
-  double reserved = 1;               ///< see StepEffects
+  double most_layers = 0;           ///< of a stage
+  Seconds hop;                      ///< from a stage to the next
+  Seconds boundary_ideal;           ///< the same at full bandwidth
+  double stragglers = 0;            ///< share of the step
+  Seconds fixed;                    ///< of each step
+  bool frees_gradients = false;     ///< not held from one microbatch to the next
+  bool scatters_gradients = false;  ///< every device ends up with a shard
+  double reserved = 1;              ///< see StepEffects
   Bytes context;
 };
 
@@ -237,8 +238,8 @@ constexpr ScheduledTimes<Time> scheduled_times(const StagePassesOf<Time>& passes
   return {forward, backward - gradients, gradients};
 }
 constexpr pipeline::StageTimes stage_times(const StagePasses& passes, ScheduleEffects effects) {
-  const ScheduledTimes<double> times = scheduled_times(passes, effects);
-  return {Seconds(times.forward), Seconds(times.backward_input), Seconds(times.backward_weight)};
+  const ScheduledTimes<Seconds> times = scheduled_times(passes, effects);
+  return {times.forward, times.backward_input, times.backward_weight};
 }
 
 /// Results of a microbatch that such a stage sends: one for each of its parts of the model, except results that end
@@ -256,10 +257,10 @@ class StepEvents {
   /// Takes a strategy whose `stages` are priced; `runs` are its stage_runs(). Valid until the next call.
   const pipeline::PipelineInput& fill(const StepInputs& inputs, const pipeline::StageSplit& split,
                                       const pipeline::StageSplit& runs, const MicrobatchCost& stages);
-  /// Time from one step to the next, and a lower bound on it in seconds.
-  Seconds interval() { return Seconds(clock_.interval(input_)); }
+  /// Time from one step to the next, and a lower bound on it.
+  Seconds interval() { return clock_.interval(input_); }
   pipeline::PipelineClock::Sample sample() { return clock_.sample(input_); }
-  double least() const { return pipeline::least_interval(input_); }
+  Seconds least() const { return pipeline::least_interval(input_); }
 
  private:
   MicrobatchCost runs_;

@@ -209,7 +209,7 @@ class IntervalDeriver {
                           num_.named("passes until it begins", chain(path->to_begin));
     if (sample.left_out > 0.0)
       interval = interval + num_.given("further periods", sample.left_out, "equal ones, of a few microbatches each") *
-                                num_.given("period", Seconds(sample.period), "of the slowest stage");
+                                num_.given("period", sample.period, "of the slowest stage");
     return num_.named("interval", interval);
   }
 

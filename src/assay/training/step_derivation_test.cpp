@@ -51,7 +51,7 @@ TEST(StepDerivation, AddsUpToThePricedStep) {
       Ledger ledger;
       const auto derived = derive_step(Traced{&ledger}, {with.question, 2048, with.cluster, strategy, *cost});
       ASSERT_TRUE(derived);
-      EXPECT_NEAR(derived->time.value() / cost->estimate, 1.0, 1e-12);
+      EXPECT_NEAR(derived->time.value() / cost->estimate.value(), 1.0, 1e-12);
       EXPECT_NEAR(derived->memory.value() / cost->memory.total().value(), 1.0, 1e-12);
     }
   }

@@ -11,7 +11,7 @@ namespace assay::training {
 namespace {
 
 /// Background traffic is sent once per layer: bytes of all collectives of a block that are merged with this one.
-double bucket_bytes(const program::Program& program, const program::Block& block, const Traffic& one) {
+Bytes bucket_bytes(const program::Program& program, const program::Block& block, const Traffic& one) {
   PassProfile together;
   for (std::int32_t i = block.first; i < block.last; ++i) {
     const program::Step& step = program.steps[static_cast<std::size_t>(i)];
@@ -23,12 +23,13 @@ double bucket_bytes(const program::Program& program, const program::Block& block
 }
 
 /// The collective by itself, with its part of a bucket.
-double own_seconds(const program::Program& program, const program::Block& block, const Traffic& traffic,
-                   const StageLinks& links) {
-  const double all =
+Seconds own_time(const program::Program& program, const program::Block& block, const Traffic& traffic,
+                 const StageLinks& links) {
+  const Bytes all =
       traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
-  const double share = all > 0.0 ? traffic.bytes / all : 0.0, bytes = all / links.ways(traffic.divided);
-  return share * estimate::collective_time(Plain{}, links.form(traffic.over, traffic.kind), Bytes(bytes)).value();
+  const double share = all > Bytes() ? traffic.bytes / all : 0.0;
+  return share *
+         estimate::collective_time(Plain{}, links.form(traffic.over, traffic.kind), all / links.ways(traffic.divided));
 }
 
 /// The profile of a block's pass; nullptr for updates.
@@ -43,14 +44,14 @@ const PassProfile* profile_of(const TrainingProfile& profile, const program::Blo
 /// Assigns collectives of a block to the entries of its profile's traffic.
 class TrafficSteps {
  public:
-  TrafficSteps(const TrafficList& traffic, const StageLinks& links) : traffic_(traffic), seconds_(traffic.size()) {
+  TrafficSteps(const TrafficList& traffic, const StageLinks& links) : traffic_(traffic), times_(traffic.size()) {
     for (std::size_t r = 0; r < roles; ++r)
       if (links.size[r] > 1.0) split_ |= static_cast<RoleSet>(1u << r);
     for (const Traffic& entry : traffic) left_.push_back(entry.count);
   }
 
-  /// The entry that counts a collective of `own` seconds, the most similar one that is not complete; below 0: none.
-  int assign(const Traffic& one, double own) {
+  /// The entry that counts a collective which takes `own`, the most similar one that is not complete; below 0: none.
+  int assign(const Traffic& one, Seconds own) {
     int best = -1, score = -1;
     for (std::size_t e = 0; e < traffic_.size(); ++e) {
       const Traffic& entry = traffic_.begin()[e];
@@ -65,15 +66,16 @@ class TrafficSteps {
     }
     if (best < 0) return best;
     left_[static_cast<std::size_t>(best)] -= 1.0;
-    seconds_[static_cast<std::size_t>(best)] += own;
+    times_[static_cast<std::size_t>(best)] += own;
     return best;
   }
-  double seconds(std::size_t entry) const { return seconds_[entry]; }  ///< of all collectives assigned to it
+  Seconds time(std::size_t entry) const { return times_[entry]; }  ///< of all collectives assigned to it
 
  private:
   const TrafficList& traffic_;
   RoleSet split_ = 0;  ///< roles of several devices: profiles have collectives over the others, too
-  std::vector<double> left_, seconds_;
+  std::vector<double> left_;
+  std::vector<Seconds> times_;
 };
 
 /// Times of the collectives of one pass, of one block or several: each has its share of what its entry of the traffic
@@ -95,19 +97,19 @@ void set_collectives(const program::Program& program, const std::vector<program:
       const Traffic traffic = step_traffic(program, block, i);
       estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
       time.links = links.resources[traffic.over];
-      if (const int entry = assigned.assign(traffic, time.time.value()); entry >= 0)
+      if (const int entry = assigned.assign(traffic, time.time); entry >= 0)
         entries.push_back({block, i, static_cast<std::size_t>(entry)});
     }
   for (const auto& [block, i, entry] : entries) {
     estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
     const TrafficTime& all = read.traffic[entry];
-    const double share = assigned.seconds(entry) > 0.0 ? time.time.value() / assigned.seconds(entry) : 0.0;
+    const double share = assigned.time(entry) > Seconds() ? time.time / assigned.time(entry) : 0.0;
     time.time = share * all.seconds;
     time.exposed = share * all.exposed;
     time.copies = share * all.copies;
     time.is_background = all.is_background;
     const Traffic& traffic = pass.traffic.begin()[entry];
-    if (time.exposed < time.time && traffic.beside > 0.0)
+    if (time.exposed < time.time && traffic.beside > Flops())
       time.beside = hiding_products(program, block, i, traffic.overlaps_weight_gradients);
     else if (time.exposed < time.time && traffic.over & role_bit(Role::context))
       for (std::int32_t k = block.first; k < block.last; ++k)
@@ -159,7 +161,7 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
       if (program::is_collective(step.op)) {
-        time.time = Seconds(own_seconds(program, block, step_traffic(program, block, i), links));
+        time.time = own_time(program, block, step_traffic(program, block, i), links);
       } else if (step.op == program::Op::update) {  // of all weights at once
         time.exposed = time.time = step.bytes / estimate::optimizer_rate(Plain{}, question.setup.rates);
       } else if (step.op != program::Op::slice) {

@@ -177,9 +177,9 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
       for (const model::Weight& weight : model::outer_weights(c.model))
         parameters += static_cast<double>(weight.elements()) / (weight.elements() > 1024 ? 8 : 1);
       const double nic = c.cluster.chip.network.scale_out->bandwidth.value.value();
-      EXPECT_NEAR(copies->copies, 4.0 * parameters / nic, 1e-3 * copies->copies);
-      EXPECT_NEAR(copies->copies, replicas->end_network[static_cast<std::size_t>(Role::replica)],
-                  1e-9 * copies->copies);
+      EXPECT_NEAR(copies->copies.value(), 4.0 * parameters / nic, 1e-3 * copies->copies.value());
+      EXPECT_NEAR(copies->copies.value(), replicas->end_network[static_cast<std::size_t>(Role::replica)].value(),
+                  1e-9 * copies->copies.value());
       EXPECT_GE(copies->lower, copies->copies);
       EXPECT_NEAR(copies->parts.gradients.value(), replicas->parts.gradients.value(),
                   1e-9 * replicas->parts.gradients.value());
@@ -222,8 +222,8 @@ TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
     const double held = inner_both.memory.weights.value() / storage(c.question.setup.formats.weights, 1.0).value();
     const auto links = strategy_links(c.question, c.cluster, s);
     ASSERT_TRUE(links);
-    EXPECT_NEAR(inner_both.ideal_copies, held * gradients / 4.0 * links->copies.rate.value(),
-                1e-9 * inner_both.ideal_copies);
+    EXPECT_NEAR(inner_both.ideal_copies.value(), held * gradients / 4.0 * links->copies.rate.value(),
+                1e-9 * inner_both.ideal_copies.value());
   }
 }
 
@@ -312,7 +312,8 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     EXPECT_GT(input->transfer, Seconds());
     const auto result = pipeline::simulate_pipeline(*input);
     ASSERT_TRUE(result);
-    EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << pipeline::schedule_name(schedule);
+    EXPECT_NEAR(result->interval.value(), cost->estimate.value(), 1e-9 * cost->estimate.value())
+        << pipeline::schedule_name(schedule);
     EXPECT_GE(cost->parts.bubble.value(), 0.0) << pipeline::schedule_name(schedule);
   }
 }
@@ -339,8 +340,8 @@ TEST(Training, StagesOfUnlikeLayersArePricedByWhatTheyHold) {
           busy[static_cast<std::size_t>(event.stage)] += (event.end - event.start).value();
         const std::string which = std::string(pipeline::schedule_name(schedule)) + " " + std::to_string(stages) + " x" +
                                   std::to_string(chunks);
-        EXPECT_GE(cost->estimate * (1.0 + 1e-9), *std::max_element(busy.begin(), busy.end())) << which;
-        EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << which;
+        EXPECT_GE(cost->estimate.value() * (1.0 + 1e-9), *std::max_element(busy.begin(), busy.end())) << which;
+        EXPECT_NEAR(result->interval.value(), cost->estimate.value(), 1e-9 * cost->estimate.value()) << which;
         std::int64_t most = 0;
         for (const auto& layers : layers_of_runs(c.model, input->shape)) most = std::max(most, layers[1]);
         double experts = 0.0;
@@ -366,7 +367,7 @@ TEST(Training, FoldedStagesOfUnlikeRunsTakeAsLongAsTheirEstimate) {
         ASSERT_TRUE(input && cost);
         const auto result = pipeline::simulate_pipeline(*input);
         ASSERT_TRUE(result);
-        EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate)
+        EXPECT_NEAR(result->interval.value(), cost->estimate.value(), 1e-9 * cost->estimate.value())
             << layers << " layers on " << stages << " stages";
       }
 }
@@ -385,7 +386,8 @@ TEST(Training, UnevenChunksTakeAsLongAsTheirEstimate) {
       ASSERT_TRUE(input && cost);
       const auto result = pipeline::simulate_pipeline(*input);
       ASSERT_TRUE(result);
-      EXPECT_NEAR(result->interval.value(), cost->estimate, 1e-9 * cost->estimate) << stages << " " << chunks;
+      EXPECT_NEAR(result->interval.value(), cost->estimate.value(), 1e-9 * cost->estimate.value())
+          << stages << " " << chunks;
       const pipeline::StageSplit split = stage_split(c.model, s);
       const auto microbatch = price_stages(c.question, testing::sequence, c.cluster, s, split);
       ASSERT_TRUE(microbatch);

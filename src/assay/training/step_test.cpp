@@ -117,7 +117,7 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
     c.question.setup.effects.overlap.chip_share = waited;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, used);
     EXPECT_TRUE(cost);
-    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
     return cost->parts.expert.value();
   };
   const double whole = expert_seconds(pipeline::PipelineSchedule::one_f_one_b, 1, 1.0);
@@ -160,7 +160,7 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
     c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
     return cost->parts.tensor.value();
   };
   using enum pipeline::PipelineSchedule;
@@ -203,7 +203,7 @@ TEST(TrainingCost, StagesGoOnWithTheNextStepAsTheyEndedTheLast) {
     s.schedule = schedule;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
-    return cost->parts.bubble.value() / cost->estimate;
+    return cost->parts.bubble / cost->estimate;
   };
   EXPECT_LT(bubble(pipeline::PipelineSchedule::zb_h2), 0.015);
   EXPECT_GT(bubble(pipeline::PipelineSchedule::zb_h1), bubble(pipeline::PipelineSchedule::zb_h2));
@@ -219,13 +219,13 @@ TEST(TrainingCost, BoundsEncloseTheIdealAndTheLowerIsNeverAboveTheEstimate) {
     EXPECT_LE(cost->lower, cost->estimate);
     EXPECT_LE(cost->lower, cost->upper);
     EXPECT_GE(cost->lower, cost->compute * (1 - 1e-12));
-    EXPECT_NEAR(cost->parts.total().value(), cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cost->parts.total().value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
   }
 }
 
 TEST(TrainingCost, BoundsEncloseOffloadingToo) {
   TrainingCase c("h100-sxm:8", 64);
-  c.question.host = {20e9, 0.8, 40e9, 1e12};
+  c.question.host = {20_GB_per_s, 0.8, 40_GB_per_s, 1_TB};
   for (const Offload offload : {Offload::none, Offload::activations, Offload::optimizer, Offload::both})
     for (const bool overlap : {true, false}) {
       Strategy s = testing::strategy_of(1, 8, 1);
@@ -346,7 +346,8 @@ TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
         const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
         ASSERT_TRUE(cost);
         EXPECT_LE(cost->lower, cost->estimate) << tensor << " " << context << " " << over;
-        for (double busy : cost->network) EXPECT_LE(busy, cost->lower * (1.0 + 1e-12)) << tensor << " " << context;
+        for (const Seconds busy : cost->network)
+          EXPECT_LE(busy, cost->lower * (1.0 + 1e-12)) << tensor << " " << context;
       }
 }
 
@@ -373,14 +374,16 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   const auto two = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && two);
   const auto replica = static_cast<std::size_t>(Role::replica);
-  EXPECT_GT(one->end_network[replica], 0.0);
-  EXPECT_DOUBLE_EQ(one->network[replica], one->end_network[replica]);
-  EXPECT_DOUBLE_EQ(two->network[replica], one->network[replica]);
+  EXPECT_GT(one->end_network[replica], Seconds());
+  EXPECT_DOUBLE_EQ(one->network[replica].value(), one->end_network[replica].value());
+  EXPECT_DOUBLE_EQ(two->network[replica].value(), one->network[replica].value());
   EXPECT_GT(one->end_memory_time, 0.0);
-  EXPECT_NEAR(two->memory_time - two->end_memory_time, 2.0 * (one->memory_time - one->end_memory_time), 1e-12);
+  EXPECT_NEAR((two->memory_time - two->end_memory_time).value(),
+              2.0 * (one->memory_time - one->end_memory_time).value(), 1e-12);
   EXPECT_GE(one->lower, one->network[replica]);
   // In turn: arithmetic, memory and network add up.
-  EXPECT_NEAR(one->upper, one->compute + one->memory_time + one->network[replica], 1e-9 * one->upper);
+  EXPECT_NEAR(one->upper.value(), (one->compute + one->memory_time + one->network[replica]).value(),
+              1e-9 * one->upper.value());
 }
 
 // What is executed on one chip is what the model asks for, whatever the lengths of both sequences.
@@ -395,10 +398,10 @@ TEST(Training, AnEncoderReadsASequenceOfItsOwn) {
   };
   // Beside it there is only what the decoder's mask leaves out.
   const auto masked = [&](std::int64_t source) {
-    return cost(512, source).executed_flops - 3.0 * 4.0 * model::sequence_flops(imported.model, 512, source).value();
+    return cost(512, source).executed_flops - 3.0 * 4.0 * model::sequence_flops(imported.model, 512, source);
   };
   for (const std::int64_t source : {128, 1024, 4096})
-    EXPECT_NEAR(masked(source), masked(512), 1e-6 * cost(512, source).executed_flops) << source;
+    EXPECT_NEAR(masked(source).value(), masked(512).value(), 1e-6 * cost(512, source).executed_flops.value()) << source;
   EXPECT_EQ(cost(512, 0).estimate, cost(512, 512).estimate);
   EXPECT_LT(cost(512, 512).estimate, cost(512, 1024).estimate);
   EXPECT_LT(cost(512, 512).memory.total(), cost(512, 1024).memory.total());

@@ -23,12 +23,12 @@ Result<std::int64_t> count_or(const Request& request, std::string_view option, s
   return given.value_or(usual);
 }
 
-Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out) {
+Result<void> read_time(const Request& request, std::string_view option, std::optional<Seconds>& out) {
   const auto text = request.value(option);
   if (!text) return {};
   ASSAY_TRY(time, parse_as<Seconds>(*text, fmt::format("--{}", option)));
   if (!(time > Seconds(0))) return fail(fmt::format("--{}", option), "a time must be positive", "e.g. 50ms");
-  out = time.value();
+  out = time;
   return {};
 }
 

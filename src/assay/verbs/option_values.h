@@ -17,8 +17,8 @@ namespace assay::verbs {
 Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out);
 /// The same, or `usual` where it is not given.
 Result<std::int64_t> count_or(const Request& request, std::string_view option, std::int64_t usual);
-/// A time above zero, in seconds.
-Result<void> read_time(const Request& request, std::string_view option, std::optional<double>& out);
+/// A time above zero.
+Result<void> read_time(const Request& request, std::string_view option, std::optional<Seconds>& out);
 /// A number from 0 to 1; 1 itself only where `one_allowed`.
 Result<void> read_share(const Request& request, std::string_view option, double& out, bool one_allowed);
 /// The sequences of a --batch, which is a number of them ("1024seq") or of tokens ("4Mi"). Tokens that are not a whole

@@ -10,17 +10,15 @@
 namespace assay::search {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// The fastest option that needs no more than `memory`, if there is one.
-const ProductOption* fastest(const std::vector<ProductOption>& front, double memory) {
+const ProductOption* fastest(const std::vector<ProductOption>& front, Bytes memory) {
   for (const ProductOption& option : front)
     if (option.working <= memory) return &option;
   return nullptr;
 }
 
-double least_working(const std::vector<ProductOption>& front) {
-  double least = infinity;
+Bytes least_working(const std::vector<ProductOption>& front) {
+  Bytes least(HUGE_VAL);
   for (const ProductOption& option : front) least = std::min(least, option.working);
   return least;
 }
@@ -30,7 +28,8 @@ struct Division {
   std::vector<std::size_t> tensors;
   std::size_t intermediate = 0, result = 0;
   std::vector<ProductOption> options;  ///< one for each product
-  double lower = infinity, upper = infinity, memory = infinity;
+  Seconds lower{HUGE_VAL}, upper{HUGE_VAL};
+  Bytes memory{HUGE_VAL};
   double shortest_side = 0;  ///< of the shards; longer ones fill the tiles of matrix units better
 };
 
@@ -63,10 +62,10 @@ class Search {
   }
 
   LayerSearch run() {
-    visit([&](const std::vector<std::size_t>& tensors, double stored) {
+    visit([&](const std::vector<std::size_t>& tensors, Bytes stored) {
       ++search_.considered;
-      const double slack = hardware_.memory.value() - stored;
-      std::optional<Division> candidate = slack >= 0.0 ? best_of(tensors, stored, slack) : std::nullopt;
+      const Bytes slack = hardware_.memory - stored;
+      std::optional<Division> candidate = slack >= Bytes() ? best_of(tensors, stored, slack) : std::nullopt;
       if (candidate)
         keep(std::move(*candidate));
       else
@@ -97,10 +96,10 @@ class Search {
 
   template <class F>
   void visit(const F& each) {
-    std::vector<std::vector<double>> bytes(allowed_.size());
+    std::vector<std::vector<Bytes>> bytes(allowed_.size());
     for (std::size_t i = 0; i < allowed_.size(); ++i)
       for (std::size_t s = 0; s < shardings_.size(); ++s)
-        bytes[i].push_back(program::local_bytes(mesh_, sharded(problem_.tensors[i], s)).value());
+        bytes[i].push_back(program::local_bytes(mesh_, sharded(problem_.tensors[i], s)));
     for (std::size_t a : allowed_[0])
       for (std::size_t b : allowed_[1]) {
         if (!problem_.layer()) {
@@ -112,7 +111,7 @@ class Search {
   }
 
   /// The best way to compute with these shardings in that much memory in addition to the tensors.
-  std::optional<Division> best_of(const std::vector<std::size_t>& t, double stored, double slack) {
+  std::optional<Division> best_of(const std::vector<std::size_t>& t, Bytes stored, Bytes slack) {
     Division best;
     const ProductOption *first = nullptr, *second = nullptr;
     for (std::size_t middle : results_) {
@@ -121,9 +120,9 @@ class Search {
           problem_.layer() && one ? fastest(products_[1].front(middle, t[2], t[0]), slack) : nullptr;
       if (!one || (problem_.layer() && !two)) continue;
       Division candidate;
-      candidate.lower = one->lower + (two ? two->lower : 0.0);
-      candidate.upper = one->upper + (two ? two->upper : 0.0);
-      candidate.memory = stored + std::max(one->working, two ? two->working : 0.0);
+      candidate.lower = one->lower + (two ? two->lower : Seconds());
+      candidate.upper = one->upper + (two ? two->upper : Seconds());
+      candidate.memory = stored + std::max(one->working, two ? two->working : Bytes());
       if (first && !better(candidate, best)) continue;
       candidate.intermediate = middle;
       best = candidate;
@@ -140,7 +139,7 @@ class Search {
   }
 
   double shortest_side(const std::vector<std::size_t>& t) const {
-    double shortest = infinity;
+    double shortest = HUGE_VAL;
     for (std::size_t i = 0; i < t.size(); ++i)
       for (std::int64_t side : program::local_shape(mesh_, sharded(problem_.tensors[i], t[i])))
         shortest = std::min(shortest, static_cast<double>(side));
@@ -172,11 +171,11 @@ class Search {
 
   Division smallest() {
     std::optional<Division> least;
-    visit([&](const std::vector<std::size_t>& t, double stored) {
+    visit([&](const std::vector<std::size_t>& t, Bytes stored) {
       if (least && stored > least->memory) return;
-      double working = infinity;
+      Bytes working(HUGE_VAL);
       for (std::size_t middle : results_) {
-        double needed = least_working(products_[0].front(t[0], t[1], middle));
+        Bytes needed = least_working(products_[0].front(t[0], t[1], middle));
         if (problem_.layer()) needed = std::max(needed, least_working(products_[1].front(middle, t[2], t[0])));
         working = std::min(working, needed);
       }
@@ -220,20 +219,19 @@ class Search {
     const int second_factor = planner_.reshard(plan, given_right, shardings_[at.right], hardware_.prices);
     const int made = plan.multiply(mesh_, first_factor, second_factor, std::move(product));
     planner_.reshard(plan, made, shardings_[result], hardware_.prices);
-    plan.total = option.lower;
+    plan.total = option.lower.value();
     choice.plans.push_back(std::move(plan));
 
-    ProductTimes times{Seconds(at.compute), Seconds(at.memory),
-                       Seconds(products_[p].communication(left, right, result, option)), Seconds(option.lower),
-                       Seconds(option.upper)};
+    ProductTimes times{at.compute, at.memory, products_[p].communication(left, right, result, option), option.lower,
+                       option.upper};
     choice.products.push_back(times);
     choice.times.compute += times.compute;
     choice.times.memory += times.memory;
     choice.times.communication += times.communication;
     choice.times.lower += times.lower;
     choice.times.upper += times.upper;
-    choice.working = std::max(choice.working, Bytes(option.working));
-    choice.weight_traffic += Bytes(at.weight_bytes);
+    choice.working = std::max(choice.working, option.working);
+    choice.weight_traffic += at.weight_bytes;
   }
 
   const program::Mesh& mesh_;

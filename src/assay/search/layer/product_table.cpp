@@ -13,11 +13,11 @@ std::vector<ReshardWay> ways_from(plan::Planner& planner, const program::Mesh& m
   std::vector<ReshardWay> ways;
   for (const program::Sharding& target : targets) {
     const plan::Plan plan = planner.reshard(start, target, prices);
-    ReshardWay way{plan.cost, 0.0, stored ? 0.0 : program::local_bytes(mesh, start).value()};
+    ReshardWay way{Seconds(plan.cost), {}, stored ? Bytes() : program::local_bytes(mesh, start)};
     way.peak = way.held;
     for (const program::Step& step : plan.steps) {
-      const bool view = step.op == program::Op::slice && way.held == 0.0;
-      const double copy = view ? 0.0 : program::local_bytes(mesh, plan.tensor(step.out[0])).value();
+      const bool view = step.op == program::Op::slice && way.held == Bytes();
+      const Bytes copy = view ? Bytes() : program::local_bytes(mesh, plan.tensor(step.out[0]));
       way.peak = std::max(way.peak, way.held + copy);
       way.held = copy;
     }
@@ -64,10 +64,10 @@ ProductTable::ProductTable(const program::Mesh& mesh, const std::vector<program:
                         static_cast<double>(columns[1]));
       const Bytes traffic =
           program::local_bytes(mesh, x) + program::local_bytes(mesh, y) + program::local_bytes(mesh, z);
-      meeting.compute = (flops / hardware.peak).value();
-      meeting.memory = (traffic / hardware.memory_bandwidth).value();
-      meeting.result_bytes = program::local_bytes(mesh, z).value();
-      meeting.weight_bytes = program::local_bytes(mesh, y).value();
+      meeting.compute = flops / hardware.peak;
+      meeting.memory = traffic / hardware.memory_bandwidth;
+      meeting.result_bytes = program::local_bytes(mesh, z);
+      meeting.weight_bytes = program::local_bytes(mesh, y);
       meeting.ways = {program::shard_count(mesh, shardings[a].dims[0].set()), program::shard_count(mesh, shared.set()),
                       program::shard_count(mesh, shardings[b].dims[1].set())};
       meetings_.push_back(meeting);
@@ -81,10 +81,10 @@ ProductTable::ProductTable(const program::Mesh& mesh, const std::vector<program:
     finish_.push_back(ways_from(planner, mesh, with(result, meeting.result), false, hardware.prices, shardings));
 }
 
-double ProductTable::communication(std::size_t left, std::size_t right, std::size_t result,
-                                   const ProductOption& option) const {
+Seconds ProductTable::communication(std::size_t left, std::size_t right, std::size_t result,
+                                    const ProductOption& option) const {
   const ProductMeeting& at = meetings_[option.meeting];
-  return left_[left][at.left].cost + right_[right][at.right].cost + finish_[option.meeting][result].cost;
+  return left_[left][at.left].time + right_[right][at.right].time + finish_[option.meeting][result].time;
 }
 
 const std::vector<ProductOption>& ProductTable::front(std::size_t left, std::size_t right, std::size_t result) {
@@ -93,7 +93,7 @@ const std::vector<ProductOption>& ProductTable::front(std::size_t left, std::siz
   for (std::size_t m = 0; m < meetings_.size(); ++m) {
     const ProductMeeting& at = meetings_[m];
     const ReshardWay &x = left_[left][at.left], &y = right_[right][at.right], &z = finish_[m][result];
-    const double moves = x.cost + y.cost + z.cost;
+    const Seconds moves = x.time + y.time + z.time;
     ProductOption option;
     option.lower = std::max({at.compute, at.memory, moves});
     option.upper = at.compute + at.memory + moves;

@@ -1,8 +1,8 @@
 // One product between all shardings of its operands and its result: how fast it can be done, in how much memory.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <vector>
 
 #include "assay/search/layer/chooser.h"
@@ -10,28 +10,35 @@
 namespace assay::search {
 
 /// Sums of the same terms in another order differ in the last bits; such differences do not separate choices.
-inline bool clearly_less(double a, double b) { return a < b * (1.0 - 1e-9); }
-inline bool nearly_equal(double a, double b) { return !clearly_less(a, b) && !clearly_less(b, a); }
+template <class Q>
+bool clearly_less(Q a, Q b) {
+  return a < b * (1.0 - 1e-9);
+}
+template <class Q>
+bool nearly_equal(Q a, Q b) {
+  return !clearly_less(a, b) && !clearly_less(b, a);
+}
 
 /// A way from one sharding of a tensor to another.
 struct ReshardWay {
-  double cost = std::numeric_limits<double>::infinity();
-  double peak = 0;  ///< bytes of copies at the worst moment
-  double held = 0;  ///< bytes of the copy at the end
+  Seconds time{HUGE_VAL};
+  Bytes peak;  ///< of copies at the worst moment
+  Bytes held;  ///< of the copy at the end
 };
 
 /// Where a local product happens: both operands split their common dimension alike and nothing else by the same axis.
 struct ProductMeeting {
   std::size_t left = 0, right = 0;  ///< shardings of the operands there
   program::Sharding result;
-  double compute = 0, memory = 0, result_bytes = 0, weight_bytes = 0;
+  Seconds compute{}, memory{};
+  Bytes result_bytes{}, weight_bytes{};
   std::array<double, 3> ways{};  ///< that rows, the common dimension and columns are split
 };
 
 /// One way to do a product between given shardings.
 struct ProductOption {
-  double lower = std::numeric_limits<double>::infinity(), upper = lower;
-  double working = 0;
+  Seconds lower{HUGE_VAL}, upper = lower;
+  Bytes working;
   std::size_t meeting = 0;
 };
 
@@ -45,8 +52,8 @@ class ProductTable {
                const ChooserHardware& hardware);
 
   const ProductMeeting& meeting(std::size_t i) const { return meetings_[i]; }
-  /// Seconds on the network.
-  double communication(std::size_t left, std::size_t right, std::size_t result, const ProductOption& option) const;
+  /// Time on the network.
+  Seconds communication(std::size_t left, std::size_t right, std::size_t result, const ProductOption& option) const;
   /// Filled when first asked for: a search that is cut by memory needs only some.
   const std::vector<ProductOption>& front(std::size_t left, std::size_t right, std::size_t result);
 

@@ -33,14 +33,14 @@ std::vector<SliceSize> slice_sizes(const hardware::Chip& chip) {
   return out;
 }
 
-double left_on_chip(const estimate::RuntimeMemory& runtime, double capacity, bool together) {
+Bytes left_on_chip(const estimate::RuntimeMemory& runtime, Bytes capacity, bool together) {
   serving::ServingMemoryOf<Plain> memory;
   serving::add_runtime(Plain{}, runtime, nullptr, {capacity, together}, memory);
-  return capacity - memory.runtime().value();
+  return capacity - memory.runtime();
 }
 
 std::optional<SliceSize> smallest_slice(const estimate::RuntimeMemory& runtime, const hardware::Chip& chip,
-                                        double capacity, double bytes) {
+                                        Bytes capacity, Bytes bytes) {
   for (SliceSize& slice : slice_sizes(chip))
     if (static_cast<double>(slice.chips) * left_on_chip(runtime, capacity, slice.chips > 1) >= bytes)
       return std::move(slice);

@@ -18,11 +18,11 @@ struct SliceSize {
 /// Powers of two from one chip, and whole domains: up to a pod of a torus, up to 4096 chips behind switches.
 std::vector<SliceSize> slice_sizes(const hardware::Chip& chip);
 
-/// Bytes of one chip that are left for weights, caches and activations; `together`: one of several of a server.
-double left_on_chip(const estimate::RuntimeMemory& runtime, double capacity, bool together);
+/// What is left of one chip for weights, caches and activations; `together`: one of several of a server.
+Bytes left_on_chip(const estimate::RuntimeMemory& runtime, Bytes capacity, bool together);
 /// The first slice of chips with that capacity that has so many bytes of such memory in all.
 std::optional<SliceSize> smallest_slice(const estimate::RuntimeMemory& runtime, const hardware::Chip& chip,
-                                        double capacity, double bytes);
+                                        Bytes capacity, Bytes bytes);
 
 /// The most tokens, prompt and output together, with which the batch fits; nothing where even the output alone does
 /// not. At most `limit`, for caches that stop growing.

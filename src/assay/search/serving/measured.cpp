@@ -6,11 +6,11 @@
 namespace assay::search {
 namespace {
 
-/// Seconds of a measured prefill of one prompt on each replica, or of one at a share of the peak.
-std::optional<double> measured_prefill(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
-                                       const MeasuredTimes& measured, std::int64_t replicas) {
+/// A measured prefill of one prompt on each replica, or of one at a share of the peak.
+std::optional<Seconds> measured_prefill(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                        const MeasuredTimes& measured, std::int64_t replicas) {
   if (measured.prefill || !measured.prefill_mfu) return measured.prefill;
-  const double flops = measured.prefill_flops_per_token * static_cast<double>(serving::fresh_prompt(question));
+  const Flops flops = measured.prefill_flops_per_token * static_cast<double>(serving::fresh_prompt(question));
   const double chips = static_cast<double>(cluster.chips()) / static_cast<double>(replicas);
   return flops / (chips * measured.peak * *measured.prefill_mfu);
 }
@@ -19,12 +19,12 @@ std::optional<double> measured_prefill(const serving::ServingQuestion& question,
 /// then the best of all numbers of replicas that meet the time to first token.
 Result<ServingSearch> search_replicas(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                       ServingChoices choices, const MeasuredTimes& measured) {
-  const std::optional<double> limit = choices.first_token;
+  const std::optional<Seconds> limit = choices.first_token;
   if (measured.step) choices.per_token.reset();
   if (measured.prefill || measured.prefill_mfu) choices.first_token.reset();
   ASSAY_TRY(found, search_serving(question, cluster, choices));
   const auto late = [&](std::int64_t replicas) {
-    return measured_prefill(question, cluster, measured, replicas).value_or(0.0) > *limit;
+    return measured_prefill(question, cluster, measured, replicas).value_or(Seconds()) > *limit;
   };
   const bool by_mfu = measured.prefill_mfu && !measured.prefill;
   if (!limit || !by_mfu || choices.data || !found.best || !late(found.best->strategy.data)) return found;
@@ -47,8 +47,8 @@ Result<ServingSearch> search_measured(const serving::ServingQuestion& question, 
   std::optional<serving::ServingPoint>& taken = found.best ? found.best : found.closest;
   if (!taken || !measured.any()) return found;
   const auto first = measured_prefill(question, cluster, measured, taken->strategy.data);
-  const double step_time = measured.step.value_or(taken->decode.estimate),
-               prefill_time = first.value_or(taken->prefill.estimate);
+  const Seconds step_time = measured.step.value_or(taken->decode.estimate),
+                prefill_time = first.value_or(taken->prefill.estimate);
   const double step = step_time / taken->decode.estimate, prefill = prefill_time / taken->prefill.estimate;
   const auto scale = [&](serving::ServingPoint& point) {
     point.scale(step, prefill);
@@ -63,7 +63,7 @@ Result<ServingSearch> search_measured(const serving::ServingQuestion& question, 
   taken->decode.estimate = step_time;
   taken->prefill.estimate = prefill_time;
   if (found.best &&
-      (step_time > choices.per_token.value_or(HUGE_VAL) || prefill_time > choices.first_token.value_or(HUGE_VAL)))
+      (step_time > choices.per_token.value_or(step_time) || prefill_time > choices.first_token.value_or(prefill_time)))
     found.closest = std::exchange(found.best, std::nullopt);
   return found;
 }

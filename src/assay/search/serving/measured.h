@@ -4,11 +4,12 @@
 
 namespace assay::search {
 
-/// Times that replace estimates: seconds of a step and of a prefill, or the share of the peak that prefill reaches.
+/// Times that replace estimates: of a step and of a prefill, or the share of the peak that prefill reaches.
 struct MeasuredTimes {
-  std::optional<double> step, prefill, prefill_mfu;
-  double prefill_flops_per_token = 0;
-  double peak = 0;  ///< FLOP per second of a chip
+  std::optional<Seconds> step, prefill;
+  std::optional<double> prefill_mfu;
+  Flops prefill_flops_per_token;
+  FlopsPerSecond peak;  ///< of a chip
 
   bool any() const { return step || prefill || prefill_mfu; }
 };

@@ -39,10 +39,10 @@ class ServingSearcher {
   Result<ServingSearch> run() {
     // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
     all_weights_ = question_.weight_scale *
-                   serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weight_bytes;
+                   serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weights;
     serving::ServingMemoryOf<Plain> runtime;
     serving::add_runtime(Plain{}, question_.setup.effects.memory, nullptr, {question_.capacity}, runtime);
-    left_ = question_.capacity - runtime.runtime().value();
+    left_ = question_.capacity - runtime.runtime();
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
     if (!any)
@@ -238,9 +238,9 @@ class ServingSearcher {
       serving::ServingMemoryOf<Plain> memory;
       serving::add_runtime(Plain{}, runtime, nullptr, {question_.capacity, p.together}, memory);
       const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
-      const double space = runtime.activations * p.widest * at_once + p.gathered;
-      const double bytes = question_.weight_scale * p.weight_bytes + point.prompts * p.cache_bytes +
-                           runtime.reserved * space + memory.runtime().value();
+      const Bytes space = runtime.activations * p.widest * at_once + p.gathered;
+      const Bytes bytes =
+          question_.weight_scale * p.weights + point.prompts * p.cache + runtime.reserved * space + memory.runtime();
       if (bytes > question_.capacity) return;
       point.time = serving::serving_time(question_.setup, strategy, p, links, point.prompts);
       if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
@@ -279,23 +279,23 @@ class ServingSearcher {
     try_units(most);
     const auto tokens_of_step = [&](double units) {
       const serving::SteadyServer server = serving::steady_server(question_, strategy, units * unit);
-      return units * unit / server.places * serving::steady_load(server).requests * server.output;
+      return Tokens(units * unit / server.places * serving::steady_load(server).requests * server.output);
     };
-    refine(tried, HUGE_VAL, most_tokens_, tokens_of_step, [&](double units) {
+    refine(tried, no_limit, most_tokens_, tokens_of_step, [&](double units) {
       const serving::ServingPoint point = at(units);
       if (point.served.tokens_per_second > most_tokens_) take(point);
       return tried_at(units, point);
     });
     if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
     // The same among points that meet the latency limits, in addition to the points that all questions share.
-    double best = found_.best ? found_.best->served.tokens_per_second : 0.0;
+    TokensPerSecond best = found_.best ? found_.best->served.tokens_per_second : TokensPerSecond();
     const auto wanted = [&](double units) {
       const serving::ServingPoint point = at(units);
       take_best(point);
       if (found_.best) best = found_.best->served.tokens_per_second;
       return tried_at(units, point);
     };
-    const double limit = choices_.per_token.value_or(HUGE_VAL);
+    const Seconds limit = choices_.per_token.value_or(no_limit);
     // More sequences never take less time: find the largest batch that meets the limits between the last point that
     // does and the next.
     const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.per_token > limit; });
@@ -318,7 +318,8 @@ class ServingSearcher {
 
   /// A batch, in units, the mean time of its steps and the time of a token.
   struct Tried {
-    double units = 1, seconds = 0, per_token = 0;
+    double units = 1;
+    Seconds step, per_token;
   };
   static Tried tried_at(double units, const serving::ServingPoint& point) {
     const serving::ServedRate& served = point.served;
@@ -335,8 +336,8 @@ class ServingSearcher {
   /// Tries batches between those tried. More sequences never take less time, so a batch between two others yields at
   /// most the tokens of the larger in the time of the smaller: nothing better than `best` by more than the tolerance is
   /// left out.
-  template <class Tokens, class Try>
-  static void refine(const std::vector<Tried>& tried, double limit, const double& best, Tokens tokens_of_step,
+  template <class Made, class Try>
+  static void refine(const std::vector<Tried>& tried, Seconds limit, const TokensPerSecond& best, Made tokens_of_step,
                      Try attempt) {
     constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
     std::vector<std::pair<Tried, Tried>> open;
@@ -345,7 +346,7 @@ class ServingSearcher {
       const auto [low, high] = open.back();
       open.pop_back();
       if (high.units - low.units <= 1.0 || low.per_token > limit) continue;
-      if (tokens_of_step(high.units - 1.0) / low.seconds <= best * (1.0 + tolerance)) continue;
+      if (tokens_of_step(high.units - 1.0) / low.step <= best * (1.0 + tolerance)) continue;
       const Tried middle = attempt(roundest_between(low.units, high.units));
       open.emplace_back(low, middle);
       open.emplace_back(middle, high);
@@ -353,7 +354,7 @@ class ServingSearcher {
   }
 
   bool meets_prompts(const serving::ServingPoint& point) const {
-    return point.prefill.estimate <= choices_.first_token.value_or(HUGE_VAL);
+    return point.prefill.estimate <= choices_.first_token.value_or(no_limit);
   }
 
   void take(const serving::ServingPoint& point) {
@@ -376,7 +377,7 @@ class ServingSearcher {
   }
 
   void take_best(const serving::ServingPoint& point) {
-    const bool meets = meets_prompts(point) && point.served.per_token <= choices_.per_token.value_or(HUGE_VAL);
+    const bool meets = meets_prompts(point) && point.served.per_token <= choices_.per_token.value_or(no_limit);
     if (!meets) {
       if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
       return;
@@ -409,13 +410,14 @@ class ServingSearcher {
   }
   void finish_front() { thin_front(); }
 
+  static constexpr Seconds no_limit{HUGE_VAL};
   const serving::ServingQuestion& question_;
   const hardware::Cluster& cluster_;
   const ServingChoices& choices_;
   Limits limits_;
-  double all_weights_ = 0;  ///< bytes
-  double left_ = 0;         ///< bytes of a chip that its driver leaves free
-  double most_tokens_ = 0;  ///< per second, of all points that fit
+  Bytes all_weights_;
+  Bytes left_;                   ///< of a chip, that its driver leaves free
+  TokensPerSecond most_tokens_;  ///< of all points that fit
   ServingSearch found_;
 };
 

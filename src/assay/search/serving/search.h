@@ -15,7 +15,7 @@ struct ServingChoices {
   std::optional<lower::CacheScheme> cache;
   bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so
   std::optional<lower::WeightScheme> weights;
-  std::optional<double> first_token, per_token;  ///< seconds that a request may wait at most
+  std::optional<Seconds> first_token, per_token;  ///< that a request may wait at most
 };
 
 /// A server that only works on prompts: as many at once as yield the most.
@@ -23,7 +23,7 @@ struct PrefillPoint {
   serving::ServingStrategy strategy;
   double prompts = 1;  ///< at once, over all replicas
   serving::ServingTime time;
-  double prompts_per_second() const { return prompts / time.estimate; }
+  Hertz prompts_per_second() const { return prompts / time.estimate; }
 };
 
 struct ServingSearch {

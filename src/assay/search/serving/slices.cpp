@@ -103,22 +103,22 @@ std::vector<FormatFit> format_fits(const serving::ServingQuestion& question, con
   const std::int64_t context = question.prompt + question.output;
   std::vector<FormatFit> out;
   for (Dtype dtype : {Dtype::bf16, narrow_format(chip, 8), narrow_format(chip, 4)}) {
-    const double weights = storage(dtype, parameters).value();
-    const double sequence = storage(dtype, serving::cache_values(question, context)).value();
+    const Bytes weights = storage(dtype, parameters);
+    const Bytes sequence = storage(dtype, serving::cache_values(question, context));
     FormatFit row;
     row.format = dtype;
-    row.weights = Bytes(weights);
+    row.weights = weights;
     row.token_cache = storage(dtype, static_cast<double>(model::kv_values_per_token(*question.setup.model)));
-    row.sequence_cache = Bytes(sequence);
+    row.sequence_cache = sequence;
     row.chips_for_weights = weights / left_of(1);
     if (weights > left_of(1)) row.least_chips = static_cast<std::int64_t>(std::ceil(2.0 * weights / left_of(2)));
     if (const auto slice = smallest_slice(runtime, chip, question.capacity, weights)) {
-      row.smallest = FormatFit::Slice{*slice, Bytes(left_of(slice->chips) - weights), {}};
-      if (sequence > 0.0)
-        row.smallest->caches = static_cast<std::int64_t>(std::floor(row.smallest->left.value() / sequence));
+      row.smallest = FormatFit::Slice{*slice, left_of(slice->chips) - weights, {}};
+      if (sequence > Bytes())
+        row.smallest->caches = static_cast<std::int64_t>(std::floor(row.smallest->left / sequence));
     }
     row.for_batch = smallest_slice(runtime, chip, question.capacity, weights + batch * sequence);
-    if (sequence > 0.0) row.max_batch = std::max(0.0, std::floor((left_of(cluster.chips()) - weights) / sequence));
+    if (sequence > Bytes()) row.max_batch = std::max(0.0, std::floor((left_of(cluster.chips()) - weights) / sequence));
     out.push_back(std::move(row));
   }
   return out;

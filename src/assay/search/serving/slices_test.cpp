@@ -51,7 +51,7 @@ TEST(Slices, ALimitIsMetWithMoreChipsBeforeNarrowerWeights) {
   EXPECT_EQ(more->formats.most(), c.question.setup.formats.most());
   EXPECT_GT(more->found.slice.chips, 1);
   EXPECT_LE(more->found.point.decode.estimate, *choices.per_token);
-  choices.per_token = 1e-9;
+  choices.per_token = Seconds(1e-9);
   EXPECT_FALSE(first_meeting_slice(question_of(c, choices), testing::sampled_every() > 1 ? 16 : 256));
 }
 

@@ -32,18 +32,17 @@ serving::ServingProfile draft_profile(const serving::ServingQuestion& question, 
 }
 
 /// Bytes on one chip of a module's weights before its layer: the projection of a state and an embedding.
-double projection_bytes(const serving::ServingQuestion& question, const Draft& draft,
-                        const serving::ServingStrategy& strategy) {
+Bytes projection_bytes(const serving::ServingQuestion& question, const Draft& draft,
+                       const serving::ServingStrategy& strategy) {
   const auto width = static_cast<double>(draft.model.d_model);
-  const double all = storage(question.setup.formats.most(), 2.0 * width * width).value();
-  return draft.shares_outer ? all / static_cast<double>(strategy.tensor) : 0.0;
+  const Bytes all = storage(question.setup.formats.most(), 2.0 * width * width);
+  return draft.shares_outer ? all / static_cast<double>(strategy.tensor) : Bytes();
 }
 
-double draft_bytes(const serving::ServingQuestion& question, const Draft& draft,
-                   const serving::ServingStrategy& strategy, const serving::ServingProfile& drafted, double batch) {
-  const double own = drafted.weight_bytes - (draft.shares_outer ? drafted.outer_bytes : 0.0);
-  return own + projection_bytes(question, draft, strategy) +
-         (drafted.cache_bytes + drafted.state_bytes) * drafted.held(batch);
+Bytes draft_bytes(const serving::ServingQuestion& question, const Draft& draft,
+                  const serving::ServingStrategy& strategy, const serving::ServingProfile& drafted, double batch) {
+  const Bytes own = drafted.weights - (draft.shares_outer ? drafted.outer : Bytes());
+  return own + projection_bytes(question, draft, strategy) + (drafted.cache + drafted.states) * drafted.held(batch);
 }
 
 }  // namespace
@@ -93,9 +92,9 @@ Result<Speculation> speculate(const serving::ServingQuestion& question, const Dr
   setup.model = &draft.model;
   setup.effects.step = setup.effects.sequence = Seconds(0);
   const serving::ServingProfile drafted = draft_profile(question, draft, out.draft_strategy);
-  const double draft_step =
+  const Seconds draft_step =
       serving::serving_time(setup, out.draft_strategy, drafted, draft_links, choices.batch).estimate +
-      projection_bytes(question, draft, out.draft_strategy) / setup.rates.hbm.value();
+      projection_bytes(question, draft, out.draft_strategy) / setup.rates.hbm;
   out.draft_memory = draft_bytes(question, draft, out.draft_strategy, drafted, choices.batch);
   for (std::int64_t length : choices.lengths) {
     const serving::ServingProfile checked =

@@ -13,10 +13,11 @@ namespace assay::search {
 double expected_tokens(double acceptance, std::int64_t length);
 
 struct SpeculativeLoop {
-  std::int64_t length = 0;                 ///< drafted tokens
-  double draft_step = 0, verify_step = 0;  ///< seconds
-  double loop = 0, tokens = 1;             ///< seconds and expected tokens of one loop
-  double per_token() const { return loop / tokens; }
+  std::int64_t length = 0;  ///< drafted tokens
+  Seconds draft_step, verify_step;
+  Seconds loop;       ///< the whole loop
+  double tokens = 1;  ///< that it is expected to make
+  Seconds per_token() const { return loop / tokens; }
 };
 
 /// What drafts: a model of its own, or a module of the large one that shares its embedding and head.
@@ -27,7 +28,7 @@ struct Draft {
 
 struct Speculation {
   serving::ServingStrategy draft_strategy;
-  double draft_memory = 0;             ///< bytes on one chip: weights and cache of the draft
+  Bytes draft_memory;                  ///< on one chip: weights and cache of the draft
   double max_batch = 0;                ///< sequences that fit in the remaining memory
   std::vector<SpeculativeLoop> loops;  ///< by length
   std::size_t best = 0;                ///< in loops: least time per token

@@ -22,13 +22,14 @@ TEST(Speculation, ALoopIsItsDraftsAndOneCheck) {
       speculate(c.question, draft, c.cluster, testing::tensor_only(8), {1, 0.8, {1, 2, 3, 4, 5, 6, 7, 8}});
   ASSERT_TRUE(found);
   const training::StageLinks links = *serving::serving_links(c.question.setup, testing::tensor_only(8), c.cluster);
-  const double alone = serving::serving_time(c.question.setup, testing::tensor_only(8),
-                                             serving::make_serving_profile(c.question.setup, testing::tensor_only(8), 1,
-                                                                           serving::decode_context(c.question)),
-                                             links, 1)
-                           .estimate;
+  const Seconds alone = serving::serving_time(c.question.setup, testing::tensor_only(8),
+                                              serving::make_serving_profile(c.question.setup, testing::tensor_only(8),
+                                                                            1, serving::decode_context(c.question)),
+                                              links, 1)
+                            .estimate;
   for (const SpeculativeLoop& loop : found->loops) {
-    EXPECT_DOUBLE_EQ(loop.loop, static_cast<double>(loop.length) * loop.draft_step + loop.verify_step);
+    EXPECT_DOUBLE_EQ(loop.loop.value(),
+                     (static_cast<double>(loop.length) * loop.draft_step + loop.verify_step).value());
     EXPECT_GE(loop.verify_step, alone);
     EXPECT_LE(found->loops[found->best].per_token(), loop.per_token());
   }
@@ -45,14 +46,14 @@ TEST(Speculation, AModuleSharesEmbeddingAndHeadAndTheBatchLeavesRoomForIt) {
   const serving::ServingStrategy s = testing::tensor_only(8);
   const double weights = 2.0 * (855654400.0 + 2.0 * 8192 * 8192) / 8, sequence = 2.0 * 1280 * 2048 / 8;
   const Speculation found = *speculate(c.question, module, c.cluster, s, {10, 0.8, {1}});
-  EXPECT_NEAR(found.draft_memory, weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
+  EXPECT_NEAR(found.draft_memory.value(), weights + 10 * sequence, 0.001 * weights);  // norms are whole on every chip
   const training::StageLinks links = *serving::serving_links(c.question.setup, s, c.cluster);
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
   const double most = *batch_beside_draft(c.question, module, c.cluster, s);
   EXPECT_LT(most, serving::serving_memory(c.question, profiles, 1).max_batch);
-  EXPECT_LE(serving::serving_memory(c.question, profiles, most).total() + weights + most * sequence,
+  EXPECT_LE(serving::serving_memory(c.question, profiles, most).total() + Bytes(weights + most * sequence),
             1.001 * c.question.capacity);
-  EXPECT_GT(serving::serving_memory(c.question, profiles, most + 1).total() + weights + (most + 1) * sequence,
+  EXPECT_GT(serving::serving_memory(c.question, profiles, most + 1).total() + Bytes(weights + (most + 1) * sequence),
             0.999 * c.question.capacity);
   // Stages hold the module for their own sequences, and experts stay where they are.
   serving::ServingStrategy staged;
@@ -73,7 +74,7 @@ TEST(Speculation, CheckingOneTokenMoreNeverJumps) {
       double before = 0.0;
       for (std::int64_t queries = 1; queries <= 16; ++queries) {
         const serving::ServingProfile profile = serving::make_serving_profile(c.question.setup, s, queries, context);
-        const double time = serving::verify_time(c.question.setup, s, profile, links, batch).estimate;
+        const double time = serving::verify_time(c.question.setup, s, profile, links, batch).estimate.value();
         if (before > 0.0) {
           // From some rows on k is no longer split, and nothing has to be added up: measured as well.
           EXPECT_GE(time, before * 0.99) << context << ' ' << batch << ' ' << queries;

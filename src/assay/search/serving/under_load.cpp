@@ -23,18 +23,20 @@ std::vector<const serving::ServingPoint*> largest_batches(const std::vector<serv
 }  // namespace
 
 bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choices) {
-  return times.stable && times.first_token.p99 <= choices.first_token.value_or(HUGE_VAL) &&
-         times.per_token.p99 <= choices.per_token.value_or(HUGE_VAL);
+  return times.stable && times.first_token.p99 <= choices.first_token.value_or(times.first_token.p99) &&
+         times.per_token.p99 <= choices.per_token.value_or(times.per_token.p99);
 }
 
 Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
                                               const hardware::Cluster& cluster, const ServingSearch& found,
                                               const ServingChoices& choices,
-                                              std::optional<std::int64_t> prefill_servers, double rate) {
+                                              std::optional<std::int64_t> prefill_servers, Hertz rate) {
   const serving::ServingPoint* best = found.best ? &*found.best : &*found.closest;
   if (choices.batch || found.front.empty()) return *best;
   const bool limited = choices.first_token || choices.per_token;
-  double least = HUGE_VAL, most = -1.0;
+  constexpr Seconds no_limit(HUGE_VAL);
+  Seconds least = no_limit;
+  Hertz most(-1.0);
   bool found_one = false;
   for (const serving::ServingPoint* point : largest_batches(found.front)) {
     ASSAY_TRY(server, serving::loaded_server(question, cluster, *point, prefill_servers));
@@ -46,9 +48,9 @@ Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& qu
       found_one = true;
       least = times.last_token;
     } else {
-      const double serves =
-          server.replicas * (limited ? serving::largest_rate(server, choices.first_token.value_or(HUGE_VAL),
-                                                             choices.per_token.value_or(HUGE_VAL))
+      const Hertz serves =
+          server.replicas * (limited ? serving::largest_rate(server, choices.first_token.value_or(no_limit),
+                                                             choices.per_token.value_or(no_limit))
                                      : times.saturation);
       if (serves <= most) continue;
       most = serves;

@@ -7,7 +7,7 @@
 namespace assay::search {
 namespace {
 
-serving::LoadedTimes times_at(const testing::ServingCase& c, const serving::ServingPoint& point, double rate) {
+serving::LoadedTimes times_at(const testing::ServingCase& c, const serving::ServingPoint& point, Hertz rate) {
   const auto server = *serving::loaded_server(c.question, c.cluster, point);
   return serving::loaded_times(server, rate / server.replicas);
 }
@@ -15,7 +15,7 @@ serving::LoadedTimes times_at(const testing::ServingCase& c, const serving::Serv
 TEST(UnderLoad, NoPointOfTheFrontEndsRequestsEarlier) {
   const testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   const ServingSearch found = c.search();
-  for (const double rate : {0.1, 4.0}) {
+  for (const Hertz rate : {Hertz(0.1), Hertz(4.0)}) {
     const auto best = best_under_load(c.question, c.cluster, found, {}, std::nullopt, rate);
     ASSERT_TRUE(best);
     const serving::LoadedTimes times = times_at(c, *best, rate);
@@ -31,7 +31,7 @@ TEST(UnderLoad, NoPointOfTheFrontEndsRequestsEarlier) {
 TEST(UnderLoad, WhereNothingKeepsUpTheMostIsServed) {
   const testing::ServingCase c("llama-3-8b", "h100-sxm:2");
   const ServingSearch found = c.search();
-  constexpr double rate = 1e6;
+  constexpr Hertz rate(1e6);
   const auto best = best_under_load(c.question, c.cluster, found, {}, std::nullopt, rate);
   ASSERT_TRUE(best);
   const auto saturation = [&](const serving::ServingPoint& point) {
@@ -46,20 +46,21 @@ TEST(UnderLoad, AGivenBatchIsKept) {
   ServingChoices choices;
   choices.batch = 8;
   const ServingSearch found = c.search(choices);
-  EXPECT_EQ(best_under_load(c.question, c.cluster, found, choices, std::nullopt, 1.0)->strategy, found.best->strategy);
+  EXPECT_EQ(best_under_load(c.question, c.cluster, found, choices, std::nullopt, Hertz(1.0))->strategy,
+            found.best->strategy);
 }
 
 TEST(UnderLoad, LimitsHoldForBothPercentiles) {
   serving::LoadedTimes times;
   times.stable = true;
-  times.first_token.p99 = 0.5;
-  times.per_token.p99 = 0.02;
+  times.first_token.p99 = Seconds(0.5);
+  times.per_token.p99 = Seconds(0.02);
   ServingChoices choices;
   EXPECT_TRUE(meets_limits(times, choices));
-  choices.first_token = 0.5;
-  choices.per_token = 0.02;
+  choices.first_token = Seconds(0.5);
+  choices.per_token = Seconds(0.02);
   EXPECT_TRUE(meets_limits(times, choices));
-  choices.per_token = 0.01;
+  choices.per_token = Seconds(0.01);
   EXPECT_FALSE(meets_limits(times, choices));
   times.stable = false;
   EXPECT_FALSE(meets_limits(times, {}));

@@ -1,6 +1,7 @@
 // The best training strategies that a search has found so far.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "assay/search/training/search.h"
@@ -13,8 +14,8 @@ class BestStrategies {
       : top_(limits.top), too_slow_(limits.slowest), any_will_do_(limits.any_will_do) {}
 
   bool empty() const { return best_.empty(); }
-  /// Seconds that are too many: the limit of the search, or, once there are enough strategies, the time of the slowest.
-  const double& too_slow() const { return too_slow_; }
+  /// A step that is too long: the limit of the search, or, once there are enough strategies, the time of the slowest.
+  const Seconds& too_slow() const { return too_slow_; }
 
   void take(const Candidate& candidate) {
     // The same strategy on other links is not another one.
@@ -29,7 +30,7 @@ class BestStrategies {
       *same = candidate;
     if (best_.size() > top_) best_.erase(std::max_element(best_.begin(), best_.end(), faster));
     if (best_.size() == top_) too_slow_ = std::max_element(best_.begin(), best_.end(), faster)->cost.estimate;
-    if (any_will_do_) too_slow_ = -std::numeric_limits<double>::infinity();
+    if (any_will_do_) too_slow_ = -Seconds(HUGE_VAL);
   }
 
   /// Fastest first.
@@ -42,7 +43,7 @@ class BestStrategies {
   static bool faster(const Candidate& a, const Candidate& b) { return a.cost.estimate < b.cost.estimate; }
 
   std::size_t top_;
-  double too_slow_;
+  Seconds too_slow_;
   bool any_will_do_;
   std::vector<Candidate> best_;
 };

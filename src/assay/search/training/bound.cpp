@@ -9,7 +9,7 @@
 namespace assay::search {
 
 void LeastTimes::Share::add(const Share& other, double times) {
-  seconds += times * other.seconds;
+  both += times * other.both;
   passes.forward += times * other.passes.forward;
   passes.backward += times * other.passes.backward;
   passes.hidden_forward += times * other.passes.hidden_forward;
@@ -42,18 +42,17 @@ TrainingBound::TrainingBound(const training::TrainingQuestion& question)
 
 void TrainingBound::fill(const training::MicrobatchCost& passes, LeastTimes& least) const {
   // Schedules may hide as much of the exchange between experts as software lets them.
-  const auto hidden = [&](double exchange) {
-    return training::hidden_exchange(exchange, HUGE_VAL, question_.setup.effects.overlap);
+  const auto hidden = [&](Seconds exchange) {
+    return training::hidden_exchange(exchange, Seconds(HUGE_VAL), question_.setup.effects.overlap);
   };
   const auto share = [&](const std::array<training::PassTime, 2>& both) {
     const auto& [f, b] = both;
-    return LeastTimes::Share{{(f.chain() + f.exposed).value(), (b.chain() + b.exposed).value(),
-                              hidden(f.expert.value()), hidden(b.expert.value()), b.weight_gradients.value(),
-                              b.deferral_cost.value(), b.deferral_weight_gradients.value()},
-                             0.0,
-                             (f.gradients + b.gradients).value(),
-                             b.chain().value(),
-                             (b.chain() + b.deferral_chain).value()};
+    return LeastTimes::Share{{f.chain() + f.exposed, b.chain() + b.exposed, hidden(f.expert), hidden(b.expert),
+                              b.weight_gradients, b.deferral_cost, b.deferral_weight_gradients},
+                             Seconds(),
+                             f.gradients + b.gradients,
+                             b.chain(),
+                             b.chain() + b.deferral_chain};
   };
   least.kinds.clear();
   for (const auto& both : passes.layers) least.kinds.push_back(share(both));
@@ -69,8 +68,7 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
       return training::pass_time({}, {of.traffic.begin(), of.traffic.size()}, links, false, question_.setup);
     };
     const training::PassTime f = pass(layer.forward), b = pass(layer.backward);
-    return WeightsTimes::Share{f.exposed.value(), b.exposed.value(), f.copies.value(), b.copies.value(),
-                               (f.gradients + b.gradients).value()};
+    return WeightsTimes::Share{f.exposed, b.exposed, f.copies, b.copies, f.gradients + b.gradients};
   };
   WeightsTimes weights;
   weights.shares_.reserve(2 + traffic.kinds.size());
@@ -81,7 +79,7 @@ WeightsTimes TrainingBound::weights_times(const training::TrainingProfile& traff
 
 void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) const {
   const auto add = [&](const WeightsTimes::Share& more, LeastTimes::Share& share) {
-    const auto exposed = [&](double background, double chain) {
+    const auto exposed = [&](Seconds background, Seconds chain) {
       return question_.overlap ? training::waited(background, chain, question_.setup.effects.overlap.chip_share)
                                : background;
     };
@@ -90,7 +88,7 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
     share.passes.backward += more.backward_copies;
     share.behind += more.backward_copies;
     share.behind_deferred += more.backward_copies;
-    const double backward = exposed(more.backward, share.behind);
+    const Seconds backward = exposed(more.backward, share.behind);
     share.passes.backward += backward;
     share.passes.deferral_cost += exposed(more.backward, share.behind_deferred) - backward;
     share.reduce += more.reduce;
@@ -104,7 +102,7 @@ void TrainingBound::add_weights(const WeightsTimes& weights, LeastTimes& least) 
 void TrainingBound::add_up(LeastTimes& least) const {
   const auto set = [](LeastTimes::Share& share) {
     const training::StagePasses& passes = share.passes;
-    share.seconds = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
+    share.both = passes.forward + passes.backward - passes.hidden_forward - passes.hidden_backward;
   };
   for (LeastTimes::Share& kind : least.kinds) set(kind);
   set(least.embedding);
@@ -114,7 +112,7 @@ void TrainingBound::add_up(LeastTimes& least) const {
   for (std::size_t k = 0; k < least.kinds.size(); ++k) least.all.add(least.kinds[k], whole_.parts.front().layers[k]);
 }
 
-double TrainingBound::waited_at_end(double reduce, double behind) const {
+Seconds TrainingBound::waited_at_end(Seconds reduce, Seconds behind) const {
   return question_.overlap ? training::waited_once(Plain{}, reduce, behind, question_.setup.effects.overlap) : reduce;
 }
 
@@ -159,15 +157,15 @@ pipeline::StageTimes operator-(const pipeline::StageTimes& a, const pipeline::St
 
 }  // namespace
 
-void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
+void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, Seconds hop,
                                StageSums& sums) const {
   sums.parts.resize(split.parts.size());
-  sums.seconds = 0.0;
+  sums.step = Seconds();
   for (std::size_t i = 0; i < split.parts.size(); ++i) {
     const pipeline::StageSplit::Part& part = split.parts[i];
-    double a_microbatch = 0.0, reduce = 0.0, behind = 0.0;
+    Seconds a_microbatch, reduce, behind;
     const auto add = [&](const LeastTimes::Share& share, double times) {
-      a_microbatch += times * share.seconds;
+      a_microbatch += times * share.both;
       reduce += times * share.reduce;
       behind += times * share.behind_deferred;
     };
@@ -176,29 +174,28 @@ void TrainingBound::add_stages(const LeastTimes& least, double m, const pipeline
     if (part.first) add(least.embedding, 1.0);
     if (part.last) add(least.head, 1.0);
     a_microbatch *= part.passed;
-    const double at_end = waited_at_end(reduce, behind),
-                 seconds = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
+    const Seconds at_end = waited_at_end(reduce, behind),
+                  whole = m * (a_microbatch + sends_at_least(part) * hop) + at_end;
     sums.parts[i] = {a_microbatch, at_end};
-    if (seconds > sums.seconds) {
-      sums.seconds = seconds;
+    if (whole > sums.step) {
+      sums.step = whole;
       sums.slowest = i;
     }
   }
 }
 
-double TrainingBound::path_through(const Stages& stages, std::size_t through) const {
+Seconds TrainingBound::path_through(const Stages& stages, std::size_t through) const {
   const auto& [least, sums, shape, split, layers, hop] = stages;
   const pipeline::StageSplit::Part &part = split.parts[through], &first = split.parts.front();
-  const double at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
+  const Seconds at_end = sums.parts[through].at_end, first_at_end = sums.parts.front().at_end;
   // Every run but the last one of the model sends its result, every one but the first its gradient.
   const auto runs = static_cast<double>(shape.chunks), before = static_cast<double>(part.to),
              behind = static_cast<double>(shape.stages - 1 - part.to);
-  const double sent = (part.last ? runs - 1.0 : runs) * hop, sent_back = (part.first ? runs - 1.0 : runs) * hop;
-  const double sent_before = std::max(0.0, 2.0 * before - 1.0) * hop;
+  const Seconds sent = (part.last ? runs - 1.0 : runs) * hop, sent_back = (part.first ? runs - 1.0 : runs) * hop;
+  const Seconds sent_before = std::max(0.0, 2.0 * before - 1.0) * hop;
   if (shape.chunks > 1) {
-    double on_the_way = part.to > 0 ? least.embedding.seconds + sent_before : 0.0;
-    for (std::size_t k = 0; k < least.kinds.size(); ++k)
-      on_the_way += layers.before[through][k] * least.kinds[k].seconds;
+    Seconds on_the_way = part.to > 0 ? least.embedding.both + sent_before : Seconds();
+    for (std::size_t k = 0; k < least.kinds.size(); ++k) on_the_way += layers.before[through][k] * least.kinds[k].both;
     return pipeline::least_interval_of_chunks(static_cast<double>(shape.microbatches),
                                               sums.parts[through].a_microbatch + sent + sent_back, on_the_way, at_end,
                                               first_at_end);
@@ -219,15 +216,15 @@ double TrainingBound::path_through(const Stages& stages, std::size_t through) co
            static_cast<double>(std::max<std::int64_t>(0, shape.microbatches - 2 * shape.stages)) * 2.0 * hop;
   }
   if (pipeline::splits_backward(shape.schedule)) among.first_weight = times.layers(first.layers, true).backward_weight;
-  among.own.forward += Seconds(sent);
-  among.own.backward_input += Seconds(sent_back);
-  among.before.forward += Seconds(sent_before);
-  among.rest.forward += Seconds(std::max(0.0, 2.0 * behind - 1.0) * hop);
+  among.own.forward += sent;
+  among.own.backward_input += sent_back;
+  among.before.forward += sent_before;
+  among.rest.forward += std::max(0.0, 2.0 * behind - 1.0) * hop;
   return pipeline::least_interval(shape, among);
 }
 
-double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& sums,
-                                     const pipeline::PipelineShape& shape, const OrderLayers& layers) const {
+Seconds TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& sums,
+                                      const pipeline::PipelineShape& shape, const OrderLayers& layers) const {
   const TimesUnder times(least, shape);
   pipeline::StageTimes shortest = times.all();
   for (const pipeline::StageSplit::Part& run : layers.runs.parts) {
@@ -235,45 +232,45 @@ double TrainingBound::shortest_parts(const LeastTimes& least, const StageSums& s
     shortest = {std::min(shortest.forward, part.forward), std::min(shortest.backward_input, part.backward_input),
                 std::min(shortest.backward_weight, part.backward_weight)};
   }
-  double at_end = sums.parts.front().at_end;
+  Seconds at_end = sums.parts.front().at_end;
   for (const StageSums::Part& part : sums.parts) at_end = std::min(at_end, part.at_end);
-  return pipeline::pipeline_form(shape, shortest).interval.value() + at_end;
+  return pipeline::pipeline_form(shape, shortest).interval + at_end;
 }
 
-double TrainingBound::least_step(const Stages& stages, double enough) const {
+Seconds TrainingBound::least_step(const Stages& stages, Seconds enough) const {
   const StageSums& sums = stages.sums;
   const pipeline::PipelineShape& shape = stages.shape;
-  double seconds = step(sums.seconds);
-  if (shape.stages == 1 || seconds >= enough) return seconds;
+  Seconds least = step(sums.step);
+  if (shape.stages == 1 || least >= enough) return least;
   if (training::layout_of(shape.schedule) == pipeline::StageLayout::mirrored)
-    return std::max(seconds, step(shortest_parts(stages.least, sums, shape, stages.layers)));
-  const auto wait_on = [&](std::size_t part) { seconds = std::max(seconds, step(path_through(stages, part))); };
+    return std::max(least, step(shortest_parts(stages.least, sums, shape, stages.layers)));
+  const auto wait_on = [&](std::size_t part) { least = std::max(least, step(path_through(stages, part))); };
   const auto last = static_cast<std::size_t>(stages.split.part_of.back());
   wait_on(last);
-  if (sums.slowest != last && seconds < enough) wait_on(sums.slowest);
-  return seconds;
+  if (sums.slowest != last && least < enough) wait_on(sums.slowest);
+  return least;
 }
 
-double TrainingBound::slowest_stage(const training::MicrobatchCost& steady) const {
-  double most = 0.0;
+Seconds TrainingBound::slowest_stage(const training::MicrobatchCost& steady) const {
+  Seconds most;
   for (const training::MicrobatchCost::Part& part : steady.parts) {
     const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
     const Seconds whole = steady.microbatches * (part.least() + sends * steady.hop) + part.gradients -
                           part.gradients_hidden_if_deferred + part.update;
-    most = std::max(most, whole.value() + part.host.update);
+    most = std::max(most, whole + part.host.update);
   }
   return most;
 }
 
-double TrainingBound::step(double seconds) const {
+Seconds TrainingBound::step(Seconds work) const {
   constexpr double rounding = 1e-12;
-  return (1.0 - rounding) * ((1.0 + stragglers_) * seconds + question_.setup.effects.fixed.value());
+  return (1.0 - rounding) * ((1.0 + stragglers_) * work + question_.setup.effects.fixed);
 }
 
-double least_memory(const training::MicrobatchCost& steady) {
-  double most = 0.0;
+Bytes least_memory(const training::MicrobatchCost& steady) {
+  Bytes most;
   for (const training::MicrobatchCost::Part& part : steady.parts)
-    most = std::max(most, training::memory_holding(steady, part, 1.0).total().value());
+    most = std::max(most, training::memory_holding(steady, part, 1.0).total());
   return most;
 }
 

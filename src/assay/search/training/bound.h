@@ -10,11 +10,10 @@ namespace assay::search {
 /// Exposed times of a layer of each kind, of the embedding and of the head.
 struct LeastTimes {
   struct Share {
-    training::StagePasses passes;  ///< of a microbatch
-    double seconds = 0;            ///< of both passes, under any schedule
-    double reduce = 0;             ///< seconds of gradients once a step
-    double behind = 0,
-           behind_deferred = 0;  ///< of the backward pass that overlaps them; with deferred weight gradients
+    training::StagePasses passes;     ///< of a microbatch
+    Seconds both;                     ///< passes, under any schedule
+    Seconds reduce;                   ///< gradients once a step
+    Seconds behind, behind_deferred;  ///< of the backward pass that overlaps them; with deferred weight gradients
     void add(const Share& other, double times);
   };
   std::vector<Share> kinds;
@@ -22,13 +21,13 @@ struct LeastTimes {
   Share all;  ///< of the whole model
 };
 
-/// Seconds of weight and gradient traffic that overlaps with compute. Small: a search keeps very many.
+/// Times of weight and gradient traffic that overlaps with compute. Small: a search keeps very many.
 class WeightsTimes {
  public:
   struct Share {
-    double forward = 0, backward = 0;  ///< of a microbatch
-    double forward_copies = 0, backward_copies = 0;
-    double reduce = 0;  ///< once a step
+    Seconds forward, backward;  ///< of a microbatch
+    Seconds forward_copies, backward_copies;
+    Seconds reduce;  ///< once a step
   };
   bool is_known() const { return !shares_.empty(); }
   const Share& kind(std::size_t k) const { return shares_[k + 2]; }
@@ -46,12 +45,12 @@ class WeightsTimes {
 /// Stages of a pipeline, by part of a split.
 struct StageSums {
   struct Part {
-    double a_microbatch = 0;  ///< seconds of both passes
-    double at_end = 0;        ///< seconds once a step
+    Seconds a_microbatch;  ///< both passes
+    Seconds at_end;        ///< once a step
   };
   std::vector<Part> parts;
   std::size_t slowest = 0;  ///< which of them
-  double seconds = 0;       ///< of a step on it
+  Seconds step;             ///< on it
 };
 
 /// Bounds of all strategies of a question, which it refers to.
@@ -67,7 +66,7 @@ class TrainingBound {
 
   /// Lower bounds on the time of each kind of stage for `m` microbatches under any schedule; reuses the memory of
   /// `sums`.
-  void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, double hop,
+  void add_stages(const LeastTimes& least, double m, const pipeline::StageSplit& split, Seconds hop,
                   StageSums& sums) const;
   /// The stages of a pipeline under one schedule.
   struct Stages {
@@ -76,33 +75,33 @@ class TrainingBound {
     const pipeline::PipelineShape& shape;
     const pipeline::StageSplit& split;
     const OrderLayers& layers;
-    double hop;  ///< seconds from stage to stage
+    Seconds hop;  ///< from stage to stage
   };
-  /// Seconds of a step under a schedule in which stages wait for each other: the longest of its slowest stage and of
+  /// A step under a schedule in which stages wait for each other: the longest of its slowest stage and of
   /// the paths that stay on it or on the last stage. `enough` ends the search for longer ones.
-  double least_step(const Stages& stages, double enough) const;
+  Seconds least_step(const Stages& stages, Seconds enough) const;
 
-  /// Seconds of the slowest stage of one strategy, with all that a stage does once a step.
-  double slowest_stage(const training::MicrobatchCost& steady) const;
+  /// The slowest stage of one strategy, with all that a stage does once a step.
+  Seconds slowest_stage(const training::MicrobatchCost& steady) const;
 
-  /// The step time that follows from these seconds, with stragglers and the fixed cost of a step. Rounded down: sums in
+  /// The step time that follows from this work, with stragglers and the fixed cost of a step. Rounded down: sums in
   /// another order differ in their last bits.
-  double step(double seconds) const;
+  Seconds step(Seconds work) const;
 
  private:
-  double path_through(const Stages& stages, std::size_t through) const;
+  Seconds path_through(const Stages& stages, std::size_t through) const;
   /// A step in which all parts are as short as the shortest one: no longer than the actual step.
-  double shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
-                        const OrderLayers& layers) const;
+  Seconds shortest_parts(const LeastTimes& least, const StageSums& sums, const pipeline::PipelineShape& shape,
+                         const OrderLayers& layers) const;
   void add_up(LeastTimes& least) const;
-  double waited_at_end(double reduce, double behind) const;
+  Seconds waited_at_end(Seconds reduce, Seconds behind) const;
 
   const training::TrainingQuestion& question_;
   double stragglers_;
   pipeline::StageSplit whole_;  ///< the model on one stage
 };
 
-/// Lower bound on the bytes of the fullest stage: every schedule holds one microbatch.
-double least_memory(const training::MicrobatchCost& steady);
+/// Lower bound on the memory of the fullest stage: every schedule holds one microbatch.
+Bytes least_memory(const training::MicrobatchCost& steady);
 
 }  // namespace assay::search

@@ -103,21 +103,21 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 const TrainingSpace space(c.question, sequence, c.cluster, choices);
                 LayersOfOrders layers(c.model, space);
                 const OrderLayers& order = layers.of(p).each.front();
-                const auto seconds = [&](const LeastTimes& least, double hop) {
+                const auto seconds = [&](const LeastTimes& least, Seconds hop) {
                   StageSums sums;
                   bound.add_stages(least, static_cast<double>(microbatches), split, hop, sums);
-                  return bound.least_step({least, sums, shape, split, order, hop}, HUGE_VAL);
+                  return bound.least_step({least, sums, shape, split, order, hop}, Seconds(HUGE_VAL));
                 };
                 training::MicrobatchCost steady;
                 LeastTimes least;
                 training::fill_passes({c.question, s, work, nullptr, *links}, steady);
                 bound.fill(steady, least);
-                const double without_weights = seconds(least, 0.0);
+                const Seconds without_weights = seconds(least, Seconds());
                 bound.add_weights(bound.weights_times(traffic, *links), least);
-                const double with_weights = seconds(least, 0.0);
+                const Seconds with_weights = seconds(least, Seconds());
                 training::fill_passes({c.question, s, work, &traffic, *links}, steady);
                 bound.fill(steady, least);
-                const double all = seconds(least, steady.hop.value());
+                const Seconds all = seconds(least, steady.hop);
                 EXPECT_LE(without_weights, with_weights * (1.0 + 1e-12));
                 EXPECT_LE(with_weights, all * (1.0 + 1e-12));
                 EXPECT_LE(all, cost->estimate) << where << " tp " << tensor << " pp " << pipeline << " fsdp " << fsdp

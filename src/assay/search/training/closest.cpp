@@ -6,9 +6,9 @@
 
 namespace assay::search {
 
-std::vector<std::pair<double, training::Strategy>> ClosestSearch::by_state_bytes(
+std::vector<std::pair<Bytes, training::Strategy>> ClosestSearch::by_state_bytes(
     const std::vector<lower::Parallelism>& meshes) {
-  std::vector<std::pair<double, training::Strategy>> sorted;
+  std::vector<std::pair<Bytes, training::Strategy>> sorted;
   training::Strategy shared;
   for (const lower::Parallelism& p : meshes)
     if (in_.space.per_group(p) > 0)

@@ -1,5 +1,7 @@
 // Where no training strategy fits: the one that lacks the least memory.
 #pragma once
+#include <cmath>
+
 #include "assay/search/training/memory_fit.h"
 #include "assay/search/training/search.h"
 
@@ -27,11 +29,11 @@ class ClosestSearch {
 
  private:
   /// Meshes with all ways to hold their states, least bytes of states first.
-  std::vector<std::pair<double, training::Strategy>> by_state_bytes(const std::vector<lower::Parallelism>& meshes);
+  std::vector<std::pair<Bytes, training::Strategy>> by_state_bytes(const std::vector<lower::Parallelism>& meshes);
   void price(training::Strategy strategy, std::size_t policy, const training::StageLinks& links, TrainingSearch& found);
 
   const ClosestInput& in_;
-  double least_ = std::numeric_limits<double>::infinity();  ///< bytes that are too many, of the closest so far
+  Bytes least_{HUGE_VAL};  ///< that are too many, of the closest so far
   training::MicrobatchCost steady_;
   training::StepEvents events_;
 };

@@ -1,7 +1,7 @@
 #include "assay/search/training/memory_fit.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace assay::search {
 
@@ -14,7 +14,7 @@ const training::MicrobatchCost& TrainingFit::memory(const training::Strategy& st
   return scratch_;
 }
 
-double TrainingFit::state_bytes(const training::Strategy& strategy) {
+Bytes TrainingFit::state_bytes(const training::Strategy& strategy) {
   const lower::Parallelism& p = strategy.parallelism;
   training::Strategy any;
   any.parallelism.tensor = p.tensor;
@@ -23,11 +23,11 @@ double TrainingFit::state_bytes(const training::Strategy& strategy) {
   any.parallelism.expert_over = p.expert_over;
   if (p.expert_over.context) any.parallelism.context = p.context;
   const training::TrainingProfile& profile = profiles_.priced(profiles_.microbatch_of(any), 0).profile;
-  double least = std::numeric_limits<double>::infinity();
+  Bytes least(HUGE_VAL);
   for (const AlikeOrders& alike : layers_.of(p).alike) {
-    double most = 0.0;
+    Bytes most;
     for (const training::MicrobatchCost::Part& part : memory(strategy, profile, nullptr, alike.split).parts)
-      most = std::max(most, (part.memory.weights + part.memory.master + part.memory.moments).value());
+      most = std::max(most, part.memory.weights + part.memory.master + part.memory.moments);
     least = std::min(least, most);
   }
   return least;
@@ -36,14 +36,14 @@ double TrainingFit::state_bytes(const training::Strategy& strategy) {
 bool TrainingFit::fits(const training::MicrobatchCost& steady, const training::Strategy& strategy) const {
   for (const training::MicrobatchCost::Part& part : steady.parts) {
     const training::MemoryParts memory = training::memory_at(steady, part, strategy);
-    if (memory.total().value() > capacity_ || memory.host.value() > question_.host.capacity) return false;
+    if (memory.total() > capacity_ || memory.host > question_.host.capacity) return false;
   }
   return true;
 }
 
-double TrainingFit::excess(const training::TrainingCost& cost) const {
-  return std::max(0.0, cost.memory.total().value() - capacity_) +
-         std::max(0.0, cost.host_memory - question_.host.capacity);
+Bytes TrainingFit::excess(const training::TrainingCost& cost) const {
+  return std::max(Bytes(), cost.memory.total() - capacity_) +
+         std::max(Bytes(), cost.host_memory - question_.host.capacity);
 }
 
 }  // namespace assay::search

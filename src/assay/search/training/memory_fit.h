@@ -9,25 +9,25 @@ namespace assay::search {
 class TrainingFit {
  public:
   TrainingFit(const training::TrainingQuestion& question, TrainingProfiles& profiles, LayersOfOrders& layers,
-              double capacity)
+              Bytes capacity)
       : question_(question), profiles_(profiles), layers_(layers), capacity_(capacity) {}
 
-  /// Bytes of a chip.
-  double capacity() const { return capacity_; }
+  /// Of a chip.
+  Bytes capacity() const { return capacity_; }
   /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
-  double state_bytes(const training::Strategy& strategy);
+  Bytes state_bytes(const training::Strategy& strategy);
   /// Bytes of all stages with layers split like that; valid until the next call.
   const training::MicrobatchCost& memory(const training::Strategy& strategy, const training::TrainingProfile& profile,
                                          const training::TrainingProfile* traffic, const pipeline::StageSplit& split);
   bool fits(const training::MicrobatchCost& steady, const training::Strategy& strategy) const;
   /// Bytes that are too many, on the chip and on its host.
-  double excess(const training::TrainingCost& cost) const;
+  Bytes excess(const training::TrainingCost& cost) const;
 
  private:
   const training::TrainingQuestion& question_;
   TrainingProfiles& profiles_;
   LayersOfOrders& layers_;
-  double capacity_;
+  Bytes capacity_;
   training::StageLinks sizes_only_;
   training::MicrobatchCost scratch_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "assay/model/accounting.h"
 
@@ -30,9 +29,8 @@ std::vector<training::Strategy> single_changes(const training::Strategy& strateg
 
 Bytes state_bytes(const training::TrainingSetup& setup) {
   const model::ParameterCounts counts = model::parameter_counts(*setup.model);
-  return Bytes(static_cast<double>(counts.total) * storage(setup.formats.weights, 1.0).value() +
-               static_cast<double>(counts.trained) *
-                   (storage(setup.formats.gradients, 1.0).value() + setup.optimizer.state_bytes()));
+  return static_cast<double>(counts.total) * storage(setup.formats.weights, 1.0) +
+         static_cast<double>(counts.trained) * (storage(setup.formats.gradients, 1.0) + setup.optimizer.state_bytes());
 }
 
 }  // namespace
@@ -40,21 +38,20 @@ Bytes state_bytes(const training::TrainingSetup& setup) {
 NearestFit nearest_fit(const training::TrainingQuestion& question, std::int64_t sequence,
                        const hardware::Cluster& cluster, const training::Strategy& strategy, const PlanRules& rules) {
   NearestFit out;
-  const double capacity = cluster.chip.hbm().capacity.value.value();
+  const Bytes capacity = cluster.chip.hbm().capacity.value;
   out.states = state_bytes(question.setup);
-  out.chips = std::ceil(out.states.value() / capacity);
-  double least = std::numeric_limits<double>::infinity();
-  for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > 0.0, rules)) {
+  out.chips = std::ceil(out.states / capacity);
+  Bytes least(HUGE_VAL);
+  for (const training::Strategy& changed : single_changes(strategy, question.host.capacity > Bytes(), rules)) {
     const auto cost = training::price_strategy(question, sequence, cluster, changed);
     if (!cost) continue;
-    const double on_chip = cost->memory.total().value(), on_host = cost->host_memory - question.host.capacity;
-    const double lacks = on_host > 0.0 ? std::max(0.0, on_chip - capacity) + on_host : on_chip - capacity;
+    const Bytes on_chip = cost->memory.total(), on_host = cost->host_memory - question.host.capacity;
+    const Bytes lacks = on_host > Bytes() ? std::max(Bytes(), on_chip - capacity) + on_host : on_chip - capacity;
     if (lacks >= least) continue;
     least = lacks;
-    out.change = NearestFit::Change{changed, Bytes(on_chip), Bytes(cost->host_memory), Bytes(std::max(0.0, on_host)),
-                                    lacks <= 0.0};
+    out.change = NearestFit::Change{changed, on_chip, cost->host_memory, std::max(Bytes(), on_host), lacks <= Bytes()};
   }
-  if (least > 0.0 && out.chips > question.chips) out.change.reset();
+  if (least > Bytes() && out.chips > question.chips) out.change.reset();
   return out;
 }
 

@@ -26,7 +26,7 @@ TEST(NearestFit, CountsTheChipsThatTheStatesNeed) {
   const auto parameters = static_cast<double>(model::parameter_counts(c.model).total);
   const lower::Formats& formats = c.question.setup.formats;
   const double each = storage(formats.weights, 1.0).value() + storage(formats.gradients, 1.0).value() +
-                      c.question.setup.optimizer.state_bytes();
+                      c.question.setup.optimizer.state_bytes().value();
   const NearestFit found = nearest_fit(c.question, sequence, c.cluster, data_parallel(8));
   EXPECT_DOUBLE_EQ(found.states.value(), parameters * each);
   EXPECT_EQ(found.chips, std::ceil(parameters * each / 1e8));
@@ -65,7 +65,7 @@ TEST(NearestFit, TakesTheChangeThatNeedsTheLeastMemory) {
 // With hardly any host memory, offloading lacks all that it would move there.
 TEST(NearestFit, HostMemoryIsALimitToo) {
   SearchCase c("h100-sxm:1");
-  c.question.host = {30e9, 0.8, 40e9, 1.0};
+  c.question.host = {BytesPerSecond(30e9), 0.8, BytesPerSecond(40e9), Bytes(1.0)};
   training::Strategy strategy;
   strategy.recompute = lower::Recompute::full();
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, strategy);

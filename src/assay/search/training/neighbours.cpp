@@ -122,10 +122,10 @@ std::string change_of(const training::Strategy& from, const training::Strategy& 
 }  // namespace
 
 Result<std::vector<Neighbour>> better_neighbours(const NeighbourQuestion& in, const Candidate& given, bool fits) {
-  const double capacity = in.cluster.chip.hbm().capacity.value.value();
+  const Bytes capacity = in.cluster.chip.hbm().capacity.value;
   std::vector<Neighbour> out;
   const auto try_choices = [&](const TrainingChoices& choices) -> Result<void> {
-    const double slowest = fits ? given.cost.estimate : std::numeric_limits<double>::infinity();
+    const Seconds slowest = fits ? given.cost.estimate : Seconds(HUGE_VAL);
     const auto found = search_training(in.question, in.sequence, in.cluster, choices, {capacity, 1, true, slowest});
     if (!found || found->best.empty()) return {};
     const Candidate& best = found->best.front();

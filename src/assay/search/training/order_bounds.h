@@ -11,9 +11,9 @@ struct OrdersToBound {
   const LeastTimes& least;
   const training::Strategy& strategy;
   const WorkMesh& mesh;
-  double hop;
-  std::uint64_t orders;  ///< a bit each
-  const double& enough;  ///< seconds of a step that need no closer look; may fall meanwhile
+  Seconds hop;
+  std::uint64_t orders;   ///< a bit each
+  const Seconds& enough;  ///< steps this long need no closer look; may fall meanwhile
 };
 
 /// Refers to the question and its bounds.
@@ -22,24 +22,23 @@ class OrderBounds {
   OrderBounds(const training::TrainingQuestion& question, const TrainingBound& bound)
       : question_(question), bound_(bound) {}
 
-  /// Calls `visit` with orders and a lower bound in seconds on any step under them, until it returns false. Orders
+  /// Calls `visit` with orders and a lower bound on any step under them, until it returns false. Orders
   /// whose slowest stage alone takes `enough` are passed together.
   template <class F>
   void each(const OrdersToBound& of, F&& visit) {
     const double m = training::microbatches(question_, of.strategy);
     const std::int64_t stages = of.strategy.parallelism.pipeline;
     // The slowest stage is no faster than the mean of all.
-    if (const double seconds = bound_.step(m * of.least.all.seconds / static_cast<double>(stages));
-        seconds >= of.enough) {
-      visit(of.orders, seconds);
+    if (const Seconds least = bound_.step(m * of.least.all.both / static_cast<double>(stages)); least >= of.enough) {
+      visit(of.orders, least);
       return;
     }
     for (const AlikeOrders& alike : of.mesh.layers->alike) {
       std::uint64_t rest = alike.orders & of.orders;
       if (rest == 0) continue;
       bound_.add_stages(of.least, m, alike.split, of.hop, sums_);
-      if (const double seconds = bound_.step(sums_.seconds); stages == 1 || seconds >= of.enough) {
-        if (!visit(rest, seconds)) return;
+      if (const Seconds least = bound_.step(sums_.step); stages == 1 || least >= of.enough) {
+        if (!visit(rest, least)) return;
         continue;
       }
       for (; rest != 0; rest &= rest - 1) {

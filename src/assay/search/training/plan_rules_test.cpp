@@ -57,8 +57,8 @@ TEST(PlanRules, WhatSoftwareCanExpressIsSearchedExactly) {
       TrainingChoices choices;
       choices.rules = rules;
       for (const double capacity : {5e8, 8e10}) {
-        const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 5, true});
-        const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 5, false});
+        const auto cut = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 5, true});
+        const auto all = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 5, false});
         ASSERT_TRUE(cut && all) << id;
         ASSERT_EQ(cut->best.size(), all->best.size()) << id;
         for (std::size_t i = 0; i < all->best.size(); ++i) {
@@ -66,7 +66,7 @@ TEST(PlanRules, WhatSoftwareCanExpressIsSearchedExactly) {
           expect_kept(rules, cut->best[i].strategy, c, id);
         }
         if (all->best.empty() || PlanRules::has(rules.schedules, pipeline::PipelineSchedule::gpipe)) continue;
-        const auto open = search_training(c.question, sequence, c.cluster, {}, {capacity, 1});
+        const auto open = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 1});
         ASSERT_TRUE(open && !open->best.empty());
         EXPECT_LE(open->best.front().cost.estimate, all->best.front().cost.estimate) << id;
       }
@@ -80,11 +80,11 @@ TEST(PlanRules, TheOpenSpaceIsTheSameAfterTheSearchOfASoftware) {
     TrainingChoices limited;
     limited.rules = rules;
     TrainingCaches caches(c.question, sequence, c.cluster);
-    const auto first = search_training(caches, limited, {8e10, 6});
+    const auto first = search_training(caches, limited, {Bytes(8e10), 6});
     ASSERT_TRUE(first && !first->best.empty()) << id;
-    const double slowest = first->best.front().cost.estimate;
-    const auto warm = search_training(caches, {}, {8e10, 1, true, slowest});
-    const auto alone = search_training(c.question, sequence, c.cluster, {}, {8e10, 1});
+    const Seconds slowest = first->best.front().cost.estimate;
+    const auto warm = search_training(caches, {}, {Bytes(8e10), 1, true, slowest});
+    const auto alone = search_training(c.question, sequence, c.cluster, {}, {Bytes(8e10), 1});
     ASSERT_TRUE(warm && alone) << id;
     EXPECT_EQ(warm->best.empty(), alone->best.front().cost.estimate >= slowest) << id;
     if (!warm->best.empty()) EXPECT_EQ(warm->best.front().cost.estimate, alone->best.front().cost.estimate) << id;

@@ -56,7 +56,7 @@ class StrategySearcher {
         price(work, is_simple);
       }
     if (best_.empty() && progress.is_stopped()) return interrupted();
-    if (wants_closest && best_.empty() && std::isinf(best_.too_slow())) {
+    if (wants_closest && best_.empty() && std::isinf(best_.too_slow().value())) {
       const ClosestInput input{question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
       ClosestSearch(input).run(all, found_);
     }
@@ -249,13 +249,11 @@ class StrategySearcher {
                     const PassesOf& of) {
     bound_.fill(steady_, least_);
     std::uint64_t slow = 0;
-    bounds_.each({least_, s, mesh, steady_.hop.value(), fast, best_.too_slow()},
-                 [&](std::uint64_t orders, double seconds) {
-                   if (seconds >= best_.too_slow()) slow |= orders;
-                   for (; orders != 0; orders &= orders - 1)
-                     floors_[static_cast<std::size_t>(std::countr_zero(orders))] = seconds;
-                   return true;
-                 });
+    bounds_.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, Seconds least) {
+      if (least >= best_.too_slow()) slow |= orders;
+      for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = least;
+      return true;
+    });
     if (prune_) fast &= ~slow;
     for (const AlikeOrders& alike : mesh.layers->alike) {
       const std::uint64_t of_split = alike.orders & fast;
@@ -286,7 +284,7 @@ class StrategySearcher {
       s.interleave = mesh.orders[o].interleave;
       Candidate candidate{s, training::training_cost(steady_, s)};
       ++found_.count.evaluated;
-      if (fit_.excess(candidate.cost) > 0.0) continue;
+      if (fit_.excess(candidate.cost) > Bytes()) continue;
       ++found_.count.feasible;
       if (floors_[o] >= best_.too_slow() || candidate.cost.estimate >= best_.too_slow()) continue;
       if (s.parallelism.pipeline > 1) {
@@ -304,9 +302,9 @@ class StrategySearcher {
     if (!training::moves_activations(offload)) return false;
     const training::Strategy s = strategy_of(work);
     const training::TrainingProfile& profile = priced(work).profile;
-    double kept = 0.0;
+    Bytes kept;
     for (const pipeline::StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
-      for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept.value();
+      for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept;
     kept *=
         training::kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
     return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= best_.too_slow();
@@ -378,12 +376,12 @@ class StrategySearcher {
 
   /// A step takes at least its arithmetic, its memory traffic, the collectives that wait for each other and the waiting
   /// of stages. Weight traffic and hops between stages come on top.
-  double floor_of(const training::Strategy& s, const Work& of) {
+  Seconds floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
-    double fastest = std::numeric_limits<double>::infinity();
-    bounds_.each({least_times(s, of, mesh.inner), s, mesh, 0.0, of.possible & mesh.unbeaten_orders, fastest},
-                 [&](std::uint64_t, double seconds) {
-                   fastest = std::min(fastest, seconds);
+    Seconds fastest(HUGE_VAL);
+    bounds_.each({least_times(s, of, mesh.inner), s, mesh, Seconds(), of.possible & mesh.unbeaten_orders, fastest},
+                 [&](std::uint64_t, Seconds least) {
+                   fastest = std::min(fastest, least);
                    return true;
                  });
     return fastest;
@@ -396,8 +394,8 @@ class StrategySearcher {
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    bounds_.each({least_, s, meshes_[of.mesh], 0.0, orders, best_.too_slow()},
-                 [&](std::uint64_t, double seconds) { return !(is_fast = seconds < best_.too_slow()); });
+    bounds_.each({least_, s, meshes_[of.mesh], Seconds(), orders, best_.too_slow()},
+                 [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
     return is_fast;
   }
 
@@ -445,7 +443,7 @@ class StrategySearcher {
   std::vector<Work> works_;
   training::MicrobatchCost steady_;
   training::StepEvents events_;
-  std::array<double, most_orders> floors_{};  ///< lower bounds in seconds on a step of the passes in steady_, by order
+  std::array<Seconds, most_orders> floors_{};  ///< lower bounds on a step of the passes in steady_, by order
   LeastTimes least_;
   training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
   // By policy, for one sharding of weights:
@@ -476,7 +474,7 @@ Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingCho
     SearchLimits within = limits;
     within.capacity = limits.budget;
     Result<TrainingSearch> found = StrategySearcher(caches, choices, within).run(false);
-    if (!found || !found->best.empty() || !std::isinf(limits.slowest)) return found;
+    if (!found || !found->best.empty() || !std::isinf(limits.slowest.value())) return found;
   }
   return StrategySearcher(caches, choices, limits).run(true);
 }

@@ -1,8 +1,8 @@
 // The search for the best way to train: every combination of what the user left open, priced exactly, cut by bounds
 // that never discard the best.
 #pragma once
+#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -31,12 +31,12 @@ class TrainingProfiles;
 
 /// What a search looks for.
 struct SearchLimits {
-  double capacity = 0;  ///< bytes of a chip
+  Bytes capacity;       ///< of a chip
   std::size_t top = 1;  ///< so many strategies
   bool prune = true;    ///< does not price what a bound on its time or memory rules out; the answer is the same without
-  double slowest = std::numeric_limits<double>::infinity();  ///< seconds of a step that are too many
-  /// Bytes of a chip to keep to. Where nothing does and no time is too long, `capacity` is the limit.
-  double budget = std::numeric_limits<double>::infinity();
+  Seconds slowest{HUGE_VAL};  ///< a step that is too long
+  /// Memory of a chip to keep to. Where nothing does and no time is too long, `capacity` is the limit.
+  Bytes budget{HUGE_VAL};
   bool any_will_do = false;              ///< ends at the first strategy within the limits, fastest or not
   TrainingProfiles* profiles = nullptr;  ///< of the same setup, sequence and choices: kept for further searches
 };

@@ -19,14 +19,14 @@ TEST(TrainingSearch, PruningNeverLosesTheBest) {
     SearchCase c(where);
     for (int i = 0; i < 3; ++i) c.model.decoder.add(c.model.decoder.kinds.front());  // seven: stages are uneven
     for (double capacity : testing::sampled<double>({1e9, 4e9, 8e10})) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
-      const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 3, true});
+      const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 3, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.empty(), all->best.empty());
       if (all->best.empty()) continue;
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
-        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate.value(), all->best[i].cost.estimate.value());
       EXPECT_LE(cut->count.evaluated, all->count.evaluated);
     }
   }
@@ -40,12 +40,12 @@ TEST(TrainingSearch, PruningNeverLosesTheBestOfStepsWithCostsOfTheirOwn) {
     c.question.overlap = overlap;
     c.question.setup.effects.straggler = 0.05;
     c.question.setup.effects.fixed = 10_ms;
-    c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+    c.question.host = {BytesPerSecond(1e9), 0.8, BytesPerSecond(1.5e9), Bytes(1e12)};  // slow enough to be waited for
     TrainingChoices choices;
     choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
     for (double capacity : testing::sampled<double>({4e8, 8e10})) {
-      const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, true});
-      const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, false});
+      const auto cut = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 20, true});
+      const auto all = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 20, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
@@ -63,8 +63,8 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
       c.question.sequences = sequences;
       c.question.setup.effects.overlap = {0.3, 5_us, 0.1, estimate::TensorOverlap::all, true, true, true};
       for (double capacity : testing::sampled<double>({5e8, 8e10})) {
-        const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, true});
-        const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
+        const auto cut = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 20, true});
+        const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 20, false});
         ASSERT_TRUE(cut && all);
         ASSERT_EQ(cut->best.size(), all->best.size());
         for (std::size_t i = 0; i < all->best.size(); ++i)
@@ -85,12 +85,12 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
     c.question.setup.effects.overlap.experts = true;
     c.question.setup.effects.overlap.chip_share = share;
     for (double capacity : testing::sampled<double>({4e9, 8e10})) {
-      const auto cut = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, true});
-      const auto all = search_training(c.question, sequence, c.cluster, {}, {capacity, 3, false});
+      const auto cut = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 3, true});
+      const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 3, false});
       ASSERT_TRUE(cut && all);
       ASSERT_EQ(cut->best.size(), all->best.size());
       for (std::size_t i = 0; i < all->best.size(); ++i)
-        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate, all->best[i].cost.estimate);
+        EXPECT_DOUBLE_EQ(cut->best[i].cost.estimate.value(), all->best[i].cost.estimate.value());
     }
   }
 }
@@ -98,8 +98,8 @@ TEST(TrainingSearch, PruningNeverLosesAScheduleThatHidesExperts) {
 /// That bounds cut nothing that belongs into the list, and that each entry has its own price; returns how many there
 /// are.
 std::size_t expect_exact(const SearchCase& c, const TrainingChoices& choices, double capacity) {
-  const auto cut = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, true});
-  const auto all = search_training(c.question, sequence, c.cluster, choices, {capacity, 20, false});
+  const auto cut = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 20, true});
+  const auto all = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 20, false});
   EXPECT_TRUE(cut && all);
   if (!cut || !all) return 0;
   EXPECT_EQ(cut->best.size(), all->best.size());
@@ -108,7 +108,7 @@ std::size_t expect_exact(const SearchCase& c, const TrainingChoices& choices, do
     const auto cost = training::price_strategy(c.question, sequence, c.cluster, cut->best[i].strategy);
     EXPECT_TRUE(cost);
     if (!cost) continue;
-    EXPECT_NEAR(cut->best[i].cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+    EXPECT_NEAR(cut->best[i].cost.estimate.value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
     EXPECT_NEAR(cut->best[i].cost.memory.total().value(), cost->memory.total().value(), 1.0);
   }
   return all->best.size();
@@ -140,7 +140,7 @@ TEST(TrainingSearch, SharedWeightsAreSearchedExactly) {
     if (block > 0) layer.shared = model::SharedBlock{.number = block};
     c.model.decoder.add(layer);
   }
-  c.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
+  c.question.host = {BytesPerSecond(1e9), 0.8, BytesPerSecond(1.5e9), Bytes(1e12)};  // slow enough to be waited for
   TrainingChoices choices;
   choices.context = 1;
   choices.offloads = {std::begin(every_offload), std::end(every_offload)};
@@ -152,16 +152,16 @@ TEST(TrainingSearch, ABudgetIsKeptWhereverSomethingKeepsIt) {
   SearchCase c("h100-sxm:16");
   for (const double budget : testing::sampled<double>({1e6, 4e8, 2e9})) {
     constexpr double capacity = 8e10;
-    SearchLimits limits{capacity, 20};
-    limits.budget = budget;
+    SearchLimits limits{Bytes(capacity), 20};
+    limits.budget = Bytes(budget);
     const auto kept = search_training(c.question, sequence, c.cluster, {}, limits);
-    const auto within = search_training(c.question, sequence, c.cluster, {}, {budget, 20, false});
-    const auto whole = search_training(c.question, sequence, c.cluster, {}, {capacity, 20, false});
+    const auto within = search_training(c.question, sequence, c.cluster, {}, {Bytes(budget), 20, false});
+    const auto whole = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 20, false});
     ASSERT_TRUE(kept && within && whole);
     const auto& wanted = within->best.empty() ? whole->best : within->best;
     ASSERT_EQ(kept->best.size(), wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(kept->best[i].cost.estimate, wanted[i].cost.estimate);
-    limits.slowest = 1e9;  // a time limit asks for plans that keep the budget only
+    limits.slowest = Seconds(1e9);  // a time limit asks for plans that keep the budget only
     const auto timely = search_training(c.question, sequence, c.cluster, {}, limits);
     ASSERT_TRUE(timely);
     EXPECT_EQ(timely->best.empty(), within->best.empty());
@@ -170,7 +170,7 @@ TEST(TrainingSearch, ABudgetIsKeptWhereverSomethingKeepsIt) {
 
 TEST(TrainingSearch, OffloadingIsSearchedExactly) {
   SearchCase c("h100-sxm:8");
-  c.question.host = {64e9, 0.8, 70e9, 256e9};
+  c.question.host = {BytesPerSecond(64e9), 0.8, BytesPerSecond(70e9), Bytes(256e9)};
   const double state = 16e6;  // a chip that holds little but weights
   double least = 1e300;
   for (training::Offload offload : {training::Offload::none, training::Offload::optimizer,
@@ -178,21 +178,21 @@ TEST(TrainingSearch, OffloadingIsSearchedExactly) {
     TrainingChoices one;
     one.offloads = {offload};
     for (double capacity : {state, 4e8, 8e8}) {
-      const auto found = search_training(c.question, sequence, c.cluster, one, {capacity, 1, true});
-      const auto all = search_training(c.question, sequence, c.cluster, one, {capacity, 1, false});
+      const auto found = search_training(c.question, sequence, c.cluster, one, {Bytes(capacity), 1, true});
+      const auto all = search_training(c.question, sequence, c.cluster, one, {Bytes(capacity), 1, false});
       ASSERT_TRUE(found && all);
       ASSERT_EQ(found->best.empty(), all->best.empty());
       if (!all->best.empty()) EXPECT_EQ(found->best.front().cost.estimate, all->best.front().cost.estimate);
-      if (capacity == 4e8 && !all->best.empty()) least = std::min(least, all->best.front().cost.estimate);
+      if (capacity == 4e8 && !all->best.empty()) least = std::min(least, all->best.front().cost.estimate.value());
     }
   }
   TrainingChoices every;
   every.offloads = {training::Offload::none, training::Offload::optimizer, training::Offload::activations,
                     training::Offload::both};
-  const auto found = search_training(c.question, sequence, c.cluster, every, {4e8, 1});
+  const auto found = search_training(c.question, sequence, c.cluster, every, {Bytes(4e8), 1});
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->best.empty());
-  EXPECT_EQ(found->best.front().cost.estimate, least);
+  EXPECT_EQ(found->best.front().cost.estimate.value(), least);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ inline std::uint64_t& orders_with(OrdersByOffload& orders, training::Offload off
 /// All strategies of a mesh with the same computation: they differ in the sharding of weights, the order of stages
 /// and the placement.
 struct TrainingWork {
-  double floor = 0;  ///< lower bound on the step time, in seconds
+  Seconds floor;  ///< lower bound on the step time
   std::int64_t micro_batch = 1;
   std::uint32_t mesh = 0;
   lower::ResidualScheme residual = lower::ResidualScheme::replicated;

@@ -21,7 +21,7 @@ using namespace testing::training_search;
 TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   SearchCase c("h100-sxm:8");
-  c.question.host = {30e9, 0.8, 40e9, 256e9};
+  c.question.host = {BytesPerSecond(30e9), 0.8, BytesPerSecond(40e9), Bytes(256e9)};
   constexpr std::array<double, 4> capacities{3e8, 6e8, 1.2e9, 8e10};
   std::array<double, 4> best;
   best.fill(1e30);
@@ -48,7 +48,8 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
                   const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
                   ASSERT_TRUE(cost);
                   for (std::size_t i = 0; i < capacities.size(); ++i)
-                    if (cost->memory.total().value() <= capacities[i]) best[i] = std::min(best[i], cost->estimate);
+                    if (cost->memory.total().value() <= capacities[i])
+                      best[i] = std::min(best[i], cost->estimate.value());
                 }
       }
   TrainingChoices choices;
@@ -56,10 +57,10 @@ TEST(TrainingSearch, FindsWhatExhaustiveEnumerationFinds) {
   choices.schedule = pipeline::PipelineSchedule::one_f_one_b;
   choices.offloads.assign(std::begin(every_offload), std::end(every_offload));
   for (std::size_t i = 0; i < capacities.size(); ++i) {
-    const auto found = search_training(c.question, sequence, c.cluster, choices, {capacities[i], 1});
+    const auto found = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacities[i]), 1});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.empty(), best[i] == 1e30);
-    const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate;
+    const double estimate = found->best.empty() ? best[i] : found->best.front().cost.estimate.value();
     EXPECT_NEAR(estimate, best[i], 1e-9 * best[i]);
   }
 }
@@ -91,17 +92,17 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
           if (m < 1 || !pipeline::is_possible({order.schedule, pp, m, order.interleave})) continue;
           const auto cost = training::price_strategy(c.question, sequence, c.cluster, s);
           ASSERT_TRUE(cost);
-          all.push_back(cost->estimate);
+          all.push_back(cost->estimate.value());
         }
       std::sort(all.begin(), all.end());
-      const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 6});
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {Bytes(8e10), 6});
       ASSERT_TRUE(found);
       ASSERT_EQ(found->best.size(), 6u);
       for (std::size_t i = 0; i < 6; ++i) {
-        EXPECT_NEAR(found->best[i].cost.estimate, all[i], 1e-12 * all[i]) << pp << " " << i;
+        EXPECT_NEAR(found->best[i].cost.estimate.value(), all[i], 1e-12 * all[i]) << pp << " " << i;
         const auto input = training::pipeline_input(c.question, sequence, c.cluster, found->best[i].strategy);
         ASSERT_TRUE(input);
-        EXPECT_NEAR(pipeline::simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate,
+        EXPECT_NEAR(pipeline::simulate_pipeline(*input, false)->interval.value(), found->best[i].cost.estimate.value(),
                     1e-9 * all[i]);
       }
     }
@@ -128,7 +129,7 @@ double best_of_all_orders(const SearchCase& c, training::Strategy strategy) {
         training::TrainingCost cost = training::training_cost(steady, strategy);
         events.fill({c.question, strategy, profile, nullptr, *links}, split, runs, steady);
         training::set_interval(steady, events.interval(), cost);
-        best = std::min(best, cost.estimate);
+        best = std::min(best, cost.estimate.value());
       }
   while (std::next_permutation(layout.order.begin(), layout.order.begin() + 1 + training::roles));
   return best;
@@ -172,7 +173,7 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 const double of_all = best_of_all_orders(c, s);
                 if (of_all == HUGE_VAL) continue;
                 const auto as_it_is = training::price_strategy(c.question, sequence, c.cluster, s);
-                if (!as_it_is || of_all < as_it_is->estimate) ++improved;
+                if (!as_it_is || of_all < as_it_is->estimate.value()) ++improved;
                 ++strategies;
                 best = std::min(best, of_all);
                 choices.tensor = tp;
@@ -182,10 +183,10 @@ TEST(TrainingSearch, FindsTheBestOfAllPlacements) {
                 choices.data = data;
                 choices.expert = ep;
                 for (const bool prune : {true, false}) {
-                  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 1, prune});
+                  const auto found = search_training(c.question, sequence, c.cluster, choices, {Bytes(8e10), 1, prune});
                   ASSERT_TRUE(found && !found->best.empty())
                       << where << " " << program::mesh_text(training::whole_mesh(s.parallelism));
-                  EXPECT_NEAR(found->best.front().cost.estimate, of_all, 1e-12 * of_all)
+                  EXPECT_NEAR(found->best.front().cost.estimate.value(), of_all, 1e-12 * of_all)
                       << where << " " << program::mesh_text(training::whole_mesh(s.parallelism)) << " " << prune;
                 }
               }
@@ -200,13 +201,13 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
   choices.data = 2;
   choices.tensor = 8;
   choices.fsdp = choices.pipeline = choices.context = 1;
-  const auto best = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
+  const auto best = search_training(c.question, sequence, c.cluster, choices, {Bytes(8e10), 1});
   choices.layout = network::AxisLayout{};
-  const auto usual = search_training(c.question, sequence, c.cluster, choices, {8e10, 1});
+  const auto usual = search_training(c.question, sequence, c.cluster, choices, {Bytes(8e10), 1});
   ASSERT_TRUE(best && usual && !usual->best.empty());
   EXPECT_EQ(usual->best.front().strategy.layout, network::AxisLayout{});
   const auto cost = training::price_strategy(c.question, sequence, c.cluster, usual->best.front().strategy);
-  EXPECT_NEAR(usual->best.front().cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+  EXPECT_NEAR(usual->best.front().cost.estimate.value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
   EXPECT_LE(best->best.front().cost.estimate, cost->estimate);
 }
 
@@ -237,7 +238,7 @@ TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
 
 TEST(TrainingSearch, RunnersUpAreOtherStrategies) {
   const SearchCase c("tpu-v5e:4x4");
-  const auto found = search_training(c.question, sequence, c.cluster, {}, {8e10, 20});
+  const auto found = search_training(c.question, sequence, c.cluster, {}, {Bytes(8e10), 20});
   ASSERT_TRUE(found);
   for (std::size_t i = 0; i < found->best.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -253,7 +254,7 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
   choices.tensor = 4;
   choices.pipeline = 2;
   choices.recompute = lower::Recompute::full();
-  const auto found = search_training(c.question, sequence, c.cluster, choices, {8e10, 4});
+  const auto found = search_training(c.question, sequence, c.cluster, choices, {Bytes(8e10), 4});
   ASSERT_TRUE(found);
   for (const Candidate& candidate : found->best) {
     EXPECT_EQ(candidate.strategy.parallelism.tensor, 4);
@@ -261,7 +262,7 @@ TEST(TrainingSearch, KeepsWhatIsFixedAndSaysWhatNeedsLeastWhenNothingFits) {
     EXPECT_EQ(candidate.strategy.recompute, lower::Recompute::full());
     EXPECT_LE(candidate.cost.memory.total().value(), 8e10);
   }
-  const auto none = search_training(c.question, sequence, c.cluster, choices, {1e6, 4});
+  const auto none = search_training(c.question, sequence, c.cluster, choices, {Bytes(1e6), 4});
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->best.empty());
   ASSERT_TRUE(none->closest);
@@ -277,14 +278,15 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
                         training::Offload::both};
     SearchCase linked = c;
     linked.question.setup.model = &linked.model;
-    linked.question.host = {1e9, 0.8, 1.5e9, 1e12};  // slow enough to be waited for
-    const auto found = search_training(linked.question, sequence, linked.cluster, choices, {4e9, 300});
+    linked.question.host = {BytesPerSecond(1e9), 0.8, BytesPerSecond(1.5e9),
+                            Bytes(1e12)};  // slow enough to be waited for
+    const auto found = search_training(linked.question, sequence, linked.cluster, choices, {Bytes(4e9), 300});
     ASSERT_TRUE(found);
     ASSERT_EQ(found->best.size(), 300u);
     for (const Candidate& candidate : found->best) {
       const auto cost = training::price_strategy(linked.question, sequence, linked.cluster, candidate.strategy);
       ASSERT_TRUE(cost);
-      EXPECT_NEAR(candidate.cost.estimate, cost->estimate, 1e-12 * cost->estimate);
+      EXPECT_NEAR(candidate.cost.estimate.value(), cost->estimate.value(), 1e-12 * cost->estimate.value());
       EXPECT_NEAR(candidate.cost.memory.total().value(), cost->memory.total().value(), 1.0);
       EXPECT_NEAR(candidate.cost.memory.host.value(), cost->memory.host.value(), 1.0);
     }
@@ -293,11 +295,11 @@ TEST(TrainingSearch, PricesStrategiesAsFromScratch) {
 
 TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
   const SearchCase c("h100-sxm:16");
-  const auto all = search_training(c.question, sequence, c.cluster, {}, {8e10, 5});
+  const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(8e10), 5});
   ASSERT_TRUE(all);
   ASSERT_EQ(all->best.size(), 5u);
-  const double third = all->best[2].cost.estimate;
-  const auto some = search_training(c.question, sequence, c.cluster, {}, {8e10, 5, true, third});
+  const Seconds third = all->best[2].cost.estimate;
+  const auto some = search_training(c.question, sequence, c.cluster, {}, {Bytes(8e10), 5, true, third});
   ASSERT_TRUE(some);
   ASSERT_FALSE(some->best.empty());
   for (const Candidate& candidate : some->best) EXPECT_LT(candidate.cost.estimate, third);
@@ -312,8 +314,8 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
         SearchCase c(where);
         c.question.sequences = long_sequence > sequence ? 2 : 32;
         const auto best = [&](const TrainingChoices& choices) {
-          const auto found = search_training(c.question, long_sequence, c.cluster, choices, {capacity, 1});
-          return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+          const auto found = search_training(c.question, long_sequence, c.cluster, choices, {Bytes(capacity), 1});
+          return found && !found->best.empty() ? found->best.front().cost.estimate.value() : HUGE_VAL;
         };
         const double free = best({});
         const auto expect_no_better = [&](const TrainingChoices& choices, const char* what, std::int64_t value) {
@@ -356,8 +358,8 @@ TEST(TrainingSearch, UnevenStagesInterleave) {
   for (const double capacity : {2e8, 3e8, 4e8, 5e8, 7e8, 1e9, 8e10}) {
     choices.interleave = std::nullopt;
     const auto best = [&] {
-      const auto found = search_training(c.question, sequence, c.cluster, choices, {capacity, 1});
-      return found && !found->best.empty() ? found->best.front().cost.estimate : HUGE_VAL;
+      const auto found = search_training(c.question, sequence, c.cluster, choices, {Bytes(capacity), 1});
+      return found && !found->best.empty() ? found->best.front().cost.estimate.value() : HUGE_VAL;
     };
     const double free = best();
     if (capacity > 1e10) EXPECT_LT(free, HUGE_VAL);

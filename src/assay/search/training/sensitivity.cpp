@@ -124,7 +124,7 @@ Result<training::TrainingCost> cost_at(const SensitivityQuestion& in, const Hard
 }
 
 /// Slightly more than `seconds`: a search that ends there still finds what takes as long.
-double just_over(double seconds) { return (1.0 + 1e-9) * seconds; }
+Seconds just_over(Seconds step) { return (1.0 + 1e-9) * step; }
 
 /// Strategies that beat the best one where a rate differs. Pricing one of them again is far cheaper than a search.
 class Rivals {
@@ -176,7 +176,7 @@ class Rivals {
 };
 
 /// d ln(after / before) / d ln(ratio).
-double elasticity(double before, double after, double log_ratio) { return std::log(after / before) / log_ratio; }
+double elasticity(Seconds before, Seconds after, double log_ratio) { return std::log(after / before) / log_ratio; }
 
 AnyQuantity scaled(AnyQuantity value, double factor) {
   value.value *= factor;
@@ -194,8 +194,8 @@ Result<Sensitivity> rate_sensitivity(const SensitivityQuestion& in, const Hardwa
   out.value = rate.value;
   out.elasticity = elasticity(below.estimate, above.estimate, 2.0 * small_step);
   out.lower_elasticity = elasticity(below.lower, above.lower, 2.0 * small_step);
-  out.if_doubled = Seconds(doubled.estimate);
-  out.best_if_doubled = Seconds(other ? other->cost.estimate : doubled.estimate);
+  out.if_doubled = doubled.estimate;
+  out.best_if_doubled = other ? other->cost.estimate : doubled.estimate;
   std::optional<Error> failed;
   const std::string_view now = training::limiter_of(in.best.cost);
   const auto limiter_at = [&](double factor) {
@@ -235,13 +235,13 @@ std::optional<Sensitivity> doubled_size(const SensitivityQuestion& in, double se
   Sensitivity out;
   out.elasticity = elasticity(in.best.cost.estimate, cost->estimate, log_ratio);
   out.lower_elasticity = elasticity(in.best.cost.lower, cost->lower, log_ratio);
-  out.if_doubled = Seconds(cost->estimate);
-  out.fits_if_doubled = cost->memory.total().value() <= in.budget;
+  out.if_doubled = cost->estimate;
+  out.fits_if_doubled = cost->memory.total() <= in.budget;
   SearchLimits limits{in.budget, 1};
   if (*out.fits_if_doubled) limits.slowest = just_over(cost->estimate);
   if (length == 1) limits.profiles = in.profiles;
   const auto found = search_training(question, in.sequence * length, in.cluster, in.choices, limits);
-  if (found && !found->best.empty()) out.best_if_doubled = Seconds(found->best.front().cost.estimate);
+  if (found && !found->best.empty()) out.best_if_doubled = found->best.front().cost.estimate;
   return out;
 }
 
@@ -318,12 +318,12 @@ Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestio
 }
 
 Result<MemorySensitivity> memory_sensitivity(const SensitivityQuestion& in) {
-  constexpr double no_limit = std::numeric_limits<double>::infinity();
-  const auto search = [&](double bytes, double slowest) {
+  constexpr Bytes no_limit(HUGE_VAL);
+  const auto search = [&](Bytes capacity, Seconds slowest) {
     return search_training(in.question, in.sequence, in.cluster, in.choices,
-                           {bytes, 1, true, slowest, HUGE_VAL, false, in.profiles});
+                           {capacity, 1, true, slowest, no_limit, false, in.profiles});
   };
-  ASSAY_TRY(least, search(0.0, no_limit));
+  ASSAY_TRY(least, search(Bytes(), Seconds(HUGE_VAL)));
   ASSAY_TRY(unlimited, search(no_limit, just_over(in.best.cost.estimate)));
   MemorySensitivity out{in.cluster.chip.hbm().capacity.value, in.best.cost.memory.total(), least.closest, {}};
   if (!unlimited.best.empty()) out.unlimited = unlimited.best.front();

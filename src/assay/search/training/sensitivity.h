@@ -19,7 +19,7 @@ struct SensitivityQuestion {
   const TrainingChoices& choices;
   const Candidate& best;
   Dtype compute = Dtype::bf16;
-  double budget = 0;  ///< bytes of a chip that strategies may use
+  Bytes budget;  ///< of a chip, that strategies may use
   /// The question on a cluster whose chips have other rates.
   std::function<Result<training::TrainingQuestion>(const hardware::Cluster&)> on_cluster;
   TrainingProfiles* profiles = nullptr;  ///< of the question: searches in which kernels take as long share them

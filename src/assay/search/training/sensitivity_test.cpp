@@ -23,8 +23,7 @@ struct SensitivityCase : SearchCase {
     choices.context = choices.pipeline = 1;
     choices.recompute = lower::Recompute::none();
     question.host = training::host_link(cluster);
-    best = search_training(question, sequence, cluster, choices, {cluster.chip.hbm().capacity.value.value(), 1})
-               ->best.front();
+    best = search_training(question, sequence, cluster, choices, {cluster.chip.hbm().capacity.value, 1})->best.front();
   }
   SensitivityQuestion ask() const {
     return {question,
@@ -33,7 +32,7 @@ struct SensitivityCase : SearchCase {
             choices,
             best,
             Dtype::bf16,
-            cluster.chip.hbm().capacity.value.value(),
+            cluster.chip.hbm().capacity.value,
             [this](const hardware::Cluster& other) {
               training::TrainingQuestion there = question;
               auto rates = estimate::kernel_rates(other.chip, Dtype::bf16, "test");
@@ -96,7 +95,7 @@ TEST(TrainingSensitivity, AnInterruptedSearchSaysSoWhereItHasNothingYet) {
   const SensitivityCase c("h100-sxm:8");
   progress.stop = true;
   const auto found =
-      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value.value(), 1});
+      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value, 1});
   const auto rows = training_sensitivities(c.ask());
   progress.stop = false;
   ASSERT_FALSE(found);
@@ -113,7 +112,7 @@ TEST(TrainingSensitivity, ABatchIsAWholeNumberOfGroupsOfMicrobatches) {
   c.choices.interleave = 2;
   c.choices.schedule = pipeline::PipelineSchedule::interleaved;
   const auto found =
-      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value.value(), 1});
+      search_training(c.question, sequence, c.cluster, c.choices, {c.cluster.chip.hbm().capacity.value, 1});
   ASSERT_TRUE(found && !found->best.empty());
   c.best = found->best.front();
   const auto rows = training_sensitivities(c.ask());

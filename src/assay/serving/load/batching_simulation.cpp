@@ -35,6 +35,7 @@ struct Arrival {
   double first = -1, end = -1;
 };
 
+/// In seconds.
 class Simulation {
  public:
   Simulation(const LoadedServer& server, double rate, const SimulatedLoad& load)
@@ -86,10 +87,10 @@ class Simulation {
       a.output = random_.draw(server_.lengths.output);
       const double start = std::max(free.top(), time);
       free.pop();
-      const double work = server_.prefill(static_cast<double>(a.prompt));
+      const double work = server_.prefill(static_cast<double>(a.prompt)).value();
       a.first = start + work;
       prefilled_ += work / servers;
-      a.ready = a.first + server_.transfer;
+      a.ready = a.first + server_.transfer.value();
       free.push(a.first);
       if (random_.share() < 1.0 / server_.replicas) requests_.push_back(a);
     }
@@ -124,7 +125,7 @@ class Simulation {
     // An evicted sequence recomputes the tokens that it had.
     const bool here = server_.policy == BatchingPolicy::interleaved || requests_[id].made > 0;
     if (here) {
-      const double time = server_.prefill(static_cast<double>(requests_[id].prompt + requests_[id].made));
+      const double time = server_.prefill(static_cast<double>(requests_[id].prompt + requests_[id].made)).value();
       pass(time);
       prefill_ += time;
     }
@@ -134,7 +135,7 @@ class Simulation {
 
   bool step() {
     if (active_.empty()) return false;
-    advance(server_.step(static_cast<double>(active_.size()), context_ / static_cast<double>(active_.size())));
+    advance(server_.step(static_cast<double>(active_.size()), context_ / static_cast<double>(active_.size())).value());
     return true;
   }
 
@@ -156,8 +157,8 @@ class Simulation {
     }
     if (tokens == 0.0) return step();
     const auto n = static_cast<double>(active_.size());
-    const double alone = n > 0.0 ? server_.step(n, context_ / n) : 0.0;
-    const double time = server_.mixed(n, n > 0.0 ? context_ / n : server_.lengths.context, tokens);
+    const double alone = n > 0.0 ? server_.step(n, context_ / n).value() : 0.0;
+    const double time = server_.mixed(n, n > 0.0 ? context_ / n : server_.lengths.context, tokens).value();
     prefill_ += time - alone;
     advance(time);
     for (std::size_t id : complete) start(id);
@@ -211,11 +212,11 @@ class Simulation {
   static Spread spread(std::vector<double>& values) {
     std::sort(values.begin(), values.end());
     const auto at = [&](double share) {
-      return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+      return Seconds(values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]);
     };
     double sum = 0.0;
     for (double v : values) sum += v;
-    return {sum / static_cast<double>(values.size()), at(0.5), at(0.9), at(0.99)};
+    return {Seconds(sum / static_cast<double>(values.size())), at(0.5), at(0.9), at(0.99)};
   }
 
   LoadedTimes results() const {
@@ -235,8 +236,8 @@ class Simulation {
     const auto n = static_cast<double>(first.size());
     out.first_token = spread(first);
     out.per_token = spread(token);
-    out.per_token.mean = life / tokens;  // of tokens, as Little's law counts
-    out.last_token = last / n;
+    out.per_token.mean = Seconds(life / tokens);  // of tokens, as Little's law counts
+    out.last_token = Seconds(last / n);
     out.sequences = decoding_ / now_;
     out.waiting = queued_ / now_;
     out.prefill_share = server_.policy == BatchingPolicy::disaggregated ? prefilled_ : prefill_ / now_;
@@ -246,7 +247,7 @@ class Simulation {
     // From when the batch is full to when the last requests leave it.
     std::sort(ends.begin(), ends.end());
     const std::size_t until = ends.size() - std::min(ends.size() / 2, static_cast<std::size_t>(server_.most)) - 1;
-    out.served = static_cast<double>(until) / (ends[until] - ends.front());
+    out.served = Hertz(static_cast<double>(until) / (ends[until] - ends.front()));
     out.stable = backlog_ < std::max(server_.most, 0.05 * static_cast<double>(requests_.size()));
     return out;
   }
@@ -266,8 +267,8 @@ class Simulation {
 
 }  // namespace
 
-LoadedTimes simulate_batching(const LoadedServer& server, double rate, const SimulatedLoad& load) {
-  return Simulation(server, rate, load).run();
+LoadedTimes simulate_batching(const LoadedServer& server, Hertz rate, const SimulatedLoad& load) {
+  return Simulation(server, rate.value(), load).run();
 }
 
 }  // namespace assay::serving

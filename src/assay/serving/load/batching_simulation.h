@@ -12,7 +12,7 @@ struct SimulatedLoad {
   std::uint64_t seed = 1;
 };
 
-/// `rate` requests per second of one replica. If more arrive than leave, `stable` is false.
-LoadedTimes simulate_batching(const LoadedServer& server, double rate, const SimulatedLoad& load);
+/// Requests of one replica. If more arrive than leave, `stable` is false.
+LoadedTimes simulate_batching(const LoadedServer& server, Hertz rate, const SimulatedLoad& load);
 
 }  // namespace assay::serving

@@ -7,11 +7,11 @@
 namespace assay::serving {
 namespace {
 
-/// Linear between points, extrapolated from the last two.
+/// A time, linear between points, extrapolated from the last two.
 class Polyline {
  public:
-  void add(double x, double y) { points_.push_back({x, y}); }
-  double operator()(double x) const {
+  void add(double x, Seconds y) { points_.push_back({x, y}); }
+  Seconds operator()(double x) const {
     if (points_.size() == 1) return points_.front().y;
     auto right = std::upper_bound(points_.begin(), points_.end(), x, [](double v, const Point& p) { return v < p.x; });
     if (right == points_.begin()) ++right;
@@ -22,7 +22,8 @@ class Polyline {
 
  private:
   struct Point {
-    double x, y;
+    double x;
+    Seconds y;
   };
   std::vector<Point> points_;
 };
@@ -48,18 +49,18 @@ Polyline prefill_times(const ServingQuestion& question, const ServingStrategy& s
   return line;
 }
 
-/// Seconds that the cache of an average prompt takes to another server, all of whose chips receive their part.
-double transfer_time(const ServingQuestion& question, const hardware::Cluster& cluster, const ServingProfile& decode,
-                     const RequestLengths& lengths, double data) {
-  if (!cluster.chip.network.scale_out) return 0.0;
+/// The cache of an average prompt goes to another server, all of whose chips receive their part.
+Seconds transfer_time(const ServingQuestion& question, const hardware::Cluster& cluster, const ServingProfile& decode,
+                      const RequestLengths& lengths, double data) {
+  if (!cluster.chip.network.scale_out) return {};
   double reserved = 0.0;
   for (std::int64_t n : lengths.reserved)
     reserved += static_cast<double>(n) / static_cast<double>(lengths.reserved.size());
-  const double bytes = data * decode.cache_bytes * static_cast<double>(question.prompt) / reserved;
-  return bytes / cluster.chip.network.scale_out->bandwidth.value.value();
+  const Bytes bytes = data * decode.cache * static_cast<double>(question.prompt) / reserved;
+  return bytes / cluster.chip.network.scale_out->bandwidth.value;
 }
 
-/// Steps with prompts: seconds over sequences, for some numbers of prompt tokens.
+/// Steps with prompts: times over sequences, for some numbers of prompt tokens.
 class MixedTable {
  public:
   MixedTable(const ServingQuestion& question, const ServingPoint& point, const ServingProfiles& profiles,
@@ -73,7 +74,7 @@ class MixedTable {
       ServingProfiles with = profiles;
       if (tokens < fresh) {
         with.joined = chunk_profile(question, point.strategy, tokens);
-        with.moved = 0.0;
+        with.moved = Bytes();
       } else if (with.joined.queries < fresh) {
         with.joined = chunk_profile(question, point.strategy, fresh);
       }
@@ -82,24 +83,25 @@ class MixedTable {
       sequences.insert(sequences.begin(), 0.0);
       for (double n : sequences) {
         const PromptStep step = step_with_prompts(question, point.strategy, with, links, n * data, tokens);
-        line.seconds.add(
+        line.time.add(
             n, measured ? point.step_scale * step.beside + point.prefill_scale * step.prompts : step.time.estimate);
       }
     }
   }
 
-  /// Between a step without prompts of `alone` seconds and the table.
-  double operator()(double sequences, double tokens, double alone) const {
+  /// Between a step without prompts, which takes `alone`, and the table.
+  Seconds operator()(double sequences, double tokens, Seconds alone) const {
     std::size_t i = 0;
     while (i + 1 < lines_.size() && lines_[i].tokens < tokens) ++i;
-    const double low = i > 0 ? lines_[i - 1].seconds(sequences) : alone, from = i > 0 ? lines_[i - 1].tokens : 0.0;
-    return low + (tokens - from) / (lines_[i].tokens - from) * (lines_[i].seconds(sequences) - low);
+    const Seconds low = i > 0 ? lines_[i - 1].time(sequences) : alone;
+    const double from = i > 0 ? lines_[i - 1].tokens : 0.0;
+    return low + (tokens - from) / (lines_[i].tokens - from) * (lines_[i].time(sequences) - low);
   }
 
  private:
   struct Line {
     double tokens = 0;
-    Polyline seconds;
+    Polyline time;
   };
   std::vector<Line> lines_;
 };
@@ -126,10 +128,10 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
   // Cost of one more token of context per sequence.
   const std::int64_t later = further_context(question);
   const ServingProfile further = make_serving_profile(setup, strategy, 1, decode_keys(question, later));
-  const double slope = point.step_scale *
-                       (serving_time(setup, strategy, further, links, server.most * data).estimate -
-                        serving_time(setup, strategy, profiles.decode, links, server.most * data).estimate) /
-                       (server.most * static_cast<double>(later));
+  const Seconds slope = point.step_scale *
+                        (serving_time(setup, strategy, further, links, server.most * data).estimate -
+                         serving_time(setup, strategy, profiles.decode, links, server.most * data).estimate) /
+                        (server.most * static_cast<double>(later));
   server.step = [steps, slope, context](double n, double seen) { return steps(n) + slope * n * (seen - context); };
   const Polyline prompts = prefill_times(question, prefill_strategy(point), links, server.lengths, point.prefill_scale);
   server.prefill = [prompts](double tokens) { return prompts(tokens); };
@@ -145,15 +147,15 @@ Result<LoadedServer> loaded_server(const ServingQuestion& question, const hardwa
     server.chunk = tokens / fresh;
     const MixedTable table(question, point, profiles, links, server.most, tokens);
     server.mixed = [table, steps, slope, context, fresh](double n, double seen, double prompt) {
-      return table(n, fresh * prompt, n > 0.0 ? steps(n) : 0.0) + slope * n * (seen - context);
+      return table(n, fresh * prompt, n > 0.0 ? steps(n) : Seconds()) + slope * n * (seen - context);
     };
   }
   if (server.lengths.page > 0) {
     double reserved = 0.0;
     for (std::int64_t n : server.lengths.reserved)
       reserved += static_cast<double>(n) / static_cast<double>(server.lengths.reserved.size());
-    const double left = question.capacity - (point.memory.total() - point.memory.cache);
-    server.cache_tokens = left / (data * profiles.decode.cache_bytes) * reserved;
+    const Bytes left = question.capacity - (point.memory.total() - point.memory.cache);
+    server.cache_tokens = left / (data * profiles.decode.cache) * reserved;
   }
   return server;
 }

@@ -8,6 +8,7 @@
 #include "assay/serving/load/batching_chain.h"
 #include "assay/serving/steady_state.h"
 
+// Moments and tails of times in plain numbers: seconds and their powers, rates in requests per second.
 namespace assay::serving {
 namespace {
 
@@ -26,19 +27,20 @@ PromptWork prompt_work(const LoadedServer& server, double sequences) {
   const auto n = static_cast<double>(table.size());
   const double context = server.lengths.context;
   const double decode_only =
-      server.policy == BatchingPolicy::chunked ? server.step(std::max(1.0, sequences), context) : 0.0;
-  const double full = server.policy == BatchingPolicy::chunked ? server.mixed(sequences, context, server.chunk) : 0.0;
+      server.policy == BatchingPolicy::chunked ? server.step(std::max(1.0, sequences), context).value() : 0.0;
+  const double full =
+      server.policy == BatchingPolicy::chunked ? server.mixed(sequences, context, server.chunk).value() : 0.0;
   for (const std::int64_t length : table) {
     const auto tokens = static_cast<double>(length);
     double taken = 0.0, busy = 0.0, own = 0.0;
     if (server.policy == BatchingPolicy::chunked) {
       const double pieces = std::floor(tokens / server.chunk), rest = tokens - pieces * server.chunk;
-      const double last = rest > 0.0 ? server.mixed(sequences, context, rest) : 0.0;
+      const double last = rest > 0.0 ? server.mixed(sequences, context, rest).value() : 0.0;
       own = pieces * full + last;
       taken = pieces * (full - decode_only) + (rest > 0.0 ? last - decode_only : 0.0);
       busy = tokens / server.chunk * full;  // the rest of a chunk goes to the next prompt
     } else {
-      own = busy = taken = server.prefill(tokens);
+      own = busy = taken = server.prefill(tokens).value();
       if (server.policy == BatchingPolicy::disaggregated) taken = 0.0;
     }
     work.taken += taken / n;
@@ -155,7 +157,8 @@ double quantile(double share, double start, F above) {
 
 template <class F>
 Spread spread(double mean, F above) {
-  return {mean, quantile(0.5, mean, above), quantile(0.9, mean, above), quantile(0.99, mean, above)};
+  const auto at = [&](double share) { return Seconds(quantile(share, mean, above)); };
+  return {Seconds(mean), at(0.5), at(0.9), at(0.99)};
 }
 
 /// First tokens: two waits, the rest of a step (with a probability), and the prompt itself.
@@ -236,8 +239,9 @@ Spread per_token(const LoadedServer& server, const Sharing& sharing, const Promp
       (1.0 - sharing.full) * (used + 0.5 * rate * rate * work.taken_squared / left) * work.taken / left;
   // Pieces of prompts make steps longer by as much each, for as long as there are any.
   const bool in_pieces = server.policy == BatchingPolicy::chunked;
-  const double decode_only = in_pieces ? server.step(sequences, context) : 0.0;
-  const double longer = in_pieces ? std::max(1e-12, server.mixed(sequences, context, server.chunk) - decode_only) : 0.0;
+  const double decode_only = in_pieces ? server.step(sequences, context).value() : 0.0;
+  const double longer =
+      in_pieces ? std::max(1e-12, server.mixed(sequences, context, server.chunk).value() - decode_only) : 0.0;
   const double share = in_pieces ? std::clamp((mean - decode_only) / longer, 0.0, 1.0) : 0.0;
   const double run =
       in_pieces ? work.busy_squared / (2.0 * work.busy * std::max(1e-3, 1.0 - rate * work.busy)) / mean : 1.0;
@@ -300,15 +304,15 @@ TakenPlaces taken_places(const LoadedServer& server, double places) {
   TakenPlaces out;
   out.pieces = steps_in_batch(server) - output;
   const SteadyLoad load = steady_load({places, output, server.lengths.prompt.mean(), server.chunk, out.pieces});
-  double mixed = server.mixed(load.sequences, context, load.tokens);
+  double mixed = server.mixed(load.sequences, context, load.tokens).value();
   if (load.share < 1.0) {  // pieces of one prompt at a time: whole chunks, and what is left of each prompt
     const PromptWork work = prompt_work(server, load.sequences);
     mixed = std::accumulate(work.own.begin(), work.own.end(), 0.0) / static_cast<double>(work.own.size()) / out.pieces;
   }
-  const SteadyTimes times = steady_times(load, mixed, server.step(load.alone, context));
+  const SteadyTimes times = steady_times(load, Seconds(mixed), server.step(load.alone, context));
   out.prompt = out.pieces * mixed;
-  out.token = times.per_token;
-  out.requests_per_second = load.requests / times.step;
+  out.token = times.per_token.value();
+  out.requests_per_second = load.requests / times.step.value();
   return out;
 }
 
@@ -316,7 +320,8 @@ double saturation_of(const LoadedServer& server) {
   if (server.policy == BatchingPolicy::chunked) return taken_places(server, server.most).requests_per_second;
   const PromptWork full = prompt_work(server, server.most);
   const double saturation =
-      1.0 / (full.taken + steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most);
+      1.0 /
+      (full.taken + steps_in_batch(server) * server.step(server.most, server.lengths.context).value() / server.most);
   if (server.policy == BatchingPolicy::interleaved) return saturation;
   return std::min(saturation, server.prefill_servers / full.busy);
 }
@@ -334,7 +339,8 @@ struct FullServer {
 
 FullServer full_server(const LoadedServer& server) {
   const PromptWork work = prompt_work(server, server.most);
-  const double decoding = steps_in_batch(server) * server.step(server.most, server.lengths.context) / server.most;
+  const double decoding =
+      steps_in_batch(server) * server.step(server.most, server.lengths.context).value() / server.most;
   const double prompt =
       server.policy == BatchingPolicy::chunked ? std::max(0.0, 1.0 / saturation_of(server) - decoding) : work.taken;
   return {prompt, decoding, work.taken_squared - work.taken * work.taken};
@@ -350,7 +356,7 @@ struct LoadState {
 
 /// A decode step of n sequences with the time that prompts take from it.
 double stretched_step(const LoadedServer& server, const PromptWork& work, double rate, double n) {
-  return server.step(n, server.lengths.context) / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
+  return server.step(n, server.lengths.context).value() / std::max(1e-9, 1.0 - std::min(1.0 - 1e-9, rate * work.taken));
 }
 
 /// Prompts go first: the requests at the server are a Markov chain, which assumes that sequences end at random. Where
@@ -363,9 +369,9 @@ void share_interleaved(const LoadedServer& server, double rate, double clumps, d
   const double lump = server.most / lumps;
   std::vector<double> prompts = state.work.own;
   for (double& seconds : prompts) seconds *= lump;
-  const ChainTimes chain =
-      solve_chain({rate / lump, prompts,
-                   [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
+  const ChainTimes chain = solve_chain(
+      {rate / lump, prompts,
+       [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context).value()); }, lumps});
   state.sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
   state.wait_scale /= 0.5 * (1.0 + full.variation(1.0));
 }
@@ -388,7 +394,7 @@ void share_chunked(const LoadedServer& server, double rate, double peaked, const
     double prompt = 0.0;
     for (double own : state.work.own) prompt += own / static_cast<double>(state.work.own.size());
     const double share = std::min(1.0, rate * prompt);
-    const double rates = share * usual.pieces / prompt + (1.0 - share) / server.step(sequences, context);
+    const double rates = share * usual.pieces / prompt + (1.0 - share) / server.step(sequences, context).value();
     sharing.sequences = std::min(sharing.sequences, rate * steps / rates);
   }
   const TakenPlaces crowd = taken_places(server, server.most);
@@ -432,11 +438,12 @@ Wait separate_prompt_queue(const LoadedServer& server, const PromptWork& work, d
 
 }  // namespace
 
-LoadedTimes loaded_times(const LoadedServer& server, double rate) {
+LoadedTimes loaded_times(const LoadedServer& server, Hertz arriving) {
+  const double rate = arriving.value();
   const double steps = server.lengths.output.mean(), context = server.lengths.context;
   LoadedTimes out;
-  out.saturation = saturation_of(server);
-  out.utilisation = rate / out.saturation;
+  out.saturation = Hertz(saturation_of(server));
+  out.utilisation = arriving / out.saturation;
   out.stable = out.utilisation < 1.0;
   if (!out.stable) return out;
   const LoadState state = load_state(server, rate);
@@ -453,8 +460,8 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
     const double others = rate * (1.0 - own_place), used = others * work.busy;
     const Wait prompts{used, others * work.busy_squared / (2.0 * (1.0 - used))};
     out.prefill_share = rate * work.taken;
-    out.first_token =
-        first_token(work, place, prompts, 1.0 - sharing.idle, server.step(std::max(1.0, sharing.sequences), context));
+    out.first_token = first_token(work, place, prompts, 1.0 - sharing.idle,
+                                  server.step(std::max(1.0, sharing.sequences), context).value());
   }
   // Little's law: sequences in decoding over the tokens that leave.
   TokenPace pace{sharing.sequences / (rate * steps), 0.0};
@@ -462,20 +469,20 @@ LoadedTimes loaded_times(const LoadedServer& server, double rate) {
   if (next > at)
     pace.slope = (stretched_step(server, work, rate, next) - stretched_step(server, work, rate, at)) / (next - at);
   out.per_token = per_token(server, sharing, work, rate, pace, separate ? place : Wait{});
-  out.last_token = out.first_token.mean + steps * out.per_token.mean + (separate ? server.transfer : 0.0);
+  out.last_token = out.first_token.mean + steps * out.per_token.mean + (separate ? server.transfer : Seconds());
   return out;
 }
 
-double largest_rate(const LoadedServer& server, double first_token, double per_token) {
-  const double saturation = saturation_of(server);
-  const auto meets = [&](double rate) {
+Hertz largest_rate(const LoadedServer& server, Seconds first_token, Seconds per_token) {
+  const Hertz saturation(saturation_of(server));
+  const auto meets = [&](Hertz rate) {
     const LoadedTimes times = loaded_times(server, rate);
     return times.stable && times.first_token.p99 <= first_token && times.per_token.p99 <= per_token;
   };
-  double low = 1e-6 * saturation, high = saturation;
-  if (!meets(low)) return 0.0;
+  Hertz low = 1e-6 * saturation, high = saturation;
+  if (!meets(low)) return {};
   for (int i = 0; i < 24; ++i) {
-    const double middle = 0.5 * (low + high);
+    const Hertz middle = 0.5 * (low + high);
     (meets(middle) ? low : high) = middle;
   }
   return low;

@@ -23,31 +23,31 @@ Lengths lengths_of(const std::string& spread, std::int64_t mean) {
 LoadedServer server_of(BatchingPolicy policy, const std::string& spread) {
   LoadedServer server;
   server.policy = policy;
-  const auto cache = [](double n, double context) { return n * context * 131072 / 3e12; };
-  server.step = [cache](double n, double context) { return 8e-3 + cache(n, context); };
-  server.prefill = [](double tokens) { return 4e-3 + tokens * 2.5e-5; };
+  const auto cache = [](double n, double context) { return Seconds(n * context * 131072 / 3e12); };
+  server.step = [cache](double n, double context) { return 8_ms + cache(n, context); };
+  server.prefill = [](double tokens) { return 4_ms + tokens * 25_us; };
   server.mixed = [cache](double n, double context, double tokens) {
-    return std::max(8e-3, (tokens + n) * 2.5e-5) + cache(n, context);
+    return std::max(8_ms, (tokens + n) * 25_us) + cache(n, context);
   };
   server.most = 64, server.chunk = 512, server.replicas = 2;
   server.lengths = request_lengths(lengths_of(spread, 1000), lengths_of(spread, 200), 16);
   return server;
 }
 
-void expect_close(double formula, double simulated, double share, const std::string& what) {
-  EXPECT_NEAR(formula, simulated, share * simulated) << what;
+void expect_close(Seconds formula, Seconds simulated, double share, const std::string& what) {
+  EXPECT_NEAR(formula.value(), simulated.value(), share * simulated.value()) << what;
 }
 
 void compare(BatchingPolicy policy, const std::string& spread) {
   const LoadedServer server = server_of(policy, spread);
-  const double saturation = loaded_times(server, 1e-3).saturation;
+  const Hertz saturation = loaded_times(server, Hertz(1e-3)).saturation;
   for (double used : {0.2, 0.5, 0.8, 0.9}) {
     const LoadedTimes formula = loaded_times(server, used * saturation);
     const LoadedTimes played = simulate_batching(server, used * saturation, {10000, 3});
     const std::string what =
         spread + " policy " + std::to_string(static_cast<int>(policy)) + " at " + std::to_string(used);
     ASSERT_TRUE(formula.stable && played.stable) << what;
-    expect_close(formula.sequences, played.sequences, 0.08, what + ": sequences");
+    EXPECT_NEAR(formula.sequences, played.sequences, 0.08 * played.sequences) << what << ": sequences";
     expect_close(formula.per_token.mean, played.per_token.mean, 0.06, what + ": time per token");
     expect_close(formula.per_token.p90, played.per_token.p90, used < 0.9 ? 0.12 : 0.3, what + ": p90 per token");
     // Close to saturation the tail of a wait is long, and a run of some minutes does not settle.
@@ -80,10 +80,10 @@ LoadedServer random_server(std::mt19937_64& engine) {
   const auto share = [&] { return static_cast<double>(engine() >> 11) * 0x1.0p-53; };
   LoadedServer server;
   server.policy = static_cast<BatchingPolicy>(3.0 * share());
-  const double weights = 3e-3 * std::exp(2.0 * share()), each = 1e-5 * std::exp(3.0 * share());
-  const double token = 1e-5 * std::exp(2.5 * share());
+  const Seconds weights = 3_ms * std::exp(2.0 * share()), each = 10_us * std::exp(3.0 * share());
+  const Seconds token = 10_us * std::exp(2.5 * share());
   server.step = [=](double n, double context) { return weights + each * n * (0.5 + 0.5 * context / 1000.0); };
-  server.prefill = [=](double tokens) { return 4e-3 + token * tokens; };
+  server.prefill = [=](double tokens) { return 4_ms + token * tokens; };
   server.mixed = [step = server.step, token](double n, double context, double tokens) {
     return step(n, context) + token * tokens;
   };
@@ -108,10 +108,10 @@ TEST(Queueing, FormulasAgreeWithTheSimulationOverARandomSampleOfServersAndLoads)
   for (int i = 0; i < 60; ++i) {
     const LoadedServer server = random_server(engine);
     const double used = 0.1 + 0.85 * static_cast<double>(engine() >> 11) * 0x1.0p-53;
-    const double rate = used * loaded_times(server, 1e-9).saturation;
+    const Hertz rate = used * loaded_times(server, Hertz(1e-9)).saturation;
     const LoadedTimes formula = loaded_times(server, rate), played = simulate_batching(server, rate, {12000, 3});
     ASSERT_TRUE(formula.stable && played.stable) << i;
-    const auto apart = [](double a, double b) { return std::max(a / b, b / a) - 1.0; };
+    const auto apart = [](Seconds a, Seconds b) { return std::max(a / b, b / a) - 1.0; };
     first.push_back(apart(formula.first_token.mean, played.first_token.mean));
     first_99.push_back(apart(formula.first_token.p99, played.first_token.p99));
     token.push_back(apart(formula.per_token.mean, played.per_token.mean));
@@ -146,16 +146,16 @@ TEST(Queueing, FormulasAgreeWithTheSimulationOfSeparatePrefill) {
 // At half load requests wait 1 s x 0.5 / (1 - 0.5) = 1 s on average before their first token.
 TEST(Queueing, OneAtATimeIsAnMm1Queue) {
   LoadedServer server;
-  server.step = [](double, double) { return 0.01; };
-  server.prefill = [](double) { return 0.0; };
+  server.step = [](double, double) { return 10_ms; };
+  server.prefill = [](double) { return Seconds(); };
   server.most = 1;
   server.lengths = request_lengths(Lengths::fixed(1), lengths_of("exponential", 100), 0);
-  const LoadedTimes times = loaded_times(server, 0.5);
-  EXPECT_DOUBLE_EQ(times.saturation, 1.0);
+  const LoadedTimes times = loaded_times(server, Hertz(0.5));
+  EXPECT_DOUBLE_EQ(times.saturation.value(), 1.0);
   // The table of lengths ends at the 99.9th percentile; the rest of a step comes on top.
-  EXPECT_NEAR(times.first_token.mean, 1.0 + 0.5 * 0.005, 0.02);
-  EXPECT_NEAR(times.per_token.mean, 0.01, 1e-4);
-  EXPECT_NEAR(times.last_token, 2.0, 0.03);
+  EXPECT_NEAR(times.first_token.mean.value(), 1.0 + 0.5 * 0.005, 0.02);
+  EXPECT_NEAR(times.per_token.mean.value(), 0.01, 1e-4);
+  EXPECT_NEAR(times.last_token.value(), 2.0, 0.03);
 }
 
 // With one place no prompt is worked on while a sequence decodes: an M/D/1 queue whose service is four pieces of 20 ms
@@ -163,31 +163,31 @@ TEST(Queueing, OneAtATimeIsAnMm1Queue) {
 TEST(Queueing, ChunksOnOnePlaceAreAnMd1Queue) {
   LoadedServer server;
   server.policy = BatchingPolicy::chunked;
-  server.step = [](double, double) { return 0.01; };
-  server.mixed = [](double, double, double) { return 0.02; };
+  server.step = [](double, double) { return 10_ms; };
+  server.mixed = [](double, double, double) { return 20_ms; };
   server.most = 1, server.chunk = 256;
   server.lengths = request_lengths(Lengths::fixed(1024), Lengths::fixed(100), 0);
-  const LoadedTimes times = loaded_times(server, 0.8 / 1.08);
-  EXPECT_NEAR(times.saturation, 1.0 / 1.08, 1e-9);
-  EXPECT_NEAR(times.per_token.mean, 0.01, 1e-6);
-  EXPECT_NEAR(times.per_token.p99, 0.01, 1e-4);
-  EXPECT_NEAR(times.first_token.mean, 2.16 + 0.08, 0.03);  // the rest of a step comes on top
+  const LoadedTimes times = loaded_times(server, Hertz(0.8 / 1.08));
+  EXPECT_NEAR(times.saturation.value(), 1.0 / 1.08, 1e-9);
+  EXPECT_NEAR(times.per_token.mean.value(), 0.01, 1e-6);
+  EXPECT_NEAR(times.per_token.p99.value(), 0.01, 1e-4);
+  EXPECT_NEAR(times.first_token.mean.value(), 2.16 + 0.08, 0.03);  // the rest of a step comes on top
 }
 
 // Prompts of 20 ms and next to no output: an M/D/1 queue. At 0.8 of its load a wait is 0.8 x 20 / (2 x 0.2) = 40 ms.
 TEST(Queueing, PromptsAloneAreAnMd1Queue) {
   LoadedServer server;
-  server.step = [](double, double) { return 1e-9; };
-  server.prefill = [](double) { return 0.02; };
+  server.step = [](double, double) { return 1_ns; };
+  server.prefill = [](double) { return 20_ms; };
   server.most = 1000;
   server.lengths = request_lengths(Lengths::fixed(512), Lengths::fixed(1), 0);
-  EXPECT_NEAR(loaded_times(server, 40.0).first_token.mean, 0.06, 1e-4);
+  EXPECT_NEAR(loaded_times(server, Hertz(40.0)).first_token.mean.value(), 0.06, 1e-4);
 }
 
 TEST(Queueing, BeyondSaturationNothingIsStable) {
   for (BatchingPolicy policy : {BatchingPolicy::interleaved, BatchingPolicy::chunked, BatchingPolicy::disaggregated}) {
     const LoadedServer server = server_of(policy, "");
-    const double saturation = loaded_times(server, 1.0).saturation;
+    const Hertz saturation = loaded_times(server, Hertz(1.0)).saturation;
     EXPECT_FALSE(loaded_times(server, 1.01 * saturation).stable);
     // The simulation knows nothing of the formula, and its queue grows.
     EXPECT_FALSE(simulate_batching(server, 1.3 * saturation, {4000, 1}).stable);
@@ -197,26 +197,27 @@ TEST(Queueing, BeyondSaturationNothingIsStable) {
 
 TEST(Queueing, TheLargestRateMeetsTheLatenciesAndMoreDoesNot) {
   const LoadedServer server = server_of(BatchingPolicy::interleaved, "");
-  const double rate = largest_rate(server, 0.2, 0.015);
-  ASSERT_GT(rate, 0.0);
+  const Hertz rate = largest_rate(server, 200_ms, 15_ms);
+  ASSERT_GT(rate, Hertz());
   const LoadedTimes at = loaded_times(server, rate), more = loaded_times(server, 1.02 * rate);
-  EXPECT_TRUE(at.first_token.p99 <= 0.2 && at.per_token.p99 <= 0.015);
-  EXPECT_FALSE(more.stable && more.first_token.p99 <= 0.2 && more.per_token.p99 <= 0.015);
-  EXPECT_EQ(largest_rate(server, 0.001, 1.0), 0.0);  // a prompt alone takes 29 ms
+  EXPECT_TRUE(at.first_token.p99 <= 200_ms && at.per_token.p99 <= 15_ms);
+  EXPECT_FALSE(more.stable && more.first_token.p99 <= 200_ms && more.per_token.p99 <= 15_ms);
+  EXPECT_EQ(largest_rate(server, 1_ms, 1_s), Hertz());  // a prompt alone takes 29 ms
 }
 
 TEST(BatchingSimulation, SameSeedSameNumbers) {
   const LoadedServer server = server_of(BatchingPolicy::interleaved, "lognormal:1");
-  const LoadedTimes a = simulate_batching(server, 8.0, {2000, 5}), b = simulate_batching(server, 8.0, {2000, 5});
+  const LoadedTimes a = simulate_batching(server, Hertz(8.0), {2000, 5}),
+                    b = simulate_batching(server, Hertz(8.0), {2000, 5});
   EXPECT_EQ(a.first_token.p99, b.first_token.p99);
-  EXPECT_NE(a.first_token.p99, simulate_batching(server, 8.0, {2000, 6}).first_token.p99);
+  EXPECT_NE(a.first_token.p99, simulate_batching(server, Hertz(8.0), {2000, 6}).first_token.p99);
 }
 
 // 64 sequences in flight hold 64 x (1000 + 100) tokens on average. With room for far fewer, sequences are thrown out
 // and worked on again; with ample room none is.
 TEST(BatchingSimulation, TooFewPagesThrowSequencesOut) {
   LoadedServer server = server_of(BatchingPolicy::interleaved, "");
-  const double saturation = loaded_times(server, 1.0).saturation;
+  const Hertz saturation = loaded_times(server, Hertz(1.0)).saturation;
   server.cache_tokens = 64 * 1300.0;
   EXPECT_EQ(simulate_batching(server, 0.8 * saturation, {4000, 1}).preemptions, 0.0);
   server.cache_tokens = 30 * 1100.0;
@@ -229,7 +230,7 @@ RC_GTEST_PROP(Queueing, MoreLoadIsNeverFaster, ()) {
   const auto policy =
       *rc::gen::element(BatchingPolicy::interleaved, BatchingPolicy::chunked, BatchingPolicy::disaggregated);
   const LoadedServer server = server_of(policy, "");
-  const double saturation = loaded_times(server, 1e-3).saturation;
+  const Hertz saturation = loaded_times(server, Hertz(1e-3)).saturation;
   const double low = *rc::gen::inRange(1, 90) / 100.0, high = low + *rc::gen::inRange(1, 9) / 100.0;
   const LoadedTimes a = loaded_times(server, low * saturation), b = loaded_times(server, high * saturation);
   RC_ASSERT(b.first_token.mean >= a.first_token.mean * (1.0 - 1e-9));

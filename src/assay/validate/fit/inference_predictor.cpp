@@ -14,8 +14,8 @@ constexpr double faster_than_possible = 0.98;
 
 /// Sequences over all replicas whose caches fit in memory next to the weights.
 double fitting_batch(const serving::ServingProfile& profile, Bytes usable) {
-  const double left = usable.value() - profile.weight_bytes;
-  const double groups = profile.cache_groups, each = profile.cache_bytes + profile.state_bytes;
+  const Bytes left = usable - profile.weights, each = profile.cache + profile.states;
+  const double groups = profile.cache_groups;
   return std::max(profile.unit, groups * std::floor(left / each / groups));
 }
 
@@ -40,7 +40,7 @@ Result<const hardware::Cluster*> InferencePredictor::cluster(const InferenceRow&
 bool InferencePredictor::is_possible(const InferenceRow& row) {
   const Result<const Prepared*> ready = prepared(row);
   if (!ready) return false;
-  return row.measured.value >= faster_than_possible * (*ready)->least;
+  return row.measured.value >= faster_than_possible * (*ready)->least.value();
 }
 
 bool InferencePredictor::fits(const InferenceRow& row) {

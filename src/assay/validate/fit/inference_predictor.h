@@ -35,7 +35,7 @@ class InferencePredictor {
     serving::ServingQuestion question;  ///< of continuous batching; its setup is set when it is asked
     serving::ServingProfiles profiles;
     double fitting = 1;  ///< sequences whose caches fit together
-    double least = 0;    ///< seconds of a step or a prefill on ideal hardware
+    Seconds least;       ///< of a step or a prefill on ideal hardware
   };
   Result<const Place*> place(const InferenceRow& row);
   Result<const Prepared*> prepared(const InferenceRow& row);

@@ -225,7 +225,7 @@ class StepFit {
   double residual(std::size_t i) {
     const Result<training::TrainingCost> cost = predict_(rows_[i]);
     if (!cost || !is_possible(rows_[i], *cost)) return std::nan("");
-    return std::log(cost->estimate / rows_[i].measured->value());
+    return std::log(cost->estimate / *rows_[i].measured);
   }
   Row residuals() {
     Row out;

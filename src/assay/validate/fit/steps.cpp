@@ -40,7 +40,7 @@ double misfit_of(double predicted, double measured) {
 }  // namespace
 
 double misfit(const training::TrainingCost& cost, const TrainingRow& row) {
-  return misfit_of(cost.estimate, row.measured->value());
+  return misfit_of(cost.estimate.value(), row.measured->value());
 }
 
 double GroupMean::sum() const {
@@ -137,7 +137,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     for (const TrainingRow& row : timed) {
       if (row.fold != fold) continue;
       if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
-        times.push_back(residual(row, cost->estimate, row.measured->value(), false));
+        times.push_back(residual(row, cost->estimate.value(), row.measured->value(), false));
     }
     for (const TrainingRow& row : held) {
       if (row.fold != fold) continue;

@@ -5,7 +5,7 @@
 namespace assay::validate {
 
 bool is_possible(const TrainingRow& row, const training::TrainingCost& cost) {
-  return !row.measured || row.measured->value() >= cost.lower;
+  return !row.measured || *row.measured >= cost.lower;
 }
 
 double peak_bytes(const training::MemoryParts& memory, MemoryView view) {

@@ -41,8 +41,8 @@ Result<Predicted> predicted_serving(const Request& given, const Context& context
     return fail("--against", "no plan of the request is possible", "ask for it with `assay serve`, which says why");
   const serving::ServingPoint& point = found.best ? *found.best : *found.closest;
   ASSAY_TRY(steps, serve::listed_steps(query, point));
-  return Predicted{{compare::serving_prediction(steps.decode, Seconds(point.decode.estimate), "decode step"),
-                    compare::serving_prediction(steps.prefill, Seconds(point.prefill.estimate), "prefill")},
+  return Predicted{{compare::serving_prediction(steps.decode, point.decode.estimate, "decode step"),
+                    compare::serving_prediction(steps.prefill, point.prefill.estimate, "prefill")},
                    query.cluster.chip.id,
                    query.cluster.text,
                    query.cluster.chips()};

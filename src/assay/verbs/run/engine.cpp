@@ -85,10 +85,10 @@ Result<report::Response> run_on_engine(const Request& request, const Context& co
 
 Result<report::Response> run_on_ranks(const Request& request, const Context& context,
                                       const std::function<Result<PreparedRun>()>& prepare) {
-  std::optional<double> patience;
+  std::optional<Seconds> patience;
   ASSAY_CHECK(read_time(request, "time-limit", patience));
-  constexpr double usual = 60;
-  ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual)));
+  constexpr Seconds usual(60);
+  ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual).value()));
   return run_connected(*ranks, request, context, prepare);
 }
 

@@ -140,20 +140,20 @@ report::Items best_of_each(const std::vector<Alternative>& all, const Request& r
       if (auto under = best_under_rate(q, *found)) loaded = *std::move(under);
     const bool meets = found && found->best && (!loaded || loaded->meets);
     row.members.emplace_back("meets", meets);
-    if (loaded) row.members.emplace_back("most_requests_per_second", loaded->most_requests);
+    if (loaded) row.members.emplace_back("most_requests_per_second", loaded->most_requests.value());
     const serving::ServingPoint* p = !found           ? nullptr
                                      : loaded         ? &loaded->point
                                      : found->best    ? &*found->best
                                      : found->closest ? &*found->closest
                                                       : nullptr;
     if (p) {
-      const double rate = p->served.tokens_per_second;
+      const TokensPerSecond rate = p->served.tokens_per_second;
       row.members.emplace_back("fits", p->memory.total() <= q.question.chip_memory);
       row.members.emplace_back("batch", p->batch);
-      row.members.emplace_back("latency", Seconds(p->served.per_token));
-      row.members.emplace_back("ttft", Seconds(p->prefill.estimate));
-      row.members.emplace_back("throughput", TokensPerSecond(rate));
-      row.members.emplace_back("throughput_per_chip", TokensPerSecond(rate / q.chips()));
+      row.members.emplace_back("latency", p->served.per_token);
+      row.members.emplace_back("ttft", p->prefill.estimate);
+      row.members.emplace_back("throughput", rate);
+      row.members.emplace_back("throughput_per_chip", rate / q.chips());
       if (const auto cost = cost_of_million(q, rate)) {
         if (meets) row.tokens_per_dollar = 1e6 / cost->value();
         row.members.emplace_back("cost", *cost);
@@ -185,8 +185,9 @@ report::Items joint_front(const std::vector<Alternative>& all, const Request& re
   for (const auto& [q, found] : all) {
     if (!found) continue;
     for (const serving::ServingPoint& p : found->front) {
-      const double rate = p.served.tokens_per_second;
-      points.push_back({p.served.per_token, priced ? cost_of_million(q, rate)->value() : q.chips() / rate});
+      const TokensPerSecond rate = p.served.tokens_per_second;
+      points.push_back(
+          {p.served.per_token.value(), priced ? cost_of_million(q, rate)->value() : q.chips() / rate.value()});
       of.emplace_back(&q, &p);
     }
   }
@@ -195,11 +196,11 @@ report::Items joint_front(const std::vector<Alternative>& all, const Request& re
     const auto& [q, p] = of[i];
     report::Members row{{"cluster", q->cluster.text}, {"chips", q->cluster.chips()}};
     if (formats) row.emplace_back("formats", format_text(*q));
-    const double rate = p->served.tokens_per_second;
+    const TokensPerSecond rate = p->served.tokens_per_second;
     row.emplace_back("batch", p->batch);
-    row.emplace_back("latency", Seconds(p->served.per_token));
-    row.emplace_back("ttft", Seconds(p->prefill.estimate));
-    row.emplace_back("throughput_per_chip", TokensPerSecond(rate / q->chips()));
+    row.emplace_back("latency", p->served.per_token);
+    row.emplace_back("ttft", p->prefill.estimate);
+    row.emplace_back("throughput_per_chip", rate / q->chips());
     if (const auto cost = cost_of_million(*q, rate)) row.emplace_back("cost", *cost);
     row.emplace_back("strategy", strategy_text(p->strategy));
     add_plan(asked_of(request, all.front().query, *q), *q, *p, row);
@@ -249,7 +250,7 @@ Result<search::ServingSearch> cheapest_under_load(ServeQuery& query, search::Ser
     return size_of(a.query, priced) < size_of(b.query, priced);
   });
   const Alternative* best = nullptr;
-  double most = -1.0;
+  Hertz most(-1.0);
   bool meets = false;
   for (Alternative& one : all) {
     bind(one.query);  // it has moved
@@ -271,11 +272,11 @@ Result<search::ServingSearch> cheapest_under_load(ServeQuery& query, search::Ser
       : meets
           ? fmt::format(
                 "--on names {} clusters: {} is the {} that serves {} requests per second{}; comparison shows all",
-                sizes, query.cluster.text, priced ? "cheapest" : "smallest", human_number(*query.rate),
+                sizes, query.cluster.text, priced ? "cheapest" : "smallest", human_number(query.rate->value()),
                 query.choices.first_token || query.choices.per_token ? " within the latency limits" : "")
           : fmt::format("none of the {} clusters of --on serves {} requests per second within the latency limits: {} "
                         "serves the most, {}",
-                        sizes, human_number(*query.rate), query.cluster.text, human_number(most)));
+                        sizes, human_number(query.rate->value()), query.cluster.text, human_number(most.value())));
   return found;
 }
 

@@ -166,10 +166,10 @@ Result<report::Items> change_rows(const Request& request, const ServeQuery& quer
   report::Items rows;
   for (const Better& one : better) {
     report::Members row{{"change", one.change},
-                        {"tokens_per_second", TokensPerSecond(one.point.served.tokens_per_second)},
+                        {"tokens_per_second", one.point.served.tokens_per_second},
                         {"gain", one.point.served.tokens_per_second / given.served.tokens_per_second - 1.0},
-                        {"time_per_token", Seconds(one.point.served.per_token)},
-                        {"time_to_first_token", Seconds(one.point.prefill.estimate)}};
+                        {"time_per_token", one.point.served.per_token},
+                        {"time_to_first_token", one.point.prefill.estimate}};
     add_plan(request, query, one.point, row);
     rows.emplace_back(std::move(row));
   }
@@ -210,7 +210,8 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
     const auto found = search::search_serving(one.query.question, one.query.cluster, one.choices);
     if (!found || !found->best) continue;
     const serving::ServedRate &now = given.served, &then = found->best->served;
-    const double output = then.tokens_per_second / one.query.chips(), before = now.tokens_per_second / query.chips();
+    const TokensPerSecond output = then.tokens_per_second / one.query.chips(),
+                          before = now.tokens_per_second / query.chips();
     Help help{one.change, *found->best, one.query.chips(), output / before - 1.0, 1.0 - then.per_token / now.per_token};
     const auto known = std::find_if(helps.begin(), helps.end(), [&](const Help& h) { return h.change == help.change; });
     const auto gain = [&](const Help& h) { return is_batch_given ? h.time_gain : h.output_gain; };
@@ -226,11 +227,11 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
   for (const Help& help : helps)
     rows.emplace_back(report::Members{{"change", help.change},
                                       {"chips", help.chips},
-                                      {"tokens_per_second", TokensPerSecond(help.point.served.tokens_per_second)},
+                                      {"tokens_per_second", help.point.served.tokens_per_second},
                                       {"output_gain", help.output_gain},
-                                      {"time_per_token", Seconds(help.point.served.per_token)},
+                                      {"time_per_token", help.point.served.per_token},
                                       {"time_gain", help.time_gain},
-                                      {"time_to_first_token", Seconds(help.point.prefill.estimate)},
+                                      {"time_to_first_token", help.point.prefill.estimate},
                                       {"strategy", strategy_text(help.point.strategy)}});
   return rows;
 }

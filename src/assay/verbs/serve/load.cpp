@@ -14,10 +14,7 @@ namespace assay::verbs::serve {
 namespace {
 
 report::Members spread_members(const serving::Spread& spread) {
-  return {{"mean", Seconds(spread.mean)},
-          {"p50", Seconds(spread.p50)},
-          {"p90", Seconds(spread.p90)},
-          {"p99", Seconds(spread.p99)}};
+  return {{"mean", spread.mean}, {"p50", spread.p50}, {"p90", spread.p90}, {"p99", spread.p99}};
 }
 
 std::string_view policy_text(serving::BatchingPolicy policy) {
@@ -38,13 +35,14 @@ report::Members times_members(const serving::LoadedTimes& times, double replicas
           {"prefill_share", times.prefill_share},
           {"time_to_first_token", spread_members(times.first_token)},
           {"time_per_token", spread_members(times.per_token)},
-          {"time_to_last_token", Seconds(times.last_token)}};
+          {"time_to_last_token", times.last_token}};
 }
 
-/// Requests per second that all replicas serve within the latency limits.
-double most_within_limits(const ServeQuery& query, const serving::LoadedServer& server) {
-  return server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(HUGE_VAL),
-                                                 query.choices.per_token.value_or(HUGE_VAL));
+/// Requests that all replicas serve within the latency limits.
+Hertz most_within_limits(const ServeQuery& query, const serving::LoadedServer& server) {
+  constexpr Seconds no_limit(HUGE_VAL);
+  return server.replicas * serving::largest_rate(server, query.choices.first_token.value_or(no_limit),
+                                                 query.choices.per_token.value_or(no_limit));
 }
 
 }  // namespace
@@ -57,13 +55,13 @@ Result<report::Items> lengths_list(const ServeQuery& query, const serving::Servi
   ASSAY_TRY(server, server_under_load(query, point));
   const serving::RequestLengths& lengths = *query.question.lengths;
   report::Items rows;
-  const auto add = [&](std::string_view which, double prompt, double output, double first) {
+  const auto add = [&](std::string_view which, double prompt, double output, Seconds first) {
     rows.emplace_back(report::Members{{"requests", which},
                                       {"prompt", Tokens(prompt)},
                                       {"output", Tokens(output)},
                                       {"time_to_first_token", Seconds(first)}});
   };
-  double mean = 0.0;
+  Seconds mean;
   for (std::int64_t n : lengths.prompt.table())
     mean += server.prefill(static_cast<double>(n)) / static_cast<double>(lengths.prompt.table().size());
   add("mean", lengths.prompt.mean(), lengths.output.mean(), mean);
@@ -91,19 +89,18 @@ Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::Se
 Result<report::Members> load_section(const ServeQuery& query, const serving::ServingPoint& point,
                                      report::Response& response) {
   ASSAY_TRY(server, server_under_load(query, point));
-  const double rate = *query.rate / server.replicas;
+  const Hertz rate = *query.rate / server.replicas;
   const serving::LoadedTimes times = serving::loaded_times(server, rate);
-  const double saturation = times.saturation * server.replicas;
-  report::Members out{{"requests_per_second", *query.rate},
+  const Hertz saturation = times.saturation * server.replicas;
+  report::Members out{{"requests_per_second", query.rate->value()},
                       {"policy", policy_text(server.policy)},
                       {"replicas", point.strategy.data},
                       {"most_sequences", point.batch},
-                      {"saturation_requests_per_second", saturation},
+                      {"saturation_requests_per_second", saturation.value()},
                       {"utilisation", times.utilisation},
                       {"stable", times.stable}};
   if (query.prefill_servers) out.emplace_back("prefill_servers", *query.prefill_servers);
-  if (server.policy == serving::BatchingPolicy::disaggregated)
-    out.emplace_back("cache_transfer_time", Seconds(server.transfer));
+  if (server.policy == serving::BatchingPolicy::disaggregated) out.emplace_back("cache_transfer_time", server.transfer);
   if (!times.stable) {
     const double copies = std::ceil(times.utilisation * (1.0 + 1e-9));
     out.emplace_back("copies_needed", copies);
@@ -111,13 +108,13 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     response.headline = fmt::format(
         "{} requests per second exceed the {} that {} can serve with {} and at most {} sequences: the queue grows "
         "without bound; {} such servers are enough",
-        human_number(*query.rate), human_number(saturation), query.cluster.text, strategy_text(point.strategy),
-        human_number(point.batch), human_number(copies));
+        human_number(query.rate->value()), human_number(saturation.value()), query.cluster.text,
+        strategy_text(point.strategy), human_number(point.batch), human_number(copies));
     return out;
   }
   for (auto& member : times_members(times, server.replicas)) out.push_back(std::move(member));
-  const double tokens = *query.rate * server.lengths.output.mean();
-  out.emplace_back("tokens_per_second", TokensPerSecond(tokens));
+  const TokensPerSecond tokens = *query.rate * Tokens(server.lengths.output.mean());
+  out.emplace_back("tokens_per_second", tokens);
   std::string cost_text;
   if (const auto cost = cost_of_million(query, tokens)) {
     const Dollars all = chips_in_all(query, point) / query.chips() * *cost;
@@ -125,20 +122,19 @@ Result<report::Members> load_section(const ServeQuery& query, const serving::Ser
     cost_text = fmt::format(" at {} per million", human(all));
   }
   const std::string latencies = fmt::format("the 99th percentiles are {} to the first token and {} per token",
-                                            human(Seconds(times.first_token.p99)), human(Seconds(times.per_token.p99)));
-  response.headline =
-      fmt::format("{} requests per second on {}: {}; {} of output{} with {}, {:.0f} % utilised",
-                  human_number(*query.rate), query.cluster.text, latencies, human(TokensPerSecond(tokens)), cost_text,
-                  strategy_text(point.strategy), 100.0 * times.utilisation);
+                                            human(times.first_token.p99), human(times.per_token.p99));
+  response.headline = fmt::format("{} requests per second on {}: {}; {} of output{} with {}, {:.0f} % utilised",
+                                  human_number(query.rate->value()), query.cluster.text, latencies, human(tokens),
+                                  cost_text, strategy_text(point.strategy), 100.0 * times.utilisation);
   if (query.choices.first_token || query.choices.per_token) {
-    const double most = most_within_limits(query, server);
+    const double most = most_within_limits(query, server).value();
     out.emplace_back("meets", search::meets_limits(times, query.choices));
     out.emplace_back("most_requests_per_second_that_meet", most);
     if (!search::meets_limits(times, query.choices)) {
       response.outcome = report::Outcome::infeasible;
       response.headline =
           fmt::format("at {} requests per second on {} {}; the latency limits hold up to {} requests per second",
-                      human_number(*query.rate), query.cluster.text, latencies, human_number(most));
+                      human_number(query.rate->value()), query.cluster.text, latencies, human_number(most));
     }
   }
   if (query.simulated_requests) {

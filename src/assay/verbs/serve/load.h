@@ -18,8 +18,8 @@ Result<serving::LoadedServer> server_under_load(const ServeQuery& query, const s
 struct PointUnderLoad {
   serving::ServingPoint point;
   serving::LoadedTimes times;
-  bool meets = false;        ///< keeps up with the rate, within the latency limits
-  double most_requests = 0;  ///< per second, within the latency limits
+  bool meets = false;   ///< keeps up with the rate, within the latency limits
+  Hertz most_requests;  ///< within the latency limits
 };
 Result<PointUnderLoad> best_under_rate(const ServeQuery& query, const search::ServingSearch& found);
 /// Times of the point at the given rate; the headline is that of the loaded server.

@@ -128,7 +128,7 @@ Result<void> read_rate(const Request& request, ServeQuery& query) {
     return fail("--rate",
                 fmt::format("{} is not a number of requests per second above 0 and up to 1e9", in_quotes(*text)),
                 "e.g. 10 or 2.5/s");
-  query.rate = *rate;
+  query.rate = Hertz(*rate);
   ASSAY_CHECK(read_count(request, "prefill-servers", query.prefill_servers));
   ASSAY_CHECK(read_count(request, "simulate", query.simulated_requests));
   constexpr std::int64_t most = 1'000'000;

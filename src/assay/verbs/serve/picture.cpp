@@ -19,6 +19,11 @@ draw::Chart titled(const ServeQuery& query, std::string_view what) {
   return chart;
 }
 
+/// Latency and throughput of a chip.
+draw::PlotPoint front_point(const serving::ServingPoint& point, const ServeQuery& query) {
+  return {point.served.per_token.value(), (point.served.tokens_per_second / query.chips()).value()};
+}
+
 /// Points of the front in classes of batch, a colour each: 1-7, 8-31, 32-127, ...
 void add_batches(draw::Chart& chart, const ServeQuery& query, const search::ServingSearch& found) {
   constexpr double bounds[] = {1, 8, 32, 128, 512, 2048, HUGE_VAL};
@@ -30,8 +35,7 @@ void add_batches(draw::Chart& chart, const ServeQuery& query, const search::Serv
                              draw::SeriesStyle::markers,
                              static_cast<int>(c) + 1};
     for (const serving::ServingPoint& point : found.front)
-      if (point.batch >= bounds[c] && point.batch < bounds[c + 1])
-        series.points.push_back({point.served.per_token, point.served.tokens_per_second / query.chips()});
+      if (point.batch >= bounds[c] && point.batch < bounds[c + 1]) series.points.push_back(front_point(point, query));
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
 }
@@ -50,8 +54,7 @@ draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& fo
   chart.y = {"tokens per second per chip", "tokens/s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
   const auto line = [&](const ServeQuery& q, const search::ServingSearch& s, const std::string& name, int colour) {
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, colour};
-    for (const serving::ServingPoint& point : s.front)
-      series.points.push_back({point.served.per_token, point.served.tokens_per_second / q.chips()});
+    for (const serving::ServingPoint& point : s.front) series.points.push_back(front_point(point, q));
     chart.series.push_back(std::move(series));
   };
   if (fronts.empty()) {
@@ -67,11 +70,12 @@ draw::Chart front_chart(const ServeQuery& query, const search::ServingSearch& fo
     const serving::ServingPoint& point = found.front[i];
     const std::string text = strategy_text(point.strategy);
     if (fronts.empty() && text != before)
-      chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), point.served.per_token,
-                              point.served.tokens_per_second / query.chips(), 0});
+      chart.points.push_back({fmt::format("{}, batch {}", text, human_number(point.batch)), front_point(point, query).x,
+                              front_point(point, query).y, 0});
     before = text;
   }
-  if (query.choices.per_token) chart.lines.push_back({draw::Orientation::vertical, *query.choices.per_token, "--tpot"});
+  if (query.choices.per_token)
+    chart.lines.push_back({draw::Orientation::vertical, query.choices.per_token->value(), "--tpot"});
   return chart;
 }
 
@@ -92,12 +96,12 @@ Result<draw::Chart> step_chart(const ServeQuery& query, const serving::ServingPo
   for (double batch = unit; batch <= most; batch *= std::sqrt(2.0)) {
     const serving::ServingTime time =
         serving::serving_time(query.question.setup, point.strategy, profiles.decode, links, batch);
-    estimate.points.push_back({batch, time.estimate});
-    const double read = cache_time(query, time).value();
-    weights.points.push_back({batch, time.memory - read});
-    if (read > 0.0) cache.points.push_back({batch, read});
-    compute.points.push_back({batch, time.compute});
-    if (time.network > 0.0) network.points.push_back({batch, time.network});
+    estimate.points.push_back({batch, time.estimate.value()});
+    const Seconds read = cache_time(query, time);
+    weights.points.push_back({batch, (time.memory - read).value()});
+    if (read > Seconds()) cache.points.push_back({batch, read.value()});
+    compute.points.push_back({batch, time.compute.value()});
+    if (time.network > Seconds()) network.points.push_back({batch, time.network.value()});
   }
   chart.series = {estimate, weights, compute};
   if (!cache.points.empty()) chart.series.push_back(cache);
@@ -117,7 +121,7 @@ Result<draw::Chart> cost_chart(const ServeQuery& query, const search::ServingSea
     draw::ChartSeries series{name, {}, draw::SeriesStyle::line, static_cast<int>(chart.series.size() % 8) + 1};
     for (const serving::ServingPoint& p : s.front)
       if (const auto cost = cost_of_million(q, p.served.tokens_per_second))
-        series.points.push_back({p.served.per_token, cost->value()});
+        series.points.push_back({p.served.per_token.value(), cost->value()});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   };
   if (fronts.empty()) add(query, found, query.cluster.text);

@@ -27,7 +27,7 @@ std::string expert_axes(const serving::ServingStrategy& s) {
   return s.expert == 1 ? "none" : s.expert_over.tensor && s.tensor > 1 ? "tensor" : "data";
 }
 
-std::string_view memory_verdict(const ServeQuery& query, double total) {
+std::string_view memory_verdict(const ServeQuery& query, Bytes total) {
   if (total > query.question.chip_memory) return "no";
   return total <= query.question.capacity ? "fits" : "tight";
 }
@@ -51,7 +51,7 @@ void add_plan(const Request& request, const ServeQuery& query, const serving::Se
   token.estimate = point.served.per_token;
   if (report::Members interval = step_interval(query, token, false, point.batch); !interval.empty())
     row.emplace_back("interval", std::move(interval));
-  row.emplace_back("memory", report::Members{{"total", Bytes(point.memory.total())},
+  row.emplace_back("memory", report::Members{{"total", point.memory.total()},
                                              {"verdict", memory_verdict(query, point.memory.total())}});
   row.emplace_back("arguments", plan_request(request, query, point).named_arguments());
 }

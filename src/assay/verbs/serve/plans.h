@@ -13,7 +13,7 @@ std::string cache_name(const serving::ServingStrategy& strategy);
 std::string expert_axes(const serving::ServingStrategy& strategy);
 
 /// Whether a server fits with the margin, only without it, or not at all: fits, tight, no.
-std::string_view memory_verdict(const ServeQuery& query, double total);
+std::string_view memory_verdict(const ServeQuery& query, Bytes total);
 
 /// The request that asks for this point alone: every choice is written out, what else was asked for is left out.
 Request plan_request(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);

@@ -345,7 +345,7 @@ Result<void> read_memory(const Request& request, ServeQuery& query) {
 
 void ServeQuery::set_memory(estimate::MemoryShare used) {
   memory = used;
-  question.chip_memory = cluster.chip.hbm().capacity.value.value();
+  question.chip_memory = cluster.chip.hbm().capacity.value;
   question.capacity = used.of_free ? question.chip_memory : used.share * question.chip_memory;
   question.cache_share = used.of_free ? used.share : 1.0;
 }
@@ -431,11 +431,10 @@ std::string strategy_text(const serving::ServingStrategy& s) {
   return text;
 }
 
-std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second) {
+std::optional<Dollars> cost_of_million(const ServeQuery& query, TokensPerSecond rate) {
   const hardware::Price* price = hardware::newest_price(query.cluster.chip);
   if (!price) return std::nullopt;
-  return serving::cost_of_million_tokens(Plain{}, price->value.value, query.chips(),
-                                         TokensPerSecond(tokens_per_second));
+  return serving::cost_of_million_tokens(Plain{}, price->value.value, query.chips(), rate);
 }
 
 }  // namespace assay::verbs::serve

@@ -25,10 +25,10 @@ struct ServeQuery {
   bool parameters_given = false;
   double encoder_active = 0;  ///< active per prompt token in an encoder
 
-  std::optional<double> prefill_time, step_time;  ///< measured seconds, in place of estimates
-  std::optional<double> mfu;                      ///< of prefill
-  std::optional<double> rate;                     ///< requests per second
-  std::optional<std::int64_t> prefill_servers;    ///< replicas that only run prefill
+  std::optional<Seconds> prefill_time, step_time;  ///< measured, in place of estimates
+  std::optional<double> mfu;                       ///< of prefill
+  std::optional<Hertz> rate;                       ///< of requests
+  std::optional<std::int64_t> prefill_servers;     ///< replicas that only run prefill
   std::optional<std::int64_t> simulated_requests;
   std::optional<search::Draft> draft;
   double acceptance = 0.8;
@@ -65,6 +65,6 @@ std::vector<OptionSpec> serve_options();
 std::string strategy_text(const serving::ServingStrategy& strategy);
 
 /// Dollars for a million tokens.
-std::optional<Dollars> cost_of_million(const ServeQuery& query, double tokens_per_second);
+std::optional<Dollars> cost_of_million(const ServeQuery& query, TokensPerSecond rate);
 
 }  // namespace assay::verbs::serve

@@ -30,8 +30,8 @@ Result<search::ServingSearch> search_as_measured(const ServeQuery& query) {
   measured.step = query.step_time;
   measured.prefill = query.prefill_time;
   measured.prefill_mfu = query.mfu;
-  measured.prefill_flops_per_token = 2.0 * (query.model().encoder ? query.encoder_active : query.active);
-  measured.peak = query.question.setup.rates.rate(query.compute).value();
+  measured.prefill_flops_per_token = Flops(2.0 * (query.model().encoder ? query.encoder_active : query.active));
+  measured.peak = query.question.setup.rates.rate(query.compute);
   return search::search_measured(query.question, query.cluster, query.choices, measured);
 }
 
@@ -40,7 +40,7 @@ void note_measured(const ServeQuery& query, const serving::ServingPoint& point, 
     if (time.estimate >= time.lower) return;
     response.notes.push_back(fmt::format(
         "{} {} is below {}, the lower bound on these chips: was it measured with this model, batch and cluster?",
-        option, human(Seconds(time.estimate)), human(Seconds(time.lower))));
+        option, human(time.estimate), human(time.lower)));
   };
   if (query.step_time) compare("--step-time", point.decode);
   if (query.prefill_time) compare("--prefill-time", point.prefill);
@@ -50,23 +50,22 @@ report::Members bounds_section(const ServeQuery& query, const serving::ServingPo
   const serving::ServingBounds b = bounds_of(query, point.batch);
   const estimate::KernelRates& rates = query.question.setup.rates;
   const Bytes total = b.weights + b.cache, per_sequence = b.cache / point.batch;
-  const Seconds full_memory = Bytes(query.question.chip_memory) / rates.hbm;
+  const Seconds full_memory = query.question.chip_memory / rates.hbm;
   const TokensPerSecond rate = Tokens(point.batch) / b.step();
   report::Members out{{"weights", b.weights}, {"weights_read", b.weights_read},
                       {"kv_cache", b.cache},  {"kv_cache_of_a_sequence", per_sequence},
-                      {"total", total},       {"chips_for_total", total / Bytes(query.question.chip_memory)}};
+                      {"total", total},       {"chips_for_total", total / query.question.chip_memory}};
   if (per_sequence > Bytes(0)) out.emplace_back("sequences_that_outweigh_weights", std::ceil(b.weights / per_sequence));
-  for (auto& member : report::Members{
-           {"weights_time", b.weights_time},
-           {"kv_cache_time", b.cache_time},
-           {"memory_time", b.weights_time + b.cache_time},
-           {"compute_time", b.compute_time},
-           {"step_time", b.step()},
-           {"tokens_per_second", rate},
-           {"tokens_per_second_per_chip", rate / query.chips()},
-           {"full_memory_time", full_memory},
-           {"full_memory_time_of_output",
-            Seconds(static_cast<double>(query.question.output) * query.question.chip_memory / rates.hbm.value())}})
+  for (auto& member : report::Members{{"weights_time", b.weights_time},
+                                      {"kv_cache_time", b.cache_time},
+                                      {"memory_time", b.weights_time + b.cache_time},
+                                      {"compute_time", b.compute_time},
+                                      {"step_time", b.step()},
+                                      {"tokens_per_second", rate},
+                                      {"tokens_per_second_per_chip", rate / query.chips()},
+                                      {"full_memory_time", full_memory},
+                                      {"full_memory_time_of_output", static_cast<double>(query.question.output) *
+                                                                         query.question.chip_memory / rates.hbm}})
     out.push_back(std::move(member));
   if (const auto network = serving::network_bounds(bounds_question(query), query.cluster.chip, point.batch))
     out.emplace_back("network", report::Members{{"axis_bandwidth", network->axis},
@@ -85,11 +84,11 @@ report::Members disaggregated_members(const ServeQuery& query, const search::Pre
       serving::disaggregated_rate(query.question, point, query.chips(), prompts.prompts_per_second());
   report::Members out{{"prefill_strategy", strategy_text(prompts.strategy)},
                       {"prompts_at_once", prompts.prompts},
-                      {"prefill_time", Seconds(prompts.time.estimate)},
-                      {"prompts_per_second", prompts.prompts_per_second()},
+                      {"prefill_time", prompts.time.estimate},
+                      {"prompts_per_second", prompts.prompts_per_second().value()},
                       {"prefill_servers_per_decode_server", rate.prefill_servers},
-                      {"requests_per_second_per_chip", rate.requests_per_chip},
-                      {"tokens_per_second_per_chip", TokensPerSecond(rate.tokens_per_chip)}};
+                      {"requests_per_second_per_chip", rate.requests_per_chip.value()},
+                      {"tokens_per_second_per_chip", rate.tokens_per_chip}};
   if (const auto cost = cost_of_million(query, rate.tokens_per_chip * query.chips()))
     out.emplace_back("cost_per_million_tokens", *cost);
   return out;
@@ -99,16 +98,15 @@ report::Members disaggregated_members(const ServeQuery& query, const search::Pre
 
 report::Members served_section(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServedRate& served = point.served;
-  const double in_and_out =
-      served.requests_per_second * static_cast<double>(query.question.prompt + query.question.output);
-  report::Members out{{"requests_per_second", served.requests_per_second},
-                      {"output_tokens_per_second", TokensPerSecond(served.tokens_per_second)},
-                      {"output_tokens_per_second_per_chip", TokensPerSecond(served.tokens_per_second / query.chips())},
-                      {"tokens_per_second", TokensPerSecond(in_and_out)},
-                      {"time_per_token", Seconds(served.per_token)},
+  const TokensPerSecond in_and_out =
+      served.requests_per_second * Tokens(static_cast<double>(query.question.prompt + query.question.output));
+  report::Members out{{"requests_per_second", served.requests_per_second.value()},
+                      {"output_tokens_per_second", served.tokens_per_second},
+                      {"output_tokens_per_second_per_chip", served.tokens_per_second / query.chips()},
+                      {"tokens_per_second", in_and_out},
+                      {"time_per_token", served.per_token},
                       {"time_to_last_token", serving::phase_balance(query.question, point).last_token},
-                      {"mixed_step_time", report::range(Seconds(served.step.lower), Seconds(served.step.estimate),
-                                                        Seconds(served.step.upper))},
+                      {"mixed_step_time", report::range(served.step.lower, served.step.estimate, served.step.upper)},
                       {"limiter", serving::limiter_of(point)},
                       {"prompt_tokens_per_step", Tokens(served.load.tokens)},
                       {"share_of_steps", served.load.share},
@@ -177,26 +175,26 @@ Result<search::Speculation> with_draft(const ServeQuery& query, serving::Serving
 report::Members speculation_section(const ServeQuery& query, const serving::ServingPoint& point,
                                     const search::Speculation& found) {
   const search::SpeculativeLoop& best = found.loops[found.best];
-  const double total = point.memory.total() + found.draft_memory;
+  const Bytes total = point.memory.total() + found.draft_memory;
   report::Members out{{"draft_length", best.length},
                       {"acceptance", query.acceptance},
                       {"tokens_per_loop", Tokens(best.tokens)},
-                      {"draft_step_time", Seconds(best.draft_step)},
-                      {"verify_step_time", Seconds(best.verify_step)},
-                      {"loop_time", Seconds(best.loop)},
-                      {"time_per_token", Seconds(best.per_token())},
-                      {"tokens_per_second", TokensPerSecond(point.batch / best.per_token())},
+                      {"draft_step_time", best.draft_step},
+                      {"verify_step_time", best.verify_step},
+                      {"loop_time", best.loop},
+                      {"time_per_token", best.per_token()},
+                      {"tokens_per_second", Tokens(point.batch) / best.per_token()},
                       {"speedup", point.decode.estimate / best.per_token()},
                       {"draft_strategy", strategy_text(found.draft_strategy)},
-                      {"draft_memory", Bytes(found.draft_memory)},
+                      {"draft_memory", found.draft_memory},
                       {"fits", total <= query.question.chip_memory}};
   report::Items rows;
   for (const search::SpeculativeLoop& loop : found.loops)
     rows.emplace_back(report::Members{{"draft_length", loop.length},
                                       {"tokens_per_loop", Tokens(loop.tokens)},
-                                      {"verify_step_time", Seconds(loop.verify_step)},
-                                      {"loop_time", Seconds(loop.loop)},
-                                      {"time_per_token", Seconds(loop.per_token())}});
+                                      {"verify_step_time", loop.verify_step},
+                                      {"loop_time", loop.loop},
+                                      {"time_per_token", loop.per_token()}});
   if (rows.size() > 1) out.emplace_back("lengths", std::move(rows));
   return out;
 }
@@ -220,7 +218,7 @@ report::Items collectives_list(const ServeQuery& query, const serving::ServingPo
                                         {"collective", program::name(c.kind)},
                                         {"over", over},
                                         {"per_layer", c.count},
-                                        {"bytes", Bytes(c.bytes(sequences))}});
+                                        {"bytes", c.bytes(sequences)}});
     }
   }
   return rows;
@@ -234,11 +232,11 @@ report::Items balance_list(const ServeQuery& query, const serving::ServingPoint&
     report::Members row{{"block", step.block},
                         {"layers", step.layers},
                         {"product", step.what},
-                        {"flops", Flops(step.flops)},
-                        {"bytes", Bytes(step.bytes)},
-                        {"intensity", Flops(step.flops) / Bytes(step.bytes)},
-                        {"compute_time", Seconds(step.compute)},
-                        {"memory_time", Seconds(step.memory)},
+                        {"flops", step.flops},
+                        {"bytes", step.bytes},
+                        {"intensity", step.flops / step.bytes},
+                        {"compute_time", step.compute},
+                        {"memory_time", step.memory},
                         {"limiter", step.compute > step.memory ? "compute" : "memory"}};
     if (step.critical)
       row.emplace_back("critical_batch", *step.critical);
@@ -268,13 +266,13 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"total", bounds.weights + bounds.cache},
                         {"bound", bounds.step()},
                         {"tokens_per_second_at_bound", Tokens(batch) / bounds.step()},
-                        {"step_time", Seconds(p.decode.estimate)},
-                        {"tokens_per_second", TokensPerSecond(p.decoded_per_second())},
-                        {"served_tokens_per_second", TokensPerSecond(p.served.tokens_per_second)},
-                        {"compute_time", Seconds(p.decode.compute)},
-                        {"memory_time", Seconds(p.decode.memory)},
+                        {"step_time", p.decode.estimate},
+                        {"tokens_per_second", p.decoded_per_second()},
+                        {"served_tokens_per_second", p.served.tokens_per_second},
+                        {"compute_time", p.decode.compute},
+                        {"memory_time", p.decode.memory},
                         {"cache_time", cache_time(query, p.decode)},
-                        {"network_time", Seconds(p.decode.network)},
+                        {"network_time", p.decode.network},
                         {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.chip_memory}};
     if (const auto cost = cost_of_million(query, p.served.tokens_per_second)) row.emplace_back("cost", *cost);

@@ -53,20 +53,20 @@ auto critical_batch(const N& num, const ServeQuery& query) {
 }
 
 report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips) {
-  report::Members times = report::range(Seconds(time.lower), Seconds(time.estimate), Seconds(time.upper));
+  report::Members times = report::range(time.lower, time.estimate, time.upper);
   if (!interval.empty()) times.emplace_back("interval", std::move(interval));
   report::Members out{{"time", std::move(times)},
-                      {"tokens_per_second", TokensPerSecond(tokens / time.estimate)},
-                      {"tokens_per_second_per_chip", TokensPerSecond(tokens / time.estimate / chips)},
+                      {"tokens_per_second", Tokens(tokens) / time.estimate},
+                      {"tokens_per_second_per_chip", Tokens(tokens) / time.estimate / chips},
                       {"limiter", serving::limiter_of(time)},
-                      {"compute_time", Seconds(time.compute)},
-                      {"memory_time", Seconds(time.memory)},
-                      {"network_time", Seconds(time.network)},
-                      {"kernels_at_their_rooflines", Seconds(time.rooflines)},
+                      {"compute_time", time.compute},
+                      {"memory_time", time.memory},
+                      {"network_time", time.network},
+                      {"kernels_at_their_rooflines", time.rooflines},
                       {"mfu", time.compute / time.estimate},
                       {"bandwidth_utilisation", time.memory / time.estimate}};
-  if (time.attention_bytes > 0.0)
-    out.emplace_back("attention_intensity", Flops(time.attention_flops) / Bytes(time.attention_bytes));
+  if (time.attention_bytes > Bytes())
+    out.emplace_back("attention_intensity", time.attention_flops / time.attention_bytes);
   return out;
 }
 
@@ -81,20 +81,20 @@ report::Members prefill_members(const ServeQuery& query, const serving::ServingP
     out.emplace_back("cache", cache_name(point.prefill_scheme.cache));
   out.emplace_back("fresh_tokens", Tokens(static_cast<double>(fresh)));
   out.emplace_back("fresh_share", static_cast<double>(fresh) / static_cast<double>(query.question.prompt));
-  if (query.mfu && !query.prefill_time) out.emplace_back("time_at_mfu", Seconds(point.prefill.estimate));
+  if (query.mfu && !query.prefill_time) out.emplace_back("time_at_mfu", point.prefill.estimate);
   return out;
 }
 
 report::Items front_list(const Request& request, const ServeQuery& query, const search::ServingSearch& found) {
   report::Items front;
   for (const serving::ServingPoint& p : found.front) {
-    const double rate = p.served.tokens_per_second;
+    const TokensPerSecond rate = p.served.tokens_per_second;
     report::Members row{{"batch", p.batch},
                         {"chips", query.cluster.chips()},
-                        {"latency", Seconds(p.served.per_token)},
-                        {"throughput", TokensPerSecond(rate)},
-                        {"throughput_per_chip", TokensPerSecond(rate / query.chips())},
-                        {"ttft", Seconds(p.prefill.estimate)},
+                        {"latency", p.served.per_token},
+                        {"throughput", rate},
+                        {"throughput_per_chip", rate / query.chips()},
+                        {"ttft", p.prefill.estimate},
                         {"strategy", strategy_text(p.strategy)},
                         {"limiter", serving::limiter_of(p)}};
     if (const auto cost = cost_of_million(query, rate)) row.emplace_back("cost", *cost);
@@ -106,20 +106,19 @@ report::Items front_list(const Request& request, const ServeQuery& query, const 
 
 Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& point,
                         const std::optional<search::Speculation>& speculation, report::Members& out) {
-  const double total = point.memory.total() + (speculation ? speculation->draft_memory : 0.0);
-  report::Members memory{{"weights", Bytes(point.memory.weights)},
-                         {"kv_cache", Bytes(point.memory.cache)},
-                         {"workspace", Bytes(point.memory.workspace)}};
+  const Bytes total = point.memory.total() + (speculation ? speculation->draft_memory : Bytes());
+  report::Members memory{
+      {"weights", point.memory.weights}, {"kv_cache", point.memory.cache}, {"workspace", point.memory.workspace}};
   for (const auto& [part, bytes] :
        {std::pair{"allocator_overhead", point.memory.reserve}, std::pair{"driver_context", point.memory.driver},
         std::pair{"communication_library", point.memory.communication},
         std::pair{"captured_graphs", point.memory.graphs}})
-    if (bytes > 0.0) memory.emplace_back(part, Bytes(bytes));
-  if (speculation) memory.emplace_back("draft", Bytes(speculation->draft_memory));
-  memory.emplace_back("total", Bytes(total));
-  memory.emplace_back("capacity", Bytes(query.question.chip_memory));
+    if (bytes > Bytes()) memory.emplace_back(part, bytes);
+  if (speculation) memory.emplace_back("draft", speculation->draft_memory);
+  memory.emplace_back("total", total);
+  memory.emplace_back("capacity", query.question.chip_memory);
   memory.emplace_back("margin", query.memory_margin);
-  memory.emplace_back("budget", Bytes(query.question.capacity));
+  memory.emplace_back("budget", query.question.capacity);
   memory.emplace_back("fits", total <= query.question.chip_memory);
   memory.emplace_back("verdict", memory_verdict(query, total));
   memory.emplace_back("max_batch", speculation ? speculation->max_batch : point.memory.max_batch);
@@ -127,7 +126,7 @@ Result<void> add_memory(const ServeQuery& query, const serving::ServingPoint& po
     ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
     const serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
     memory.emplace_back("context_in_flight", Tokens(lengths->context));
-    memory.emplace_back("mean_kv_cache", Bytes(point.memory.mean_cache));
+    memory.emplace_back("mean_kv_cache", point.memory.mean_cache);
     memory.emplace_back("reserved_and_not_used", lengths->waste);
     if (lengths->page > 0) {
       memory.emplace_back("page", Tokens(static_cast<double>(lengths->page)));
@@ -153,7 +152,7 @@ void add_fits(const ServeQuery& query, const serving::ServingPoint& point, const
     out.emplace_back("smallest_slice", report::Members{{"cluster", slice_text(query, found->slice)},
                                                        {"chips", found->point.strategy.chips()},
                                                        {"strategy", strategy_text(found->point.strategy)},
-                                                       {"time_per_token", Seconds(found->point.decode.estimate)}});
+                                                       {"time_per_token", found->point.decode.estimate}});
 }
 
 Result<void> explain(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
@@ -279,8 +278,8 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
 }
 
 /// " at 0.58 USD per million"; empty without a price.
-std::string cost_text(const ServeQuery& query, double tokens_per_second) {
-  const auto cost = cost_of_million(query, tokens_per_second);
+std::string cost_text(const ServeQuery& query, TokensPerSecond rate) {
+  const auto cost = cost_of_million(query, rate);
   return cost ? fmt::format(" at {} per million", human(*cost)) : "";
 }
 
@@ -288,11 +287,11 @@ std::string cost_text(const ServeQuery& query, double tokens_per_second) {
 void say_outcome(const Request& request, const Context& context, const ServeQuery& query,
                  const search::ServingSearch& found, const serving::ServingPoint& point, report::Response& response) {
   if (response.headline.empty())
-    response.headline = fmt::format(
-        "{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
-        human(Seconds(point.prefill.estimate)), human(Seconds(point.served.per_token)),
-        human(TokensPerSecond(point.served.tokens_per_second)), cost_text(query, point.served.tokens_per_second),
-        strategy_text(point.strategy), human_number(point.batch), serving::limiter_of(point.decode));
+    response.headline =
+        fmt::format("{} to the first token, {} per token, {} of output{} with {}, batch {}; {} limits decoding",
+                    human(point.prefill.estimate), human(point.served.per_token), human(point.served.tokens_per_second),
+                    cost_text(query, point.served.tokens_per_second), strategy_text(point.strategy),
+                    human_number(point.batch), serving::limiter_of(point.decode));
   if (!query.impossible.empty()) {
     response.outcome = report::Outcome::infeasible;
     response.results.emplace_back("impossible", query.impossible);

@@ -93,7 +93,7 @@ report::Members step_interval(const ServeQuery& query, const serving::ServingTim
                             estimate::serving_classes(query.steps->family(query.cluster.chip), query.model()));
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
-  return interval_members(Seconds(time.lower), Seconds(time.estimate), *found,
+  return interval_members(time.lower, time.estimate, *found,
                           estimate::serving_coordinates(query.chips(), query.model(), batch, context),
                           query.cluster.chip.architecture, "steps/serving.toml");
 }

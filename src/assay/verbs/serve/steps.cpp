@@ -26,16 +26,15 @@ std::string axes_text(training::RoleSet over) {
 report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
   report::Items rows;
   for (const serving::PricedStep& step : steps) {
-    const double seconds = step.layers * step.count * step.seconds;
     rows.emplace_back(report::Members{{"block", step.block},
                                       {"layers", step.layers},
                                       {"per_layer", step.count},
                                       {"step", step.what},
                                       {"over", axes_text(step.over)},
-                                      {"flops", Flops(step.flops)},
-                                      {"bytes", Bytes(step.bytes)},
-                                      {"time", Seconds(step.seconds)},
-                                      {"time_of_all", Seconds(seconds)},
+                                      {"flops", step.flops},
+                                      {"bytes", step.bytes},
+                                      {"time", step.time},
+                                      {"time_of_all", step.layers * step.count * step.time},
                                       {"limiter", step.over != 0               ? "network"
                                                   : step.compute > step.memory ? "compute"
                                                                                : "memory"}});

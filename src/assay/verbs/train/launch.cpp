@@ -90,7 +90,7 @@ bool may_change(const Request& request, const launch::Pairs& changes) {
   });
 }
 
-double step_time(TrainSizes& sizes) { return sizes.best().shown()->cost.estimate; }
+Seconds step_time(TrainSizes& sizes) { return sizes.best().shown()->cost.estimate; }
 
 }  // namespace
 
@@ -191,7 +191,7 @@ Result<report::Items> change_rows(const Request& request, const TrainQuery& quer
   for (const search::Neighbour& one : found) {
     const training::TrainingCost& cost = one.candidate.cost;
     report::Members row{{"change", one.change},
-                        {"step_time", Seconds(cost.estimate)},
+                        {"step_time", cost.estimate},
                         {"faster_by", 1.0 - cost.estimate / plan.cost.estimate},
                         {"why", why_slower(cost, plan.cost)}};
     add_plan(request, query, one.candidate, row);

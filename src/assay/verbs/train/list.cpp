@@ -26,9 +26,9 @@ estimate::HostCopies copies_of(const TrainQuery& query, const training::Strategy
   const training::TrainingProfile profile =
       training::make_profile(query.question.setup, training::profile_key(strategy, query.sequence));
   const training::HostLink& host = query.question.host;
-  const double kept =
-      profile.kinds.front().kept.value() * training::kept_over_fewest(query.question.setup.effects, strategy.recompute);
-  return {Seconds(host.copy(kept, 0.0) / host.share), Seconds(host.copy(0.0, kept) / host.share)};
+  const Bytes kept =
+      profile.kinds.front().kept * training::kept_over_fewest(query.question.setup.effects, strategy.recompute);
+  return {host.copy(kept, Bytes()) / host.share, host.copy(Bytes(), kept) / host.share};
 }
 
 Result<Timed> timed_program(const TrainQuery& query, const training::Strategy& strategy) {
@@ -113,8 +113,8 @@ draw::Timeline pipeline_timeline(const TrainQuery& query, const search::Candidat
   timeline.title = fmt::format("{} on {}: the pipeline of one step", query.imported.model.id, query.cluster.text);
   timeline.subtitle =
       fmt::format("{}: a single step takes {} including drain; back-to-back steps take {} each, {:.1f} % of it bubble",
-                  pipeline::schedule_name(best.strategy.schedule), human(step.run.makespan),
-                  human(Seconds(best.cost.estimate)), 100.0 * (best.cost.parts.bubble / Seconds(best.cost.estimate)));
+                  pipeline::schedule_name(best.strategy.schedule), human(step.run.makespan), human(best.cost.estimate),
+                  100.0 * (best.cost.parts.bubble / best.cost.estimate));
   add_stages(step, timeline);
   add_memory(step, timeline);
   return timeline;

@@ -33,7 +33,7 @@ std::string why_tight(const TrainQuery& query, const training::TrainingCost& cos
   const Bytes capacity = capacity_of(query);
   if (query.margin.share)
     return fmt::format("{} of {} are in use, and --memory-margin {} leaves at most {}", human(cost.memory.total()),
-                       human(capacity), query.margin.text, human(Bytes(query.margin.budget)));
+                       human(capacity), query.margin.text, human(query.margin.budget));
   return fmt::format(
       "measured peaks are up to {:.1f} % above their estimate: {}, and the chip has {}; a smaller --micro-batch, more "
       "--recompute or a higher --zero frees memory",
@@ -45,7 +45,7 @@ std::string why_tight(const TrainQuery& query, const training::TrainingCost& cos
 Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
   MemoryMargin& margin = query.margin;
   margin.text = request.value("memory-margin").value_or("interval");
-  const double capacity = capacity_of(query).value();
+  const Bytes capacity = capacity_of(query);
   ASSAY_TRY(share, read_margin(request));
   if (!share) {
     margin.spread = spread_of_peaks(query);
@@ -58,8 +58,8 @@ Result<void> read_memory_margin(const Request& request, TrainQuery& query) {
 }
 
 MemoryVerdict memory_verdict(const TrainQuery& query, const training::TrainingCost& cost) {
-  const double total = cost.memory.total().value();
-  if (total > capacity_of(query).value() || cost.host_memory > query.question.host.capacity) return MemoryVerdict::no;
+  const Bytes total = cost.memory.total();
+  if (total > capacity_of(query) || cost.host_memory > query.question.host.capacity) return MemoryVerdict::no;
   return total <= query.margin.budget ? MemoryVerdict::fits : MemoryVerdict::tight;
 }
 
@@ -93,13 +93,13 @@ report::Members memory_members(const TrainQuery& query, const training::Training
                       {"fullest_stage", m.stage},
                       {"capacity", capacity_of(query)},
                       {"margin", query.margin.text},
-                      {"budget", Bytes(query.margin.budget)},
+                      {"budget", query.margin.budget},
                       {"fits", verdict != MemoryVerdict::no},
                       {"verdict", name_of(verdict)}};
   if (verdict == MemoryVerdict::tight) out.emplace_back("reason", why_tight(query, cost));
-  if (cost.host_memory > 0.0) {
-    out.emplace_back("on_the_host", Bytes(cost.host_memory));
-    out.emplace_back("host_capacity", Bytes(query.question.host.capacity));
+  if (cost.host_memory > Bytes()) {
+    out.emplace_back("on_the_host", cost.host_memory);
+    out.emplace_back("host_capacity", query.question.host.capacity);
   }
   return out;
 }

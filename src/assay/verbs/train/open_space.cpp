@@ -48,7 +48,7 @@ std::string difference_text(const training::Strategy& from, const training::Stra
 Result<search::TrainingSearch> search_plans(TrainQuery& query, search::TrainingCaches& caches,
                                             const search::SearchLimits& limits) {
   Result<search::TrainingSearch> found = search::search_training(caches, query.choices, limits);
-  if (runs(found) || !is_limited(query) || limits.slowest != std::numeric_limits<double>::infinity()) return found;
+  if (runs(found) || !is_limited(query) || !std::isinf(limits.slowest.value())) return found;
   Result<search::TrainingSearch> open = search::search_training(caches, query.open_choices, limits);
   if (!runs(open)) {  // the reason is not the software
     query.choices = query.open_choices;
@@ -65,8 +65,8 @@ Result<std::optional<search::Candidate>> better_in_open_space(const SizedTrainin
   const TrainQuery& query = size.query;
   const search::Candidate* shown = size.shown();
   if (!is_limited(query) || !shown) return std::optional<search::Candidate>();
-  const double capacity = query.cluster.chip.hbm().capacity.value.value();
-  search::SearchLimits limits{capacity, 1, true, std::numeric_limits<double>::infinity(), query.margin.budget};
+  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
+  search::SearchLimits limits{capacity, 1, true, Seconds(HUGE_VAL), query.margin.budget};
   if (size.fits()) {
     const bool keeps = memory_verdict(query, shown->cost) == MemoryVerdict::fits;
     limits = {keeps ? query.margin.budget : capacity, 1, true, shown->cost.estimate};
@@ -89,17 +89,17 @@ Result<void> add_open_space(const SizedTraining& size, report::Response& respons
   if (progress.is_stopped()) return {};  // what was not searched through says nothing
   if (!size.fits()) {
     if (!better) return {};
-    response.results.emplace_back("open_space", report::Members{{"step_time", Seconds(better->cost.estimate)},
+    response.results.emplace_back("open_space", report::Members{{"step_time", better->cost.estimate},
                                                                 {"strategy", strategy_text(better->strategy)}});
-    response.headline += fmt::format("; --software any fits: {} per step with {}",
-                                     human(Seconds(better->cost.estimate)), strategy_text(better->strategy));
+    response.headline += fmt::format("; --software any fits: {} per step with {}", human(better->cost.estimate),
+                                     strategy_text(better->strategy));
     return {};
   }
   const search::Candidate& best = better ? *better : shown;
   const double gain = 1.0 - best.cost.estimate / shown.cost.estimate;
-  response.results.emplace_back("open_space", report::Members{{"step_time", Seconds(best.cost.estimate)},
-                                                              {"gain", gain},
-                                                              {"strategy", strategy_text(best.strategy)}});
+  response.results.emplace_back(
+      "open_space",
+      report::Members{{"step_time", best.cost.estimate}, {"gain", gain}, {"strategy", strategy_text(best.strategy)}});
   constexpr double noticeable = 0.001;
   if (gain >= noticeable)
     response.notes.push_back(fmt::format("the open space would gain {:.1f} %: {} (--software any)", 100.0 * gain,

@@ -35,7 +35,7 @@ Request plan_request(const Request& request, const TrainQuery& query, const trai
 
 void add_plan(const Request& request, const TrainQuery& query, const search::Candidate& plan, report::Members& row) {
   const training::TrainingCost& cost = plan.cost;
-  report::Members time = time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper));
+  report::Members time = time_range(query, cost.lower, cost.estimate, cost.upper);
   for (auto& [key, value] : time)
     if (key == "interval") row.emplace_back(key, std::move(value));
   row.emplace_back("memory", report::Members{{"total", Bytes(cost.memory.total())},

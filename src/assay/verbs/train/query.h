@@ -11,7 +11,7 @@ namespace assay::verbs::train {
 /// Memory of a chip that a plan leaves free.
 struct MemoryMargin {
   std::string text = "interval";  ///< as --memory-margin writes it
-  double budget = 0;              ///< bytes that a plan may use
+  Bytes budget;                   ///< that a plan may use
   double spread = 0;              ///< of measured peaks above their estimate, for the margin of the interval
   std::optional<double> share;    ///< of the chip's memory, where the margin is one
 };

@@ -16,7 +16,7 @@ search::SensitivityQuestion question_of(const Request& request, const Context& c
     return there.question;
   };
   // A plan without the margin competes with others without it.
-  const double budget = std::max(query.margin.budget, best.cost.memory.total().value());
+  const Bytes budget = std::max(query.margin.budget, best.cost.memory.total());
   return {query.question, query.sequence, query.cluster, query.choices, best,
           query.compute,  budget,         on_cluster,    nullptr};
 }
@@ -51,7 +51,7 @@ report::Members memory_sensitivity_members(const search::MemorySensitivity& memo
     out.emplace_back("least_memory_strategy", strategy_text(memory.smallest->strategy));
   }
   if (memory.unlimited) {
-    out.emplace_back("step_time_if_unlimited", Seconds(memory.unlimited->cost.estimate));
+    out.emplace_back("step_time_if_unlimited", memory.unlimited->cost.estimate);
     out.emplace_back("unlimited_needs", memory.unlimited->cost.memory.total());
     out.emplace_back("unlimited_strategy", strategy_text(memory.unlimited->strategy));
   }

@@ -20,7 +20,7 @@
 namespace assay::verbs::train {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
+constexpr Seconds never(HUGE_VAL);
 
 Result<void> read_objective(const Request& request, TrainSizes& sizes) {
   const std::string word = request.value("objective").value_or("time");
@@ -47,9 +47,9 @@ Result<void> read_objective(const Request& request, TrainSizes& sizes) {
 }
 
 /// Seconds of a step beyond which a size misses the deadline, failures left aside: they only add.
-double slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
+Seconds slowest_step(const TrainSizes& sizes, const TrainQuery& query) {
   if (!sizes.deadline || !query.tokens) return never;
-  return sizes.deadline->value() * query.batch_tokens / *query.tokens;
+  return *sizes.deadline * query.batch_tokens / *query.tokens;
 }
 
 /// What is cheapest cannot be said without a price.
@@ -61,8 +61,8 @@ Result<void> check_price(const TrainSizes& sizes, const SizedTraining& size) {
 Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedTraining& size) {
   TrainQuery& query = size.query;
   query.bind();
-  const double capacity = query.cluster.chip.hbm().capacity.value.value();
-  const double slowest = sizes.quick ? slowest_step(sizes, query) : never;
+  const Bytes capacity = query.cluster.chip.hbm().capacity.value;
+  const Seconds slowest = sizes.quick ? slowest_step(sizes, query) : never;
   const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
   if (!sizes.several) size.caches = caches;
   ASSAY_TRY(found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
@@ -80,12 +80,12 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
 
 /// What the objective compares: less is better.
 double worth(const TrainSizes& sizes, const SizedTraining& size) {
-  if (!size.run) return never;
+  if (!size.run) return HUGE_VAL;
   switch (sizes.objective) {
     case TrainObjective::time:
       return size.run->time.value();
     case TrainObjective::cost:
-      return size.run->cost ? size.run->cost->value() : never;
+      return size.run->cost ? size.run->cost->value() : HUGE_VAL;
     case TrainObjective::chips:
       return size.query.question.chips;
   }
@@ -98,7 +98,7 @@ std::size_t choose(const TrainSizes& sizes) {
   std::size_t best = sizes.all.size();
   for (const bool meeting : {true, false})
     for (const bool keeping : {true, false}) {
-      double least = never;
+      double least = HUGE_VAL;
       for (std::size_t i = 0; i < sizes.all.size(); ++i) {
         const SizedTraining& size = sizes.all[i];
         if (!size.run || (meeting && !size.meets)) continue;
@@ -119,10 +119,10 @@ std::size_t choose(const TrainSizes& sizes) {
 report::Members size_members(const Request& request, const SizedTraining& size) {
   const TrainQuery& query = size.query;
   const search::Candidate& best = size.found.best.front();
-  const TokensPerSecond rate = Tokens(query.batch_tokens) / Seconds(best.cost.estimate);
+  const TokensPerSecond rate = Tokens(query.batch_tokens) / best.cost.estimate;
   report::Members row{{"cluster", query.cluster.text},
                       {"chips", query.cluster.chips()},
-                      {"step_time", Seconds(best.cost.estimate)},
+                      {"step_time", best.cost.estimate},
                       {"tokens_per_second", rate}};
   if (request.has("tokens")) row.emplace_back("training_time", size.run->time);
   if (size.run->cost) row.emplace_back("cost", *size.run->cost);

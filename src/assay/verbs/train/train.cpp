@@ -152,17 +152,19 @@ Result<void> explain(const Request& request, const TrainQuery& query, const sear
   const auto peak =
       num.given(fmt::format("peak {}", name(measure)), *hardware::peak_rate(query.cluster.chip, measure, "--compute"));
   ASSAY_TRY(derived, training::derive_step(num, {query.question, query.sequence, query.cluster, best.strategy, cost}));
-  const auto model = num.given("model flops per chip", training::model_flops_per_chip(query.question, query.sequence),
-                               "three times the forward pass; assay models shows the terms");
+  const auto sequences = num.given("sequences", query.question.sequences, "--batch");
+  const auto useful =
+      num.given("training flops of a sequence", training::model_flops_per_sequence(query.question, query.sequence),
+                "three times the forward pass; assay models shows the terms");
+  const auto model = num.named("model flops per chip", sequences / chips * useful);
   const auto mfu = num.named("mfu", model / (derived.time * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / derived.time / chips);
-  const auto at_peak = num.given("arithmetic at the peak", Seconds(cost.compute), "mean over stages");
-  const auto memory = num.given("memory traffic at the peak", Seconds(cost.memory_time), "including the update");
-  const auto network =
-      num.given("network at full bandwidth",
-                Seconds(std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies)),
-                "the busiest kind of axis, including gradients");
+  const auto at_peak = num.given("arithmetic at the peak", cost.compute, "mean over stages");
+  const auto memory = num.given("memory traffic at the peak", cost.memory_time, "including the update");
+  const auto network = num.given("network at full bandwidth",
+                                 std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies),
+                                 "the busiest kind of axis, including gradients");
   const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
   response.derived = {derived.time.id, mfu.id, rate.id, limit.id, derived.memory.id};
   if (query.tokens) ASSAY_CHECK(explain_run(num, request, query, cost, derived.time, response.derived));
@@ -221,7 +223,7 @@ report::Items alternative_rows(const Request& request, const TrainQuery& query, 
   for (std::size_t i = 1; i < found.best.size(); ++i) {
     const search::Candidate& other = found.best[i];
     report::Members row{{"strategy", strategy_text(other.strategy)},
-                        {"step_time", Seconds(other.cost.estimate)},
+                        {"step_time", other.cost.estimate},
                         {"slower_by", other.cost.estimate / best.estimate - 1.0},
                         {"why", why_slower(best, other.cost)}};
     add_plan(request, query, other, row);
@@ -250,7 +252,7 @@ Result<void> add_details(const Request& request, const TrainQuery& query, const 
   out.emplace_back("breakdown", breakdown_members(cost.parts));
   ASSAY_TRY(kinds, kind_rows(query, best.strategy));
   out.emplace_back("breakdown_by_kind", std::move(kinds));
-  out.emplace_back("bubble", cost.parts.bubble / Seconds(cost.estimate));
+  out.emplace_back("bubble", cost.parts.bubble / cost.estimate);
   if (query.tokens) ASSAY_CHECK(add_run(request, query, cost, response));
   out.emplace_back("thresholds", threshold_members(query, best));
   return {};
@@ -330,16 +332,15 @@ void add_padding_note(const TrainQuery& query, const training::Strategy& strateg
 std::string too_large_text(const TrainQuery& query, const search::Candidate& best) {
   const training::TrainingCost& cost = best.cost;
   const Bytes capacity = query.cluster.chip.hbm().capacity.value;
-  const double short_by = (cost.memory.total() - capacity).value();
-  const double short_on_host = cost.host_memory - query.question.host.capacity;
+  const Bytes short_by = cost.memory.total() - capacity;
+  const Bytes short_on_host = cost.host_memory - query.question.host.capacity;
   std::string shortfall;
-  if (short_by > 0.0)
+  if (short_by > Bytes())
     shortfall = fmt::format("{} per chip, {} more than it has", report::short_quantity(cost.memory.total()),
-                            report::short_quantity(Bytes(short_by)));
-  if (short_on_host > 0.0)
-    shortfall +=
-        fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
-                    report::short_quantity(Bytes(cost.host_memory)), report::short_quantity(Bytes(short_on_host)));
+                            report::short_quantity(short_by));
+  if (short_on_host > Bytes())
+    shortfall += fmt::format("{}{} of host memory per chip, {} more than its share", shortfall.empty() ? "" : ", and ",
+                             report::short_quantity(Bytes(cost.host_memory)), report::short_quantity(short_on_host));
   return fmt::format("does not fit: {} with {} needs {}; {}", query.imported.model.id, strategy_text(best.strategy),
                      shortfall, nearest_fit_text(query, best.strategy));
 }
@@ -366,7 +367,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   report::Members& out = response.results;
   add_question(query, out);
   out.emplace_back("strategy", strategy_members(query, best.strategy));
-  out.emplace_back("step_time", time_range(query, Seconds(cost.lower), Seconds(cost.estimate), Seconds(cost.upper)));
+  out.emplace_back("step_time", time_range(query, cost.lower, cost.estimate, cost.upper));
   out.emplace_back("limiter", fits ? training::limiter_of(cost) : std::string_view("memory capacity"));
   out.emplace_back("limits", limit_rows(cost));
   const training::Utilisation reached = training::utilisation(query.question, query.sequence, cost, peak.value);
@@ -391,8 +392,8 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   add_search_notes(request, query, best.strategy, response.notes);
   add_padding_note(query, best.strategy, response.notes);
   if (fits) {
-    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(Seconds(cost.estimate)),
-                                    100.0 * reached.mfu, verdict_text(query, cost), strategy_text(best.strategy));
+    response.headline = fmt::format("{} per step, {:.1f} % MFU, {} with {}", human(cost.estimate), 100.0 * reached.mfu,
+                                    verdict_text(query, cost), strategy_text(best.strategy));
   } else {
     response.outcome = report::Outcome::infeasible;
     response.headline = too_large_text(query, best);

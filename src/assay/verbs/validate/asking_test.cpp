@@ -130,7 +130,7 @@ TEST(Requests, AnswerWhatFitsSee) {
     const auto cost = step(steps.rows[i]);
     const auto said = answer(question_of(steps.rows[i], assay::validate::StepFigure::time));
     ASSERT_EQ(cost.has_value(), said.has_value()) << steps.rows[i].id;
-    if (cost) EXPECT_NEAR(cost->estimate / said->value.value, 1.0, 1e-5) << steps.rows[i].id;
+    if (cost) EXPECT_NEAR(cost->estimate.value() / said->value.value, 1.0, 1e-5) << steps.rows[i].id;
   }
   const auto figures_table = *assay::validate::catalogue_table(asked.catalogue, "validation/published_inference.csv");
   const auto figures = *assay::validate::read_inference(figures_table, asked.catalogue);
