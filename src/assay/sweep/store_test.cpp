@@ -7,7 +7,9 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 #include "assay/sweep/claims.h"
 #include "assay/sweep/runner.h"
@@ -142,25 +144,26 @@ TEST(SweepSummary, FindsWhatTryingAllPairsFinds) {
   std::mt19937 random(1);
   for (int round = 0; round < 50; ++round) {
     Summary summary(plan);
-    std::vector<std::pair<double, double>> points;
+    std::map<std::string, std::vector<std::pair<double, double>>> points;
     std::map<std::string, double> best;
     for (int i = 0; i < 30; ++i) {
       const double x = static_cast<double>(random() % 10), y = static_cast<double>(random() % 10);
       Row row = test_answer(request_text(i % 4));
       row.results = {{"x", x}, {"y", y}};
       summary.add(row);
-      points.emplace_back(x, y);
       const std::string among = fmt::format("batch {}", i % 4);
+      points[among].emplace_back(x, y);
       best[among] = std::max(best.contains(among) ? best[among] : y, y);
     }
-    std::set<std::pair<double, double>> expected, found;
-    for (const auto& [x, y] : points)
-      if (std::none_of(points.begin(), points.end(), [x_ = x, y_ = y](const auto& other) {
-            return other.first <= x_ && other.second >= y_ && (other.first < x_ || other.second > y_);
-          }))
-        expected.insert({x, y});
+    std::set<std::tuple<std::string, double, double>> expected, found;
+    for (const auto& [among, own] : points)
+      for (const auto& [x, y] : own)
+        if (std::none_of(own.begin(), own.end(), [x_ = x, y_ = y](const auto& other) {
+              return other.first <= x_ && other.second >= y_ && (other.first < x_ || other.second > y_);
+            }))
+          expected.insert({among, x, y});
     for (const Pick& pick : summary.front())
-      found.insert({*report::numeric(pick.values[0]), *report::numeric(pick.values[1])});
+      found.insert({pick.among, *report::numeric(pick.values[0]), *report::numeric(pick.values[1])});
     EXPECT_EQ(found, expected);
     const std::vector<Pick> picks = summary.best();
     EXPECT_EQ(picks.size(), 4u);

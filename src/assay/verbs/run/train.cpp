@@ -268,6 +268,9 @@ Result<report::Response> train(const Request& request, const Context& context, c
   for (std::size_t i = 0; i < others.size(); ++i)
     compared.emplace_back(compared_row(prepared.others[i], others[i], own));
   if (!others.empty()) out.emplace_back("compared", std::move(compared));
+  if (transport && std::ssize(own.steps) < task.steps)
+    response.important.push_back(
+        fmt::format("interrupted on a rank: all stopped after {} of {} steps", own.steps.size(), task.steps));
   if (last.moved > Bytes(0) || last.stated > Bytes(0))
     response.important.push_back(
         fmt::format("each device received {} in the collectives of a step; the program says {}",
