@@ -66,6 +66,10 @@ std::vector<OptionSpec> train_software_options() {
           .by_default("all"),
       {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
        "no"},
+      {"contiguous-context", "",
+       "context parallelism without load balance: a device's part of the sequence is one piece, and the last device "
+       "meets almost all keys",
+       false, "no"},
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
       {"padded-vocabulary", "", "the software pads the vocabulary to whole cache lines, which avoids slow kernels",
        false, "no"},
