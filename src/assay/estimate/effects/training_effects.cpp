@@ -305,6 +305,10 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
     ASSAY_CHECK(read_experts(text, path, steps));
     break;
   }
+  ASSAY_TRY(chips, unseen_intervals(catalogue, "training", "chip"));
+  ASSAY_TRY(software, unseen_intervals(catalogue, "training", "software"));
+  steps.unseen_chips = std::move(chips);
+  steps.unseen_software = std::move(software);
   return steps;
 }
 

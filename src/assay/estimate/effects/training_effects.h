@@ -148,6 +148,7 @@ struct StepCalibration : MeasuredFamilies {
   double tail = 0;
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
+  UnseenIntervals unseen_chips, unseen_software;  ///< of times
 
   /// Adds the source of each effect under its name to `sources`, unless null.
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software, SourceTable* sources = nullptr) const;
