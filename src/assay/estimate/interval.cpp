@@ -9,6 +9,7 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/hardware/catalogue.h"
 
 namespace assay::estimate {
 std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at, std::string_view architecture) const {
@@ -85,6 +86,54 @@ const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std:
     for (const IntervalClass& one : classes)
       if (one.name == name) return &one;
   return nullptr;
+}
+
+bool UnseenIntervals::has_rows_of(std::string_view name) const {
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+std::string unseen_file(std::string_view set, std::string_view what) {
+  return fmt::format("steps/unseen/{}-{}.toml", set, what);
+}
+
+Result<UnseenIntervals> unseen_intervals(const hardware::Catalogue& catalogue, std::string_view set,
+                                         std::string_view what) {
+  UnseenIntervals unseen{.file = {}, .what = std::string(what), .known = {}, .classes = {}};
+  for (const auto& [path, text] : catalogue.files(unseen_file(set, what))) {
+    RecordFile file{.name = path};
+    ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
+      reader.sources();
+      reader.table("rows", [&](RecordReader& inner) { inner.texts("of", unseen.known); });
+      read_intervals(reader, "interval", unseen.classes);
+    }));
+    unseen.file = path;
+  }
+  return unseen;
+}
+
+std::string unseen_text(const UnseenIntervals& unseen, std::string_view title, std::string_view command) {
+  return fmt::format(
+             "# Intervals for a {} without a row of its own (docs/validation.md).\n[source.fit]\ntitle = \"{}\"\n"
+             "command = \"{}\"\n\n[rows]\nsource = \"fit\"\nof = [\"{}\"]\n",
+             unseen.what, title, command, join(unseen.known, "\", \"")) +
+         intervals_text(unseen.classes, "interval", "fit");
+}
+
+std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& classes,
+                                            std::span<const std::string> names, std::string_view file,
+                                            std::span<const AskedAbout> about) {
+  const IntervalClass* own = interval_of(classes, names);
+  if (!own) return std::nullopt;
+  IntervalBasis basis{*own, std::string(file)};
+  for (const AskedAbout& one : about) {
+    if (one.unseen->file.empty() || one.name.empty() || one.unseen->has_rows_of(one.name)) continue;
+    const IntervalClass* wider = interval_of(one.unseen->classes, names);
+    if (!wider || wider->spread <= basis.of.spread) continue;
+    basis = {*wider, fmt::format("{} (no measured row is of this {})", one.unseen->file, one.unseen->what)};
+    basis.of.hardware = own->hardware;
+    basis.of.seen = own->seen;
+  }
+  return basis;
 }
 
 void read_intervals(RecordReader& root, std::string_view key, std::vector<IntervalClass>& classes) {

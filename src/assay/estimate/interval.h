@@ -9,8 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/base/result.h"
+
 namespace assay {
 class RecordReader;
+namespace hardware {
+class Catalogue;
+}
 }  // namespace assay
 
 namespace assay::estimate {
@@ -60,6 +65,39 @@ std::vector<IntervalClass> interval_classes(const std::vector<Residual>& residua
 
 /// The class of the first of `names` that has one; nullptr if none has.
 const IntervalClass* interval_of(const std::vector<IntervalClass>& classes, std::span<const std::string> names);
+
+/// Intervals for what has no row of its own, from rows whose whole chip or source no fit saw: a file of
+/// catalogue/steps/unseen.
+struct UnseenIntervals {
+  std::string file;                ///< empty: there is none
+  std::string what;                ///< "chip" or "software"
+  std::vector<std::string> known;  ///< that have rows
+  std::vector<IntervalClass> classes;
+
+  bool has_rows_of(std::string_view name) const;
+};
+/// Those of a set of measurements; `what` is "chip" or "software".
+Result<UnseenIntervals> unseen_intervals(const hardware::Catalogue& catalogue, std::string_view set,
+                                         std::string_view what);
+/// The path of the file below the catalogue.
+std::string unseen_file(std::string_view set, std::string_view what);
+/// The file that reads back as them.
+std::string unseen_text(const UnseenIntervals& unseen, std::string_view title, std::string_view command);
+
+/// The interval of a question and where it comes from.
+struct IntervalBasis {
+  IntervalClass of;
+  std::string file;
+};
+/// Something that a question is about, and the intervals for the case that it has no row.
+struct AskedAbout {
+  const UnseenIntervals* unseen;
+  std::string_view name;  ///< empty: not stated
+};
+/// The class of the first of `names` that has one in `file`; wider for a chip or software without a row of its own.
+std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& classes,
+                                            std::span<const std::string> names, std::string_view file,
+                                            std::span<const AskedAbout> about);
 
 /// The tables [key.N] of a file, and the text that reads back as them.
 void read_intervals(RecordReader& root, std::string_view key, std::vector<IntervalClass>& classes);

@@ -35,6 +35,10 @@ class TrainingFactors {
   auto product() const { return (*this)("products in a step", &StepEffects::product, "product"); }
   auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
   auto composed() const { return (*this)("composed of several kernels", &StepEffects::composed, "composed"); }
+  auto last_part(double share) const {
+    return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
+  }
+  const StepEffects& effects() const { return kernels_.effects; }
   auto inside_expert() const { return (*this)("inside experts", &StepEffects::expert_pointwise, "expert_pointwise"); }
 
  private:
@@ -42,10 +46,24 @@ class TrainingFactors {
   const TrainingKernels& kernels_;
 };
 
+/// Work of the device with the last part of a sequence over the mean of all, where parts are in one piece: its queries
+/// meet (ways - 1/2) parts of the keys, on average they meet ways / 2.
+double last_device(const StepEffects& effects, const program::Program& program, const program::Step& step) {
+  if (!effects.contiguous_context || step.detail < 0) return 1.0;
+  const program::AttentionShape& shape = program.attentions[at(step.detail)];
+  if (!shape.causal || shape.cross || shape.window > 0 || shape.chunk > 0) return 1.0;
+  const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
+  return 2.0 - program::local_extent(program, q, 1) / static_cast<double>(shape.queries);
+}
+
 template <class N>
 NumberOf<N, double> attention_stretch(const TrainingFactors<N>& factor, const program::Program& program,
                                       const program::Step& step) {
-  if (!is_plain_attention(program, step)) return factor("attention in a step", &StepEffects::attention, "attention");
+  if (!is_plain_attention(program, step)) {
+    const auto in_step = factor("attention in a step", &StepEffects::attention, "attention");
+    const double last = last_device(factor.effects(), program, step);
+    return last == 1.0 ? in_step : factor.last_part(last) * in_step;
+  }
   const auto plain = factor("plain attention in a step", &StepEffects::plain_attention, "plain_attention");
   constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
   const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);

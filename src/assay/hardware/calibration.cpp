@@ -115,7 +115,15 @@ std::string Calibration::origin(std::string_view section) const {
 Fabric fabric_of(std::string_view technology) {
   if (technology.find("EFA") != std::string_view::npos) return Fabric::efa;
   if (technology.find("TCPXO") != std::string_view::npos) return Fabric::tcpxo;
-  return Fabric::infiniband;
+  if (technology.find("InfiniBand") != std::string_view::npos) return Fabric::infiniband;
+  const bool is_ethernet = technology.find("RoCE") != std::string_view::npos || technology.starts_with("Ethernet");
+  return is_ethernet ? Fabric::roce : Fabric::infiniband;
+}
+
+void CollectiveCalibration::run(const CollectiveProtocols& library, std::string_view architecture) {
+  protocols = library;
+  for (std::size_t i = 0; i < across_curves.size(); ++i)
+    if (auto& curve = this->*across_curves[i]) curve->runs = library.of(fabric_keys[i], architecture);
 }
 
 Result<Calibration> read_calibration(std::string_view document, std::string_view file) {
@@ -198,6 +206,9 @@ Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, con
   }
   std::optional<Calibration>&own = of_chip.values, &family = of_family.values;
   if (!own && !family) return std::optional<ChipCalibration>();
+  ASSAY_TRY(library, collective_protocols_of(catalogue));
+  for (std::optional<Calibration>* each : {&own, &family})
+    if (*each && (*each)->collective) (*each)->collective->run(library, chip.architecture);
   ChipCalibration found;
   found.own = own.has_value();
   if (!own) {
@@ -219,6 +230,7 @@ Result<std::optional<ChipCalibration>> read_calibration_of(const Chip& chip, con
     take_missing(v.collective, family->collective, "collective", *family, v);
     take_missing(v.host, family->host, "host", *family, v);
     take_missing(v.spread, family->spread, "spread", *family, v);
+    if (v.spread && family->spread && !v.spread->between_nodes) v.spread->between_nodes = family->spread->between_nodes;
     if (v.spread && family->spread)
       for (double SpreadCalibration::*field :
            {&SpreadCalibration::matmul, &SpreadCalibration::attention, &SpreadCalibration::decode,

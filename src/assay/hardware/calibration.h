@@ -15,6 +15,7 @@
 #include "assay/base/units.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
+#include "assay/hardware/collective_protocols.h"
 
 namespace assay::hardware {
 
@@ -98,28 +99,35 @@ struct CollectiveCurve {
   double pair = 0;   ///< how much slower small groups are: B = share link / (1 + pair / n)
   Seconds chunk;
 };
-/// Between nodes: shares of the network interfaces' bandwidth. They depend on the fabric, not on the chip.
+/// Between nodes: what a fabric adds to a step of the library's own model. It depends on the fabric, not on the chip.
 struct AcrossCurve {
   Seconds latency;
-  double share = 1;
-  Bytes chunk;  ///< in flight before the first byte arrives
-  /// Only NCCL's protocol Simple runs, with a fixed time for every step of a ring; others choose among protocols.
-  bool simple = false;
+  FabricProtocols runs{};  ///< not in the file: what steps/collectives.toml says of the fabric and the chip
 };
-enum class Fabric : std::uint8_t { infiniband, efa, tcpxo };  ///< RoCE counts as InfiniBand
+enum class Fabric : std::uint8_t { infiniband, roce, efa, tcpxo };
+inline constexpr std::string_view fabric_keys[] = {"infiniband", "roce", "efa", "tcpxo"};
 /// From the technology named by a chip file or a user; InfiniBand by default.
 Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches reduce, per link bandwidth; 0: they do not
-  std::optional<AcrossCurve> infiniband, efa, tcpxo;  ///< absent if only one node was measured
+  std::optional<AcrossCurve> infiniband, roce, efa, tcpxo;  ///< absent if only one node was measured
   std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays reduced along chains of chips between nodes
+  std::optional<Seconds> chunk{};        ///< of a long array, for every hop of a tree until its first byte arrives
+  CollectiveProtocols protocols{};       ///< not in the file
 
-  /// The ideal curve if it was not measured.
+  /// Without latency if it was not measured.
   AcrossCurve across(Fabric fabric) const {
-    return (fabric == Fabric::efa ? efa : fabric == Fabric::tcpxo ? tcpxo : infiniband).value_or(AcrossCurve{});
+    return (this->*(across_curves[static_cast<std::size_t>(fabric)])).value_or(AcrossCurve{});
   }
+  static const std::array<std::optional<AcrossCurve> CollectiveCalibration::*, 4> across_curves;  ///< as Fabric
+
+  /// Takes over how the library runs collectives on chips of an architecture.
+  void run(const CollectiveProtocols& library, std::string_view architecture);
 };
+inline constexpr std::array<std::optional<AcrossCurve> CollectiveCalibration::*, 4>
+    CollectiveCalibration::across_curves{&CollectiveCalibration::infiniband, &CollectiveCalibration::roce,
+                                         &CollectiveCalibration::efa, &CollectiveCalibration::tcpxo};
 /// The curves that are measured, in the order of program::Collective.
 inline constexpr CollectiveCurve CollectiveCalibration::*collective_curves[] = {
     &CollectiveCalibration::all_gather, &CollectiveCalibration::reduce_scatter, &CollectiveCalibration::all_reduce,
@@ -133,6 +141,7 @@ struct HostCalibration {
 /// Four of five measurements are within a factor of 1 + spread of the estimate, by class. 0: not known.
 struct SpreadCalibration {
   double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
+  std::optional<double> between_nodes{};  ///< of collectives on any fabric; as in a node if absent
 };
 inline constexpr double spread_coverage = 0.8;
 
@@ -233,20 +242,17 @@ struct CalibrationSections {
     v.number("pair", x.pair);
     v.number("chunk", x.chunk);
   };
-  static constexpr auto across_curve = [](auto& x, auto& v) {
-    v.number("latency", x.latency);
-    v.share("share", x.share);
-    v.number("chunk", x.chunk);
-    v.flag("simple", x.simple);
-  };
+  static constexpr auto across_curve = [](auto& x, auto& v) { v.number("latency", x.latency); };
   static constexpr auto collective = [](auto& x, auto& v) {
     v.number("in_network", x.in_network);
     v.number("tree", x.tree);
+    v.number("chunk", x.chunk);
     v.table("all_gather", x.all_gather, collective_curve);
     v.table("reduce_scatter", x.reduce_scatter, collective_curve);
     v.table("all_reduce", x.all_reduce, collective_curve);
     v.table("all_to_all", x.all_to_all, collective_curve);
     v.optional_table("infiniband", x.infiniband, across_curve);
+    v.optional_table("roce", x.roce, across_curve);
     v.optional_table("efa", x.efa, across_curve);
     v.optional_table("tcpxo", x.tcpxo, across_curve);
   };
@@ -261,6 +267,7 @@ struct CalibrationSections {
     v.number("decode", x.decode);
     v.number("pointwise", x.pointwise);
     v.number("collective", x.collective);
+    v.number("between_nodes", x.between_nodes);
   };
 };
 

@@ -161,6 +161,8 @@ TEST(Calibration, TheFabricIsReadFromItsName) {
   EXPECT_EQ(fabric_of("NVLink4 + 32x100G EFA"), Fabric::efa);
   EXPECT_EQ(fabric_of("8x200G GPUDirect-TCPXO"), Fabric::tcpxo);
   EXPECT_EQ(fabric_of("InfiniBand NDR"), Fabric::infiniband);
+  EXPECT_EQ(fabric_of("InfiniBand HDR or Ethernet, 200 Gbit/s"), Fabric::infiniband);
+  EXPECT_EQ(fabric_of("RoCE, 200 Gbit/s Ethernet"), Fabric::roce);
   EXPECT_EQ(fabric_of(""), Fabric::infiniband);
 }
 

@@ -154,7 +154,7 @@ const GroupCosts& StageLinker::costs(program::AxisSet axes, std::span<const std:
   costs.resources = resources_of(*placement_, group, axes);
   std::uint64_t hash = 0;
   for (const CollectiveForm& form : costs.forms)
-    for (const double number : {form.latency.value(), form.per_byte.value(), form.fill.value()})
+    for (const double number : {form.latency.value(), form.per_byte.value(), form.fill.value(), form.pipeline.value()})
       hash = (hash ^ std::hash<double>{}(number)) * 1099511628211ull;
   costs.like = static_cast<std::uint32_t>(known_.size());
   const auto [first, last] = by_forms_.equal_range(hash);
@@ -296,11 +296,8 @@ const StageLinker::LeastCosts& StageLinker::least_costs(std::int64_t devices, bo
     for (std::size_t k = 0; k < StageLinks::kinds; ++k) {
       const auto kind = static_cast<program::Collective>(k);
       const CollectiveForm made = form(Plain{}, kind, group);
-      CollectiveForm& fewest = least.forms[k];
-      if (is_first) fewest = made;
-      lower(fewest.latency, made.latency);
-      lower(fewest.per_byte, made.per_byte);
-      lower(fewest.fill, made.fill);
+      if (is_first) least.forms[k] = made;
+      estimate::lower_to(least.forms[k], made);
     }
     is_first = false;
   }

@@ -23,6 +23,13 @@ struct CaseTraits {
   std::string hardware, family, regime;
 };
 
+/// Of a case whose whole chip or source no fit saw.
+struct LeftOutCase {
+  std::vector<std::string> classes;  ///< of its interval, narrowest first
+  std::string unit;                  ///< what was left out with it
+  std::string chip, software;        ///< ids in the catalogue; empty: not stated
+};
+
 /// What a row asks of the public interface: the words of a command line without the program's name.
 struct Question {
   std::vector<std::string> words;
@@ -51,6 +58,7 @@ struct ValidationCase {
   bool fitted = false;    ///< its prediction was fitted to it, so it is not reported
   double spread = 0;      ///< of the estimate's interval, see SpreadCalibration; 0: none
   CaseTraits traits = {};
+  LeftOutCase without = {};
   std::vector<std::string> request = {};              ///< the words that gave the prediction
   std::string result = {};                            ///< where the answer has it, see Question
   std::string verdict = {};                           ///< see Prediction

@@ -197,6 +197,13 @@ Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue
   }
   for (const auto& [path, text] : catalogue.files("steps/serving_memory.toml"))
     ASSAY_CHECK(read_serving_memory(text, path, steps));
+  constexpr std::string_view kinds[] = {"chip", "software"};
+  for (std::size_t i = 0; i < std::size(kinds); ++i) {
+    ASSAY_TRY(prefill, unseen_intervals(catalogue, "inference-ttft", kinds[i]));
+    ASSAY_TRY(decode, unseen_intervals(catalogue, "inference-tpot", kinds[i]));
+    steps.unseen_prefill[i] = std::move(prefill);
+    steps.unseen_decode[i] = std::move(decode);
+  }
   // One allocator serves training and serving.
   ASSAY_TRY(training, steps_of(catalogue));
   for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {

@@ -93,6 +93,8 @@ struct ServingCalibration : MeasuredFamilies {
 
   Seconds quantise, first, token;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;
+  /// For chips and software without rows: of prefill, of decode steps.
+  std::array<UnseenIntervals, 2> unseen_prefill, unseen_decode;
 
   /// Adds the source of each effect under its name to `sources`, unless null.
   ServingEffects effects(const hardware::Chip& chip, const ServingSoftware& software,

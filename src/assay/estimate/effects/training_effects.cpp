@@ -166,6 +166,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
       overlap.tensor_pieces ? software.tensor_overlap : std::min(software.tensor_overlap, TensorOverlap::backward);
   out.overlap.ring_context = true;
   out.overlap.experts = software.expert_overlap;
+  out.contiguous_context = software.contiguous_context;
   // Hand-written software and whole-program compilers gather into the arrays that products read.
   out.overlap.copies_weights = fusion == Fusion::compiled || fusion == Fusion::eager;
   out.activations = activations[holds(way)];
@@ -304,6 +305,10 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
     ASSAY_CHECK(read_experts(text, path, steps));
     break;
   }
+  ASSAY_TRY(chips, unseen_intervals(catalogue, "training", "chip"));
+  ASSAY_TRY(software, unseen_intervals(catalogue, "training", "software"));
+  steps.unseen_chips = std::move(chips);
+  steps.unseen_software = std::move(software);
   return steps;
 }
 

@@ -54,6 +54,8 @@ struct StepSoftware {
   bool fused_experts = false;
   TensorOverlap tensor_overlap = TensorOverlap::all;
   bool expert_overlap = true;  ///< where the schedule allows it, token exchange overlaps with other microbatches
+  /// Each context-parallel device has a part of the sequence in one piece: the last one meets all keys before it.
+  bool contiguous_context = false;
 };
 
 /// How collectives run concurrently with compute. Neutral by default: critical ones are exposed, background ones cost
@@ -83,18 +85,19 @@ struct StepEffects {
   double expert_bias = 1;       ///< bytes of adding biases expert by expert, over other element-wise steps
   double routing_launches = 0;  ///< kernels that routing launches in a pass beyond the steps of the program
   CollectiveOverlap overlap;
-  double straggler = 0;          ///< share of the step for each doubling of the chips beyond eight
-  Seconds fixed;                 ///< per step: data, logging, clipping
-  Seconds launch;                ///< host time for each step of the program
-  Seconds routed_launch;         ///< the same in layers whose shapes depend on routing
-  double activations = 1;        ///< bytes kept for the backward pass over the minimum
-  double logits = 1;             ///< bytes of logits and their gradients over the minimum
-  double reserved = 1;           ///< bytes that the allocator holds over those in use at the peak
-  Bytes context;                 ///< driver and communication library, outside of the allocator
-  bool joins_products = false;   ///< products that read the same activation are one kernel
-  bool adds_gradients = false;   ///< products add weight gradients to a buffer of all microbatches, which they read
-  bool reruns_layers = false;    ///< full recomputation repeats whole layers, even what no gradient reads
-  bool frees_gradients = false;  ///< gradients are allocated in the backward pass and freed after the update
+  double straggler = 0;             ///< share of the step for each doubling of the chips beyond eight
+  Seconds fixed;                    ///< per step: data, logging, clipping
+  Seconds launch;                   ///< host time for each step of the program
+  Seconds routed_launch;            ///< the same in layers whose shapes depend on routing
+  double activations = 1;           ///< bytes kept for the backward pass over the minimum
+  double logits = 1;                ///< bytes of logits and their gradients over the minimum
+  double reserved = 1;              ///< bytes that the allocator holds over those in use at the peak
+  Bytes context;                    ///< driver and communication library, outside of the allocator
+  bool contiguous_context = false;  ///< see StepSoftware
+  bool joins_products = false;      ///< products that read the same activation are one kernel
+  bool adds_gradients = false;      ///< products add weight gradients to a buffer of all microbatches, which they read
+  bool reruns_layers = false;       ///< full recomputation repeats whole layers, even what no gradient reads
+  bool frees_gradients = false;     ///< gradients are allocated in the backward pass and freed after the update
 
   /// What the software recomputes under a policy.
   lower::Recompute executed(lower::Recompute policy) const {
@@ -145,6 +148,7 @@ struct StepCalibration : MeasuredFamilies {
   double tail = 0;
   Seconds fixed;
   std::vector<IntervalClass> time_intervals, memory_intervals;
+  UnseenIntervals unseen_chips, unseen_software;  ///< of times
 
   /// Adds the source of each effect under its name to `sources`, unless null.
   StepEffects effects(const hardware::Chip& chip, const StepSoftware& software, SourceTable* sources = nullptr) const;

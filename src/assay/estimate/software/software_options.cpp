@@ -22,6 +22,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
                                                {"drop-tokens", flag_words},
                                                {"tensor-overlap", "all|backward|none"},
                                                {"no-expert-overlap", flag_words},
+                                               {"contiguous-context", flag_words},
                                                {"no-overlap", flag_words},
                                                {"dropout", flag_words},
                                                {"padded-vocabulary", flag_words},
@@ -119,6 +120,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
     software.step.tensor_overlap = ways[word];
   }
   if (option == "no-expert-overlap") software.step.expert_overlap = !yes;
+  if (option == "contiguous-context") software.step.contiguous_context = yes;
   if (option == "no-overlap") software.overlap = !yes;
   if (option == "dropout") software.dropout = yes;
   if (option == "padded-vocabulary") software.pads_vocabulary = yes;

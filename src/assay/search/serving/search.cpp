@@ -156,9 +156,8 @@ class ServingSearcher {
     for (std::size_t set = 0; set < used.size(); ++set)
       for (std::size_t kind = 0; kind < training::StageLinks::kinds; ++kind) {
         if (!used[set][kind]) continue;
-        const training::CollectiveForm &x = a.links.forms[set][kind], &y = b.links.forms[set][kind];
-        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) || x.latency > y.latency ||
-            x.per_byte > y.per_byte || x.fill > y.fill)
+        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) ||
+            !estimate::never_slower(a.links.forms[set][kind], b.links.forms[set][kind]))
           return false;
       }
     return below(a.links.between_stages, b.links.between_stages);

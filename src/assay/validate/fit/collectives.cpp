@@ -1,5 +1,6 @@
-// Fits collectives: curves inside of a node by family, curves between nodes by fabric for all families.
+// Fits collectives: curves inside of a node by family, what fabrics between nodes add for all families.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -58,24 +59,37 @@ void fit_curve(
   spread();
 }
 
-void fit_fabric(FitProblem& problem, hardware::Fabric fabric,
-                std::optional<hardware::AcrossCurve> hardware::CollectiveCalibration::*curve) {
+/// What fabrics add to a step, and the chunk of trees, for all families alike. The library's own model has all else;
+/// its authors' fabric, InfiniBand, adds nothing.
+void fit_across(FitProblem& problem) {
   const CollectiveRanges& ranges = problem.ranges.collective;
-  hardware::AcrossCurve shared{ranges.across_latency.start, ranges.across_share.start, ranges.across_chunk.start};
-  // GPUDirect-TCPXO runs one protocol, and its rows are straight lines from the smallest on: nothing is left to fill.
-  shared.simple = fabric == hardware::Fabric::tcpxo;
-  if (shared.simple) shared.chunk = Bytes(0);
+  std::array<Seconds, std::size(hardware::fabric_keys)> added;
+  added.fill(ranges.across_latency.start);
+  added[static_cast<std::size_t>(hardware::Fabric::infiniband)] = Seconds(0);
+  Seconds chunk = ranges.across_chunk.start;
   const auto spread = [&] {
-    for (auto& [id, calibration] : problem.calibrations)
-      if (calibration.collective) (*calibration.collective).*curve = shared;
+    for (auto& [id, calibration] : problem.calibrations) {
+      if (!calibration.collective) continue;
+      calibration.collective->chunk = chunk;
+      for (std::size_t i = 0; i < added.size(); ++i)
+        (*calibration.collective.*hardware::CollectiveCalibration::across_curves[i])->latency = added[i];
+    }
   };
-  std::vector<FitParameter> parameters{fit(shared.latency, ranges.across_latency),
-                                       fit(shared.share, ranges.across_share)};
-  if (!shared.simple) parameters.push_back(fit(shared.chunk, ranges.across_chunk));
-  minimise(parameters, [&] {
-    spread();
-    return misfit(problem, [&](const CollectiveRow& row) { return row.across && row.fabric == fabric; });
-  });
+  std::vector<FitParameter> parameters{fit(chunk, ranges.across_chunk)};
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const auto is_measured = [&](const CollectiveRow& row) {
+      return row.fitted && row.across && static_cast<std::size_t>(row.fabric) == i;
+    };
+    if (std::any_of(problem.collectives.begin(), problem.collectives.end(), is_measured))
+      parameters.push_back(fit(added[i], ranges.across_latency));
+  }
+  minimise(
+      parameters,
+      [&] {
+        spread();
+        return misfit(problem, [](const CollectiveRow& row) { return row.across; });
+      },
+      800);
   spread();
 }
 
@@ -93,9 +107,7 @@ void fit_collectives(FitProblem& problem) {
     fit_curve(problem, id, is_sum, c.all_reduce, &c.in_network);
     fit_curve(problem, id, &program::is_exchange, c.all_to_all, nullptr);
   }
-  fit_fabric(problem, hardware::Fabric::infiniband, &hardware::CollectiveCalibration::infiniband);
-  fit_fabric(problem, hardware::Fabric::efa, &hardware::CollectiveCalibration::efa);
-  fit_fabric(problem, hardware::Fabric::tcpxo, &hardware::CollectiveCalibration::tcpxo);
+  fit_across(problem);
   for (auto& [source, harness] : problem.harnesses) {
     const auto mine = [&, &name = source](const CollectiveRow& row) {
       return row.source == name && !row.across && !is_plain(row);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/estimate/interval.h"
 #include "assay/validate/rows/tables.h"
 
 namespace assay::validate {
@@ -45,8 +46,8 @@ void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add
 hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges, double in_network) {
   const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,
                                         ranges.pair.start, ranges.chunk.start};
-  const hardware::AcrossCurve across{ranges.across_latency.start, ranges.across_share.start, ranges.across_chunk.start};
-  return {curve, curve, curve, curve, in_network, across, across, across};
+  const hardware::AcrossCurve across{ranges.across_latency.start};
+  return {curve, curve, curve, curve, in_network, across, across, across, across};
 }
 
 /// Start values and structure of a family's calibration; numbers that are not fitted keep these values.
@@ -121,11 +122,19 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
                                                             : spread.pointwise;
     logs[&field].push_back(std::abs(std::log(*predicted / row.measured)));
   }
+  std::vector<estimate::Residual> between;
   for (const CollectiveRow& row : problem.collectives) {
-    if (!row.fitted || !c.collective || calibration_id(problem, row.chip, KernelKind::collective) != c.id) continue;
-    const Seconds predicted = predict(row, *c.collective, problem.harnesses.at(row.source));
-    logs[&spread.collective].push_back(std::abs(std::log(predicted / row.measured)));
+    const std::string id = calibration_id(problem, row.chip, KernelKind::collective);
+    const auto& own = problem.calibrations.at(id).collective;
+    if (!row.fitted || !own || !c.collective || (id != c.id && !row.across)) continue;
+    const double log_ratio = std::log(predict(row, *own, problem.harnesses.at(row.source)) / row.measured);
+    if (row.across)
+      between.push_back({row.group, log_ratio, {}, {}});
+    else
+      logs[&spread.collective].push_back(std::abs(log_ratio));
   }
+  // A fabric is new to a user as a whole table is: tables weigh alike.
+  if (!between.empty()) spread.between_nodes = estimate::residual_spread(std::move(between), hardware::spread_coverage);
   for (auto& [field, values] : logs) *field = spread_of(std::move(values));
 }
 
@@ -193,9 +202,12 @@ Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue
   problem.families = std::move(families);
   problem.ranges = std::move(ranges);
   problem.calibrations.clear();
+  ASSAY_TRY(library, hardware::collective_protocols_of(catalogue));
   for (const estimate::Family& family : problem.families) {
     if (!family.kernels) continue;
     start_family(problem, family);
+    if (auto& collective = problem.calibrations[family.id].collective)
+      collective->run(library, family.architectures.front());
     for (const std::string& id : family.kernels->own_products) {
       ASSAY_TRY(chip, catalogue.chip(id, "own_products"));
       hardware::Calibration& own = add_calibration(problem, id, chip.name);

@@ -57,7 +57,6 @@ void read_collective(RecordReader& reader, CollectiveRanges& collective) {
 
 void read_across(RecordReader& reader, CollectiveRanges& collective) {
   reader.range("latency", collective.across_latency);
-  reader.range("share", collective.across_share);
   reader.range("chunk", collective.across_chunk);
 }
 

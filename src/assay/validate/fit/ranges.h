@@ -42,9 +42,7 @@ struct PointwiseRanges {
 struct CollectiveRanges {
   FitRange<Seconds> latency, member, chunk;
   FitRange<double> share, pair, in_network;
-  FitRange<Seconds> across_latency;
-  FitRange<double> across_share;
-  FitRange<Bytes> across_chunk;
+  FitRange<Seconds> across_latency, across_chunk;
 };
 struct QuantiseRanges {
   FitRange<Seconds> fixed, fixed_fp4, element;

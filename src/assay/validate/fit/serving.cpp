@@ -412,8 +412,10 @@ Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const ha
       ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
       const hardware::Cluster& cluster = **predict.cluster(row);
       one.traits = step_traits(row.group, row.model, cluster);
-      if (const auto* found = estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals,
-                                                    estimate::serving_classes(shipped.family(cluster.chip), row.model)))
+      one.without = {estimate::serving_classes(shipped.family(cluster.chip), row.model), key(row), cluster.chip.id,
+                     row.engine.substr(0, row.engine.find('@'))};
+      if (const auto* found =
+              estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
     }

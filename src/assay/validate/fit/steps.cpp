@@ -200,8 +200,9 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
       ValidationCase one{row.id, row.group, *row.measured, Seconds(cost->estimate), row.what};
       const hardware::Cluster& cluster = *predict.cluster(row);
       one.traits = step_traits(row.group, row.model, cluster);
-      if (const auto* found = estimate::interval_of(shipped.steps.time_intervals,
-                                                    estimate::step_classes(predict.family(row), cluster, row.model)))
+      one.without = {estimate::step_classes(predict.family(row), cluster, row.model), left_out_with(row, false, what),
+                     cluster.chip.id, row.framework};
+      if (const auto* found = estimate::interval_of(shipped.steps.time_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
     }

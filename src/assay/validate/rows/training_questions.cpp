@@ -61,6 +61,7 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
   add(step.tensor_overlap != usual.step.tensor_overlap,
       {"--tensor-overlap", step.tensor_overlap == estimate::TensorOverlap::none ? "none" : "backward"});
   add(!step.expert_overlap, {"--no-expert-overlap"});
+  add(step.contiguous_context, {"--contiguous-context"});
   add(!software.overlap, {"--no-overlap"});
   add(software.dropout, {"--dropout"});
   add(software.pads_vocabulary, {"--padded-vocabulary"});

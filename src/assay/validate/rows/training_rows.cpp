@@ -209,6 +209,7 @@ void read_compute(const TableLine& in, TrainingRow& row) {
 Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, TrainingRow& row) {
   const std::string_view notes = in.text("notes"), flash = in.text("flash_attention");
   const estimate::Software& software = *chosen.software;
+  row.framework = software.id;
   read_compute(in, row);
   estimate::SoftwareCase at = estimate::software_case(row.model);
   at.family = row.family;

@@ -34,6 +34,7 @@ struct TrainingRow : RowModel {
   MemoryView view = MemoryView::allocated;
   bool states_recompute = true;  ///< false: nothing is recomputed if that fits in memory, otherwise as little as fits
   estimate::TrainingSoftware software;
+  std::string framework;       ///< its id; empty: none
   std::optional<Watts> power;  ///< limit of each chip, if it is below the catalogue's
   bool trusted = true;         ///< false: approximate
   bool typical = true;         ///< false: approximate, or the clock is known to be limited; excluded from fits of time

@@ -215,14 +215,22 @@ NumberOf<N, Seconds> estimated_time(const N& num, const Query& query, const std:
   return num.named("estimate", num.given("launch", calibrated->launch, "--measured") + time);
 }
 
+bool crosses_nodes(const network::CollectiveGroup& group) {
+  return std::any_of(group.levels.begin(), group.levels.end(),
+                     [](const auto& level) { return level.level > 0 && level.groups > 1.0; });
+}
+
 /// Bounds and estimate, with its interval where the chip is calibrated.
 report::Members time_members(const network::CollectiveCost<Plain>& cost, Seconds estimate,
-                             const std::optional<Calibrated>& calibrated) {
+                             const std::optional<Calibrated>& calibrated, bool between_nodes) {
   report::Members time = report::range(cost.lower, estimate, cost.upper);
   if (!calibrated) return time;
-  if (const auto& spread = calibrated->numbers.values.spread; spread && spread->collective > 0.0)
-    time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread->collective))},
-                                                  {"high", estimate * (1.0 + spread->collective)},
+  const auto& spreads = calibrated->numbers.values.spread;
+  if (!spreads) return time;
+  const double spread = between_nodes ? spreads->between_nodes.value_or(spreads->collective) : spreads->collective;
+  if (spread > 0.0)
+    time.emplace_back("interval", report::Members{{"low", std::max(cost.lower, estimate / (1.0 + spread))},
+                                                  {"high", estimate * (1.0 + spread)},
                                                   {"coverage", hardware::spread_coverage},
                                                   {"basis", calibrated->numbers.basis}});
   return time;
@@ -402,7 +410,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Members& out = response.results;
   out = question_members(query);
   const Seconds estimate = estimated_time(Plain{}, query, calibrated);
-  out.emplace_back("time", time_members(cost, estimate, calibrated));
+  out.emplace_back("time", time_members(cost, estimate, calibrated, crosses_nodes(query.group)));
   out.emplace_back("bandwidth_time", cost.bandwidth);
   out.emplace_back("latency_time", cost.latency);
   out.emplace_back("approximate_time", cost.approximate);

@@ -88,14 +88,17 @@ Result<estimate::EngineSoftware> read_serving_software(const Request& request, c
 report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {
   const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
   if (!query.steps || measured) return {};
-  const estimate::IntervalClass* found =
-      estimate::interval_of(prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
-                            estimate::serving_classes(query.steps->family(query.cluster.chip), query.model()));
+  const auto& unseen = prefill ? query.steps->unseen_prefill : query.steps->unseen_decode;
+  const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
+  const estimate::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}};
+  const auto found = estimate::interval_basis(
+      prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
+      estimate::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
-  return interval_members(time.lower, time.estimate, *found,
+  return interval_members(time.lower, time.estimate, found->of,
                           estimate::serving_coordinates(query.chips(), query.model(), batch, context),
-                          query.cluster.chip.architecture, "steps/serving.toml");
+                          query.cluster.chip.architecture, found->file);
 }
 
 void note_intervals(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {

@@ -66,6 +66,10 @@ std::vector<OptionSpec> train_software_options() {
           .by_default("all"),
       {"no-expert-overlap", "", "never overlap expert all-to-alls with compute, even if the schedule allows it", false,
        "no"},
+      {"contiguous-context", "",
+       "context parallelism without load balance: a device's part of the sequence is one piece, and the last device "
+       "meets almost all keys",
+       false, "no"},
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
       {"padded-vocabulary", "", "the software pads the vocabulary to whole cache lines, which avoids slow kernels",
        false, "no"},
@@ -142,12 +146,16 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
   report::Members out = report::range(lower, estimate, upper);
   if (!query.steps) return out;
   const model::Transformer& model = query.imported.model;
-  if (const estimate::IntervalClass* found =
-          estimate::interval_of(query.steps->time_intervals,
-                                estimate::step_classes(query.steps->family(query.cluster.chip), query.cluster, model)))
-    out.emplace_back("interval", interval_members(lower, estimate, *found,
+  const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
+  const estimate::AskedAbout about[] = {{&query.steps->unseen_chips, query.cluster.chip.id},
+                                        {&query.steps->unseen_software, named}};
+  if (const auto found = estimate::interval_basis(
+          query.steps->time_intervals,
+          estimate::step_classes(query.steps->family(query.cluster.chip), query.cluster, model), "steps/training.toml",
+          about))
+    out.emplace_back("interval", interval_members(lower, estimate, found->of,
                                                   estimate::step_coordinates(query.cluster, model, query.sequence),
-                                                  query.cluster.chip.architecture, "steps/training.toml"));
+                                                  query.cluster.chip.architecture, found->file));
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "assay/validate/fit/fit.h"
 #include "assay/validate/fit/serving.h"
 #include "assay/validate/fit/steps.h"
+#include "assay/validate/unseen.h"
 #include "assay/validate/validation.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/validate/asking.h"
@@ -285,20 +286,41 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const assay::valida
 }
 
 /// Rows of a set as numbers predict them that were fitted without their whole source or chip.
-Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
-  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  const std::string what = *request.value("leave-out");
+Result<assay::validate::ValidationResult> left_out_result(const Request& request, const hardware::Catalogue& catalogue,
+                                                          const std::string& set, const std::string& what) {
   if (set != "training" && set != "inference-tpot" && set != "inference-ttft")
     return fail("--leave-out", "whole sources and chips are left out of training, inference-tpot and inference-ttft",
                 "name one", Error::Kind::usage);
   const auto left_out = what == "source" ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware;
-  ASSAY_TRY(result, set == "training" ? assay::validate::steps_without_whole(left_out, catalogue, request.value("data"))
-                                      : assay::validate::without_whole(left_out, set == "inference-ttft", catalogue,
-                                                                       request.value("data")));
+  return set == "training"
+             ? assay::validate::steps_without_whole(left_out, catalogue, request.value("data"))
+             : assay::validate::without_whole(left_out, set == "inference-ttft", catalogue, request.value("data"));
+}
+
+Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  const std::string what = *request.value("leave-out");
+  ASSAY_TRY(result, left_out_result(request, catalogue, set, what));
+  assay::validate::widen_to_unseen(result.cases);
   Collected all;
   all.names = fmt::format("{} without the row's {}", set, what == "source" ? "source" : "chip");
   collect(result, choice, all);
   return all;
+}
+
+/// The file of intervals for what has no row, written below DIR.
+Result<report::Response> answer_unseen(const Request& request, const hardware::Catalogue& catalogue) {
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  const std::string what = *request.value("leave-out");
+  ASSAY_TRY(result, left_out_result(request, catalogue, set, what));
+  auto [path, text] = assay::validate::unseen_file_of(result.cases, set, what);
+  report::Response response;
+  response.results.emplace_back(
+      "files", report::Items{report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}}});
+  response.table_key = "files";
+  response.headline = fmt::format("{}: intervals of {} rows", path, result.cases.size());
+  response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
+  return response;
 }
 
 /// No row is left to report: because of --group, of --fitted, or of what the sets hold.
@@ -381,7 +403,9 @@ report::Response answer_requests(const Collected& all) {
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
-  if (request.has("fit")) return answer_fit(request, context.catalogue);
+  if (request.has("fit"))
+    return request.has("leave-out") ? answer_unseen(request, context.catalogue)
+                                    : answer_fit(request, context.catalogue);
   ASSAY_TRY(key, sort_key(request));
   const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered"), key};
   const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted,
@@ -449,8 +473,7 @@ VerbSpec verb() {
        {"group", "TEXT", "only groups with this in their name"},
        OptionSpec{"by", "WHAT",
                   "summarise errors by group (default), source, hardware, model family or regime; csv then holds the "
-                  "summaries "
-                  "instead of the rows"}
+                  "summaries instead of the rows"}
            .by_default("group"),
        OptionSpec{"leave-out", "WHAT",
                   "leave the row's whole source or all rows of its chip out of the fit that predicts it (training, "
@@ -460,7 +483,8 @@ VerbSpec verb() {
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
        {"fit", "DIR",
-        "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR"}},
+        "fit all calibrations instead, to all rows and without each fifth of them, and write them below DIR; with "
+        "--leave-out, the intervals of chips or software without a row"}},
       {{"assay validate", "kernels that we measured on an H200"},
        {"assay validate h200-ops --group matmul --output scatter.svg", "predicted against measured as a picture"},
        {"assay validate h200-products --requests", "the requests that predict a set"},

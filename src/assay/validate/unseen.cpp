@@ -1,0 +1,60 @@
+#include "assay/validate/unseen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "assay/estimate/interval.h"
+#include "assay/hardware/calibration.h"
+
+namespace assay::validate {
+namespace {
+
+/// Classes of all cases but those of one unit.
+std::vector<estimate::IntervalClass> classes_without(const std::vector<ValidationCase>& cases,
+                                                     std::string_view left_out) {
+  std::vector<estimate::Residual> residuals;
+  for (const ValidationCase& one : cases)
+    if (one.without.unit != left_out)
+      residuals.push_back({one.group,
+                           std::log(one.predicted.value / one.measured.value),
+                           one.without.classes,
+                           {},
+                           {},
+                           one.without.unit});
+  return estimate::interval_classes(residuals, hardware::spread_coverage);
+}
+
+}  // namespace
+
+void widen_to_unseen(std::vector<ValidationCase>& cases) {
+  std::map<std::string, std::vector<estimate::IntervalClass>> others;
+  for (const ValidationCase& one : cases)
+    if (!others.contains(one.without.unit)) others[one.without.unit] = classes_without(cases, one.without.unit);
+  for (ValidationCase& one : cases)
+    if (const auto* found = estimate::interval_of(others[one.without.unit], one.without.classes))
+      one.spread = std::max(one.spread, found->spread);
+}
+
+std::pair<std::string, std::string> unseen_file_of(const std::vector<ValidationCase>& cases, std::string_view set,
+                                                   std::string_view left_out) {
+  const bool of_chips = left_out == "hardware";
+  estimate::UnseenIntervals unseen;
+  unseen.what = of_chips ? "chip" : "software";
+  std::set<std::string> known;
+  for (const ValidationCase& one : cases)
+    if (const std::string& name = of_chips ? one.without.chip : one.without.software; !name.empty()) known.insert(name);
+  unseen.known.assign(known.begin(), known.end());
+  unseen.classes = classes_without(cases, "");
+  return {
+      estimate::unseen_file(set, unseen.what),
+      estimate::unseen_text(unseen,
+                            fmt::format("errors of {} rows of {} whose whole {} no fit saw", cases.size(), set,
+                                        of_chips ? "chip" : "source"),
+                            fmt::format("assay validate {} --leave-out {} --fit catalogue --data DIR", set, left_out))};
+}
+
+}  // namespace assay::validate
