@@ -377,7 +377,7 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   EXPECT_GT(one->end_network[replica], Seconds());
   EXPECT_DOUBLE_EQ(one->network[replica].value(), one->end_network[replica].value());
   EXPECT_DOUBLE_EQ(two->network[replica].value(), one->network[replica].value());
-  EXPECT_GT(one->end_memory_time, 0.0);
+  EXPECT_GT(one->end_memory_time, Seconds());
   EXPECT_NEAR((two->memory_time - two->end_memory_time).value(),
               2.0 * (one->memory_time - one->end_memory_time).value(), 1e-12);
   EXPECT_GE(one->lower, one->network[replica]);
