@@ -100,11 +100,11 @@ struct Attention::Backward : Scores {
 Attention::Attention() = default;
 Attention::~Attention() = default;
 
-void Attention::forward(const AttentionShape& shape, void* q, void* k, void* v, void* o, void* statistics,
-                        cudaStream_t stream) {
+void Attention::forward(const AttentionShape& shape, const Operands& on, cudaStream_t stream) {
   std::unique_ptr<Forward>& pass = forward_[shape];
   if (!pass) pass = std::make_unique<Forward>(library_, shape);
-  pass->graph.run({{pass->q, q}, {pass->k, k}, {pass->v, v}, {pass->o, o}, {pass->statistics, statistics}}, stream);
+  pass->graph.run(
+      {{pass->q, on.q}, {pass->k, on.k}, {pass->v, on.v}, {pass->o, on.o}, {pass->statistics, on.statistics}}, stream);
 }
 
 void Attention::backward(const AttentionShape& shape, const Inputs& in, const Gradients& out, cudaStream_t stream) {

@@ -26,9 +26,11 @@ class Attention {
   Attention(const Attention&) = delete;
   Attention& operator=(const Attention&) = delete;
 
-  /// `statistics` are kept for the gradients: one number for each query and head.
-  void forward(const AttentionShape& shape, void* const q, void* const k, void* const v, void* o, void* statistics,
-               cudaStream_t stream);
+  struct Operands {
+    void *q, *k, *v, *o;
+    void* statistics;  ///< kept for the gradients: one number for each query and head
+  };
+  void forward(const AttentionShape& shape, const Operands& on, cudaStream_t stream);
 
   struct Inputs {
     void *d_o, *q, *k, *v, *o, *statistics;

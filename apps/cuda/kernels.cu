@@ -41,18 +41,17 @@ __device__ float2 block_sum(float2 value) {
   return value;
 }
 
-__global__ void start_kernel(float* master, bf16* weight, Count n, unsigned long long seed, double shift,
-                             double factor) {
+__global__ void start_kernel(float* master, bf16* weight, Count n, Uniform drawn) {
   for (Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x; i < n;
        i += static_cast<Count>(gridDim.x) * blockDim.x) {
     // splitmix64 (Steele, Lea, Flood 2014), as on virtual devices.
     unsigned long long z =
-        seed * 0xd1342543de82ef95ULL + (static_cast<unsigned long long>(i) + 1) * 0x9e3779b97f4a7c15ULL;
+        drawn.seed * 0xd1342543de82ef95ULL + (static_cast<unsigned long long>(i) + 1) * 0x9e3779b97f4a7c15ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     z ^= z >> 31;
     const double uniform = static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
-    master[i] = static_cast<float>(shift + factor * uniform);
+    master[i] = static_cast<float>(drawn.shift + drawn.factor * uniform);
     if (weight) weight[i] = half_of(master[i]);
   }
 }
@@ -70,8 +69,7 @@ __global__ void embed_kernel(const int* tokens, const bf16* table, bf16* rows, C
 
 __global__ void embed_grad_kernel(const bf16* d_rows, const int* tokens, float* d_table, Count width) {
   const Count row = blockIdx.x, to = tokens[row] * width;
-  for (Count i = threadIdx.x; i < width; i += blockDim.x)
-    atomicAdd(d_table + to + i, number(d_rows[row * width + i]));
+  for (Count i = threadIdx.x; i < width; i += blockDim.x) atomicAdd(d_table + to + i, number(d_rows[row * width + i]));
 }
 
 /// A block has one row at a time; each thread keeps `packs` packs of it.
@@ -161,8 +159,8 @@ __global__ void sum_rows_kernel(const float* partial, float* sums, Count rows, C
 __global__ void rotation_table_kernel(float2* table, Count tokens, Count rotated, double base) {
   const Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x, pairs = rotated / 2;
   if (i >= tokens * pairs) return;
-  const double angle = static_cast<double>(i / pairs) *
-                       pow(base, -2.0 * static_cast<double>(i % pairs) / static_cast<double>(rotated));
+  const double angle =
+      static_cast<double>(i / pairs) * pow(base, -2.0 * static_cast<double>(i % pairs) / static_cast<double>(rotated));
   table[i] = {static_cast<float>(cos(angle)), static_cast<float>(sin(angle))};
 }
 
@@ -295,12 +293,11 @@ __global__ void loss_grad_kernel(const bf16* logits, const int* targets, const f
 __device__ void adam_step(float gradient, float& master, float& first, float& second, const Adam& adam) {
   first += (1.0F - adam.first_decay) * (gradient - first);
   second += (1.0F - adam.second_decay) * (gradient * gradient - second);
-  master = adam.kept * master -
-           adam.rate * (first / adam.first_whole) / (sqrtf(second / adam.second_whole) + adam.epsilon);
+  master =
+      adam.kept * master - adam.rate * (first / adam.first_whole) / (sqrtf(second / adam.second_whole) + adam.epsilon);
 }
 
-__global__ void update_kernel(const float* gradient, bf16* weight, Moments state, double* squares, Count n,
-                              Adam adam) {
+__global__ void update_kernel(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam) {
   float2 sum{0.0F, 0.0F};
   const Count stride = static_cast<Count>(gridDim.x) * blockDim.x;
   for (Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x; i < n / 4; i += stride) {
@@ -322,7 +319,7 @@ __global__ void update_kernel(const float* gradient, bf16* weight, Moments state
     }
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) atomicAdd(squares, static_cast<double>(sum.x));
+  if (threadIdx.x == 0) atomicAdd(state.squares, static_cast<double>(sum.x));
 }
 
 __global__ void spread_heads_kernel(const bf16* from, bf16* to, Groups s) {
@@ -353,16 +350,15 @@ constexpr Count row_blocks = 2 * processors;
 void sum_rows(const float* partial, float* sums, Count blocks, Count width, bool adds, cudaStream_t stream) {
   constexpr int narrow = 64;  // few columns: more blocks
   sum_rows_kernel<<<static_cast<unsigned>((width + narrow - 1) / narrow), narrow, 0, stream>>>(partial, sums, blocks,
-                                                                                              width, adds);
+                                                                                               width, adds);
 }
 
 }  // namespace
 
 Count row_scratch(Count width) { return row_blocks * width; }
 
-void start(float* master, bf16* weight, Count n, unsigned long long seed, double shift, double factor,
-           cudaStream_t stream) {
-  start_kernel<<<16 * processors, threads, 0, stream>>>(master, weight, n, seed, shift, factor);
+void start(float* master, bf16* weight, Count n, Uniform drawn, cudaStream_t stream) {
+  start_kernel<<<16 * processors, threads, 0, stream>>>(master, weight, n, drawn);
 }
 
 void cast(const float* from, bf16* to, Count n, cudaStream_t stream) {
@@ -438,8 +434,7 @@ void add(const float* a, const float* b, float* sum, Count n, cudaStream_t strea
   add_kernel<<<blocks_for(n), threads, 0, stream>>>(a, b, sum, n);
 }
 
-void loss_sums(const bf16* logits, const int* targets, float* sums, Count rows, Count vocabulary,
-               cudaStream_t stream) {
+void loss_sums(const bf16* logits, const int* targets, float* sums, Count rows, Count vocabulary, cudaStream_t stream) {
   constexpr int wide = 512;
   loss_sums_kernel<<<static_cast<unsigned>(rows), wide, 0, stream>>>(logits, targets, sums, vocabulary);
 }
@@ -454,10 +449,9 @@ void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* 
   loss_grad_kernel<<<grid, threads, 0, stream>>>(logits, targets, sums, d_logits, shape);
 }
 
-void update(const float* gradient, bf16* weight, Moments moments, double* squares, Count n, Adam adam,
-            cudaStream_t stream) {
-  const unsigned wanted = blocks_for(n / 4), most = 16 * processors;
-  update_kernel<<<wanted < most ? wanted : most, threads, 0, stream>>>(gradient, weight, moments, squares, n, adam);
+void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t stream) {
+  const unsigned wanted = blocks_for(n / 4), most = 16 * processors, blocks = wanted < most ? wanted : most;
+  update_kernel<<<blocks, threads, 0, stream>>>(gradient, weight, state, n, adam);
 }
 
 void spread_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t stream) {

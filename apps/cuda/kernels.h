@@ -19,7 +19,12 @@ inline constexpr Count widest_row = 16384;
 /// Floats of scratch that norm_grad() and bias_grad() take for rows of a width.
 Count row_scratch(Count width);
 
-void start(float* master, bf16* weight, Count n, unsigned long long seed, double shift, double factor, cudaStream_t);
+/// How a weight starts: as AssayCudaStart says.
+struct Uniform {
+  unsigned long long seed;
+  double shift, factor;
+};
+void start(float* master, bf16* weight, Count n, Uniform drawn, cudaStream_t);
 void cast(const float* from, bf16* to, Count n, cudaStream_t);
 
 void embed(const int* tokens, const bf16* table, bf16* rows, Count count, Count width, cudaStream_t);
@@ -75,11 +80,12 @@ struct LossShape {
 void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* d_logits, LossShape shape,
                cudaStream_t);
 
-struct Moments {
+struct OptimizerState {
   float *master, *first, *second;
+  double* squares;  ///< those of the gradient are added to it
 };
-/// A step of AdamW; adds the squares of the gradient to `squares`. No weight: only the master copy is stored.
-void update(const float* gradient, bf16* weight, Moments moments, double* squares, Count n, Adam adam, cudaStream_t);
+/// A step of AdamW. No weight: only the master copy is stored.
+void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t);
 
 /// Keys or values for every head of their group: [tokens, kv_heads, width] to [tokens, heads, width]; and the sum over
 /// a group for gradients.

@@ -44,8 +44,8 @@ Session::Session(const AssayCudaJob& job)
   check(cudaMemsetAsync(memory_->at(), 0, memory_->bytes(), stream_), "cudaMemsetAsync");  // moments start at 0
   for (int i = 0; i < job.start_count; ++i) {
     const AssayCudaStart& s = job.starts[i];
-    start(floats(s.master), s.weight == s.master ? nullptr : halves(s.weight), array(s.master).elements, s.seed,
-          s.shift, s.factor, stream_);
+    start(floats(s.master), s.weight == s.master ? nullptr : halves(s.weight), array(s.master).elements,
+          {s.seed, s.shift, s.factor}, stream_);
   }
   Count widest = 1;
   for (const AssayCudaTask& task : tasks_)
@@ -219,7 +219,7 @@ void Session::run_rotate(const AssayCudaTask& t) {
 void Session::run_attention(const AssayCudaTask& t) {
   const AttentionShape shape{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3], t.sizes[4], static_cast<float>(t.number)};
   if (t.kernel == assay_cuda_attention)
-    attention_.forward(shape, halves(t.in[0]), halves(t.in[1]), halves(t.in[2]), halves(t.out[0]), floats(t.out[1]),
+    attention_.forward(shape, {halves(t.in[0]), halves(t.in[1]), halves(t.in[2]), halves(t.out[0]), floats(t.out[1])},
                        stream_);
   else
     attention_.backward(
@@ -248,7 +248,7 @@ void Session::run_update(const AssayCudaTask& t) {
                   static_cast<float>(1.0 - std::pow(adam_.first_decay, number)),
                   static_cast<float>(1.0 - std::pow(adam_.second_decay, number))};
   update(floats(t.in[0]), t.in[1] == t.in[2] ? nullptr : halves(t.in[1]),
-         {floats(t.in[2]), floats(t.in[3]), floats(t.in[4])}, reinterpret_cast<double*>(totals_.at()) + 1, t.sizes[0],
+         {floats(t.in[2]), floats(t.in[3]), floats(t.in[4]), reinterpret_cast<double*>(totals_.at()) + 1}, t.sizes[0],
          adam, stream_);
 }
 
