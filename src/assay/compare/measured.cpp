@@ -92,7 +92,7 @@ class Sweep {
 struct OperationFacts {
   MeasuredCall::Kind kind = MeasuredCall::Kind::other;
   double flops = 0, elements = 0;
-  bool masked = false, causal = false;
+  bool masked = false, causal = false, to_all = false;
   std::optional<Dtype> format;
   std::string shapes, attention;
   std::vector<std::vector<std::int64_t>> dims;
@@ -152,6 +152,7 @@ class Calls {
     call.elements = facts.elements;
     call.masked = facts.masked;
     call.causal = facts.causal;
+    call.to_all = facts.to_all;
     call.format = facts.format;
     call.dims = facts.dims;
     call.attention = facts.attention;
@@ -217,6 +218,7 @@ class Calls {
         for (std::vector<std::int64_t>& dims : out.dims) std::swap(dims[1], dims[2]);
       out.attention = form->kernel;
       out.causal = work->causal;
+      out.to_all = work->causal && !form->windows;
     }
     if (out.kind == MeasuredCall::Kind::attention) {
       // A further tensor of four dimensions beside queries, keys and values is a mask.

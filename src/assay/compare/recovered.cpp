@@ -150,20 +150,31 @@ class LayerReader {
 
 /// The update, and the formats that its kernels name.
 void read_update(const MeasuredStep& measured, const trace::Vocabulary& vocabulary, RecoveredRun& run) {
-  trace::Ticks longest = -1;
+  trace::Ticks longest = -1, longest_named = -1, all = 0;
+  std::map<std::string_view, trace::Ticks> by_operation;
   for (const MeasuredCall& call : measured.calls) {
-    if (!vocabulary.categories[call.category].optimizer || call.duration <= longest) continue;
-    longest = call.duration;
-    run.optimizer = call.label;
-    run.updated.reset();
+    if (!vocabulary.categories[call.category].optimizer) continue;
+    all += call.duration;
+    by_operation[call.label] += call.duration;
+    if (call.duration > longest) {
+      longest = call.duration;
+      run.optimizer = call.label;
+    }
+    if (call.duration <= longest_named) continue;
     constexpr std::string_view parameters = "Functor<";
     const std::size_t at = call.kernel.find(parameters);
     if (at == std::string::npos) continue;
     const std::string_view of = std::string_view(call.kernel).substr(at + parameters.size());
     for (const auto& [type, format] : vocabulary.types)
-      if (of.starts_with(type) && (of.size() == type.size() || of[type.size()] == ',' || of[type.size()] == '>'))
+      if (of.starts_with(type) && (of.size() == type.size() || of[type.size()] == ',' || of[type.size()] == '>')) {
         run.updated = format;
+        longest_named = call.duration;
+      }
   }
+  // One operation does nearly all of it, where it is fused.
+  trace::Ticks most = 0;
+  for (const auto& [label, time] : by_operation) most = std::max(most, time);
+  run.unfused_update = 2 * most < all;
 }
 
 void read_how(const MeasuredStep& measured, RecoveredRun& run) {
@@ -229,6 +240,8 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
     queries.push_back(call.dims[0]);
     keys.push_back(call.dims[1]);
     run.attention = call.attention;
+    run.masked = call.masked;
+    if (call.to_all && !call.masked) run.model.seen = std::max(run.model.seen, call.dims[1][2]);
   }
   if (attention.empty())
     return fail(file, "no attention with shapes is in the profile, so that the request cannot be found from it",
@@ -268,10 +281,15 @@ std::string model_argument(const RecoveredModel& wanted, const hardware::Catalog
   for (const std::string& id : model::model_ids(catalogue)) {
     const auto entry = model::catalogue_model(id, catalogue, "models");
     if (!entry || !same_sizes(wanted, entry->imported.model)) continue;
-    if (entry->imported.model.decoder.layers() == wanted.layers) return id;
-    if (near.empty()) near = id;
+    const model::Transformer& known = entry->imported.model;
+    const std::int64_t window = known.decoder.kinds.front().attention->window;
+    const bool wider = window > 0 && wanted.seen > window;
+    if (known.decoder.layers() == wanted.layers && !wider) return id;
+    if (near.empty())
+      near = fmt::format(R"({{"base":"{}","num_hidden_layers":{}{}}})", id, wanted.layers,
+                         wider ? R"(,"sliding_window":null)" : "");
   }
-  if (!near.empty()) return fmt::format(R"({{"base":"{}","num_hidden_layers":{}}})", near, wanted.layers);
+  if (!near.empty()) return near;
   return configuration(wanted);
 }
 
@@ -298,6 +316,8 @@ std::string command_line(const RecoveredRun& run, const std::string& model, cons
   }
   out += fmt::format(" --software any --fusion {}", run.compiled ? "compiled" : "eager");
   if (!run.attention.empty()) out += fmt::format(" --attention-kernel {}", run.attention);
+  if (run.unfused_update) out += " --unfused-update";
+  if (run.masked && run.kind == RecoveredRun::Kind::training) out += " --explicit-mask";
   return out;
 }
 

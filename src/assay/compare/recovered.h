@@ -16,6 +16,7 @@ struct RecoveredModel {
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t vocabulary = 0;  ///< 0: the profile has no head
   bool gated = true;            ///< two matrices up
+  std::int64_t seen = 0;        ///< tokens that a query is known to see, the most; 0: not known
 };
 
 struct RecoveredRun {
@@ -25,11 +26,13 @@ struct RecoveredRun {
   std::int64_t batch = 1;     ///< sequences of a microbatch, or that are decoded
   std::int64_t sequence = 1;  ///< tokens of each; of decoding, the context
   std::int64_t microbatches = 1;
-  bool recomputes = false;    ///< the backward pass runs attention, or the products, of the forward pass again
-  bool compiled = false;      ///< a compiler fused its kernels
-  bool repeats_keys = false;  ///< keys and values are copied for every head
-  std::string attention;      ///< as --attention-kernel names it; empty: not known
-  std::string optimizer;      ///< the operation that updates weights; empty: none was found
+  bool recomputes = false;      ///< the backward pass runs attention, or the products, of the forward pass again
+  bool compiled = false;        ///< a compiler fused its kernels
+  bool repeats_keys = false;    ///< keys and values are copied for every head
+  std::string attention;        ///< as --attention-kernel names it; empty: not known
+  bool masked = false;          ///< attention reads a mask from memory
+  std::string optimizer;        ///< the operation that updates weights; empty: none was found
+  bool unfused_update = false;  ///< several operations do
   std::optional<Dtype> weights, updated;  ///< formats of products, and of what the update reads and writes
   std::vector<std::string> lacks;         ///< what the profile does not tell
 };

@@ -104,9 +104,27 @@ class Ledger {
     for (std::size_t g = 0; g < group_ran.size(); ++g)
       if (group_ran[g])
         for (const std::uint32_t place : matching_.groups[g]) ran[place] = 1;
+    share_twins(ran);
     for (std::size_t place = 0; place < ran.size(); ++place)
       if (ran[place]) out_.steps[matching_.order[place]].ran += 1.0 / each_;
     out_.matched_share = all > 0.0 ? matched / all : 0.0;
+  }
+
+  /// Kernels do not tell steps nearby of equal sizes apart, such as rotations of queries and of as many keys: where one
+  /// of them ran, all did.
+  void share_twins(std::vector<char>& ran) const {
+    constexpr std::size_t near = 16;
+    const std::vector<char> found = ran;
+    for (std::size_t place = 0; place < ran.size(); ++place) {
+      const PredictedLine& line = prediction_.lines[matching_.order[place]];
+      const trace::StepSigns* signs = vocabulary_.step_signs(program::name(line.op));
+      if (found[place] || !signs || signs->signs.empty() || signs->exact) continue;
+      const std::size_t from = place > near ? place - near : 0, to = std::min(ran.size(), place + near + 1);
+      for (std::size_t other = from; other < to && !ran[place]; ++other) {
+        const PredictedLine& twin = prediction_.lines[matching_.order[other]];
+        ran[place] = found[other] && twin.op == line.op && twin.phase == line.phase && twin.bytes == line.bytes;
+      }
+    }
   }
 
   void add_call(GapItem& one, std::size_t call, trace::Ticks alone) {

@@ -23,6 +23,14 @@ bool is_inside_expert(const program::ProgramTensor& tensor) {
   return is_at_expert(tensor) && tensor.find(model::LogicalDim::width) >= 0;
 }
 
+/// Whether a step computes gradients of what another operation of its kind computed.
+bool is_gradient(program::Op op) {
+  using enum program::Op;
+  return op == norm_grad || op == rotate_grad || op == activate_grad || op == gate_grad || op == loss_grad ||
+         op == bias_grad || op == route_grad || op == dispatch_grad || op == combine_grad;
+}
+bool is_dispatch(program::Op op) { return op == program::Op::dispatch || op == program::Op::dispatch_grad; }
+
 /// The numbers of StepEffects, each under its own name and source.
 template <class N>
 class TrainingFactors {
@@ -34,7 +42,13 @@ class TrainingFactors {
   }
   auto product() const { return (*this)("products in a step", &StepEffects::product, "product"); }
   auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
-  auto composed() const { return (*this)("composed of several kernels", &StepEffects::composed, "composed"); }
+  /// Of a step that streams: the software's traffic, and what it composes the kind of.
+  auto streamed(StreamKind kind, const program::Step& step) const { return pointwise() * of_kind(kind, step); }
+  auto of_kind(StreamKind kind, const program::Step& step) const {
+    const auto at = static_cast<std::size_t>(kind);
+    return num_.given("kernels it is composed of", kernels_.effects.kinds[at][is_gradient(step.op) ? 1 : 0],
+                      kernels_.sources, stream_kind_sources[at]);
+  }
   auto last_part(double share) const {
     return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
   }
@@ -82,27 +96,29 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
     case attention:
       return attention_stretch(factor, program, step);
     case expert_traffic:
-      return factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic");
+      return factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic") *
+             factor.of_kind(is_dispatch(step.op) ? StreamKind::dispatch : StreamKind::combine, step);
     case loss:
-      return factor("traffic of the loss", &StepEffects::loss, "loss");
+      return factor("traffic of the loss", &StepEffects::loss, "loss") * factor.of_kind(StreamKind::loss, step);
     case cast: {
       if (casts_weight(program, step)) return factor.pointwise();
       const auto casting = factor("traffic of casts", &StepEffects::cast, "cast");
       return is_inside_expert(program.tensor(step.out[0])) ? casting * factor.inside_expert() : casting;
     }
-    // Rotations, gates and norms without a mean are several operations of a framework; norms with one, sums and
-    // activation functions are one each.
     case norm:
-      return step.is_centred ? factor.pointwise() : factor.pointwise() * factor.composed();
+      return factor.streamed(step.is_centred ? StreamKind::centred_norm : StreamKind::norm, step);
     case rotation:
-      return factor.pointwise() * factor.composed();
+      return factor.streamed(StreamKind::rotation, step);
     case activation: {
-      const auto one = is_gated(step) ? factor.pointwise() * factor.composed() : factor.pointwise();
-      return is_inside_expert(program.tensor(step.out[0])) ? one * factor.inside_expert() : one;
+      const bool inside = is_inside_expert(program.tensor(step.out[0]));
+      const StreamKind kind = !is_gated(step) ? StreamKind::activation
+                              : inside        ? StreamKind::expert_gate
+                                              : StreamKind::gate;
+      return inside ? factor.streamed(kind, step) * factor.inside_expert() : factor.streamed(kind, step);
     }
     case element_wise:  // biases of experts are added to the rows of one expert after the other
-      if (!is_at_expert(program.tensor(step.in[0]))) return factor.pointwise();
-      return factor.pointwise() * factor.inside_expert() *
+      if (!is_at_expert(program.tensor(step.in[0]))) return factor.streamed(StreamKind::sum, step);
+      return factor.streamed(StreamKind::sum, step) * factor.inside_expert() *
              factor("biases of experts", &StepEffects::expert_bias, "expert_bias");
     case scan:  // priced by its arithmetic
     case optimizer:
@@ -177,7 +193,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   price.resource = step.flops.value() > 0.0 ? Resource::matrix_unit : Resource::memory;
   if (step.op == program::Op::route || step.op == program::Op::route_grad)
     price.launches += kernels.effects.routing_launches;
-  price.full_power = is_product || (program::is_attention(step.op) && !is_plain);
+  price.full_power = is_product || (program::is_attention(step.op) && !is_plain && !kernels.effects.masked_attention);
   const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul &&
                              !loads_narrowly(*kernels.rates.matmul, work.product);
   if (!by_arithmetic) {

@@ -35,9 +35,10 @@ StepEffects random_effects(std::mt19937& random) {
   StepEffects effects;
   for (double StepEffects::*number :
        {&StepEffects::product, &StepEffects::attention, &StepEffects::plain_attention, &StepEffects::unaligned,
-        &StepEffects::pointwise, &StepEffects::composed, &StepEffects::cast, &StepEffects::loss, &StepEffects::scan,
+        &StepEffects::pointwise, &StepEffects::cast, &StepEffects::loss, &StepEffects::scan,
         &StepEffects::expert_traffic, &StepEffects::expert_pointwise, &StepEffects::expert_bias})
     effects.*number = factor(random);
+  for (auto& kind : effects.kinds) kind = {factor(random), factor(random)};
   effects.adds_gradients = random() % 2;
   return effects;
 }

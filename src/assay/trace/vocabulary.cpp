@@ -86,6 +86,7 @@ void read_operation(OperationForm& out, RecordReader& reader) {
     read_place(reader, key, *place);
   reader.flag("transposed", out.transposed);
   reader.flag("sequence_first", out.sequence_first);
+  reader.flag("windows", out.windows);
   if (reader.has("kernel")) reader.text("kernel", out.kernel);
 }
 

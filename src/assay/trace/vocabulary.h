@@ -48,6 +48,7 @@ struct OperationForm {
   std::int64_t query = 0, key = 1, value = 2;  ///< of attention
   std::int64_t causal = -1;                    ///< the input that says whether attention is causal
   bool sequence_first = false;  ///< [batch, sequence, heads, dim] instead of [batch, heads, sequence, dim]
+  bool windows = false;         ///< of attention: it can be limited to the tokens nearby
   std::string kernel;           ///< of attention: as --attention-kernel names it; may be empty
   std::int64_t stride = -1, padding = -1, dilation = -1,
                turned = -1;  ///< of a convolution: lists, and whether transposed

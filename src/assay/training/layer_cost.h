@@ -155,6 +155,17 @@ struct TrainingSetup {
   std::int64_t source_of(std::int64_t sequence) const { return !model->encoder ? 0 : source > 0 ? source : sequence; }
 };
 
+/// At which the optimizer moves its bytes at the end of a step.
+template <class N>
+NumberOf<N, BytesPerSecond> update_rate(const N& num, const TrainingSetup& setup) {
+  if (setup.effects.unfused_update > 0.0)
+    return estimate::stream_rate(num, setup.rates) / num.given("bytes of the update over the fewest",
+                                                               setup.effects.unfused_update, &setup.effect_sources,
+                                                               "unfused_update");
+  return estimate::optimizer_rate(num, setup.rates) /
+         num.given("update among other kernels", setup.effects.update, &setup.effect_sources, "update");
+}
+
 /// Everything, or one of two independent halves: the work of a microbatch depends on tokens and recomputation, the
 /// traffic of weights and gradients on how they are sharded.
 enum class ProfilePart : std::uint8_t { all, work, weights_traffic };

@@ -169,9 +169,11 @@ class PassClock {
     set_waits(time, std::nullopt, deferred);
     if (kernels_.slowed.value() > 0.0) {
       const Time compute = time.compute;
-      time.compute = num_.named("kernels at the clock that power allows",
-                                cooled(num_, {compute, time.tensor, time.context, time.expert, kernels_.busy,
-                                              kernels_.slowed, kernels_.launching}));
+      time.compute = num_.named(
+          "kernels at the clock that power allows",
+          cooled(num_,
+                 {compute, time.tensor, time.context, time.expert, kernels_.busy, kernels_.slowed, kernels_.launching},
+                 setup_));
       if (time.compute.value() < compute.value()) {  // there is less to hide behind
         const Scale faster = num_.named("faster by", time.compute / compute);
         time.recompute = faster * time.recompute;

@@ -78,14 +78,28 @@ struct PassPower {
   NumberOf<N, Seconds> busy, slowed, launching;  ///< see PassProfile
 };
 
+/// The share of a pass for which matrix units can work before the clock has to drop: from there on, products and what
+/// is bound by memory draw more than the chip may, on average. At the full clock products would draw (1 + droop)^2 of
+/// it, since dynamic power goes with the square of the clock (catalogue/steps/power.toml).
+template <class N>
+NumberOf<N, double> full_clock_share(const N& num, const TrainingSetup& setup) {
+  const auto droop = num.given("droop", setup.rates.matmul->droop, &setup.rates.sources, "matmul.droop");
+  const auto memory =
+      num.given("power of kernels bound by memory", setup.effects.memory_power, &setup.effect_sources, "memory_power");
+  const auto limit = num.given("power limit", 1.0, "over itself");
+  return num.named("share at the full clock",
+                   (limit - memory) / (num.named("power of products", (1.0 + droop) * (1.0 + droop)) - memory));
+}
+
 /// The kernels of a pass. Power is limited on average over many steps: the chip cools while it moves bytes or waits.
 template <class N>
-NumberOf<N, Seconds> cooled(const N& num, const PassPower<N>& pass) {
+NumberOf<N, Seconds> cooled(const N& num, const PassPower<N>& pass, const TrainingSetup& setup) {
   const auto chain = num.named("pass with its collectives", pass.kernels + pass.tensor + pass.context + pass.expert);
-  const auto idle =
-      num.named("share without full power",
-                max(num.given("least", 0.0, "of a share"), num.given("all", 1.0, "of the pass") - pass.busy / chain));
-  return max(pass.kernels - idle * pass.slowed, min(pass.kernels, pass.launching));
+  const auto all = num.given("all", 1.0, "of the pass");
+  const auto busy = num.named("share at full power", min(all, pass.busy / chain));
+  const auto free = full_clock_share(num, setup);
+  const auto cool = num.named("share of the droop that is spared", min(all, (all - busy) / (all - free)));
+  return max(pass.kernels - cool * pass.slowed, min(pass.kernels, pass.launching));
 }
 
 /// `weights` is the traffic of weights and gradients if the profile is without it.

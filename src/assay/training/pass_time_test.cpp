@@ -5,16 +5,31 @@
 namespace assay::training {
 namespace {
 
+/// A chip whose products take a quarter longer under sustained power.
+TrainingSetup limited(double memory_power) {
+  TrainingSetup setup;
+  setup.rates.matmul.emplace().droop = 0.25;
+  setup.effects.memory_power = memory_power;
+  return setup;
+}
+
 TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   // Ten seconds, of which two are the price of a clock that gives way: paid in full by a pass that does nothing but
-  // multiply, by half where half of it moves bytes, and never below what the host takes to start its kernels.
+  // multiply, and never below what the host takes to start its kernels. Products would draw 1.5625 of the limit, other
+  // kernels 0.4375: half of each are just within it, and three quarters of products pay for half of the droop.
   PassProfile pass;
   pass.estimate = Seconds(10), pass.recomputed = Seconds(5), pass.busy = Seconds(10), pass.slowed = Seconds(2);
-  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, TrainingSetup{}); };
+  TrainingSetup setup = limited(0.4375);
+  const auto time = [&] { return pass_time(pass, {}, StageLinks{}, true, setup); };
   EXPECT_DOUBLE_EQ(time().compute.value(), 10.0);
-  pass.busy = Seconds(5);
+  pass.busy = Seconds(7.5);
   EXPECT_DOUBLE_EQ(time().compute.value(), 9.0);
   EXPECT_DOUBLE_EQ(time().recompute.value(), 4.5);
+  for (const double busy : {5.0, 2.0}) {
+    pass.busy = Seconds(busy);
+    EXPECT_DOUBLE_EQ(time().compute.value(), 8.0);
+  }
+  pass.busy = Seconds(7.5);
   pass.launching = Seconds(9.5);
   EXPECT_DOUBLE_EQ(time().compute.value(), 9.5);
   pass.launching = Seconds(10);  // the host bounds it already
@@ -37,7 +52,7 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   links.size[static_cast<std::size_t>(Role::tensor)] = 2.0;
   pass.traffic.push_back(sum);
   const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13_B, 1.0, {}};
-  TrainingSetup setup;
+  TrainingSetup setup = limited(0.4375);
   estimate::CollectiveOverlap& overlap = setup.effects.overlap;
   overlap.chip_share = 0.2;
   for (const bool pieces : {false, true}) {

@@ -22,7 +22,7 @@ class StageFormulas {
         links_(links),
         setup_(inputs.question.setup),
         costs_(overlap_numbers(num, setup_.effects.overlap, setup_.effect_sources)),
-        update_rate_(estimate::optimizer_rate(num, setup_.rates)),
+        update_rate_(training::update_rate(num, setup_)),
         stream_rate_(estimate::stream_rate(num, setup_.rates)) {}
 
   const NumberOf<N, BytesPerSecond>& update_rate() const { return update_rate_; }

@@ -150,10 +150,11 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
   times.steps.resize(program.steps.size());
   times.chip_share = question.setup.effects.overlap.chip_share;
   struct Pass {
-    double kernels = 0;
+    double kernels = 0, slowed = 0;
     std::vector<program::Block> blocks;  // several where an encoder has ends of its own
   };
   std::map<const PassProfile*, Pass> passes;
+  std::vector<double> slowed(program.steps.size(), 0.0);
   for (const program::Block& block : program.blocks) {
     Pass& pass = passes[profile_of(profile, block)];
     pass.blocks.push_back(block);
@@ -163,10 +164,13 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
       if (program::is_collective(step.op)) {
         time.time = own_time(program, block, step_traffic(program, block, i), links);
       } else if (step.op == program::Op::update) {  // of all weights at once
-        time.exposed = time.time = step.bytes / estimate::optimizer_rate(Plain{}, question.setup.rates);
+        time.exposed = time.time = step.bytes / update_rate(Plain{}, question.setup);
       } else if (step.op != program::Op::slice) {
-        time.exposed = time.time = estimate::price(Plain{}, program, step, training_kernels(question.setup)).duration;
+        const auto price = estimate::price(Plain{}, program, step, training_kernels(question.setup));
+        time.exposed = time.time = price.duration;
+        slowed[static_cast<std::size_t>(i)] = price.slowed.value();
         pass.kernels += time.time.value();
+        pass.slowed += price.slowed.value();
       }
     }
   }
@@ -175,11 +179,17 @@ Result<estimate::StepTimes> training_step_times(const TrainingQuestion& question
     const PassReading read = read_pass(*of, links, question.overlap, question.setup);
     set_collectives(program, pass.blocks, *of, read, links, times);
     if (!(pass.kernels > 0.0)) continue;
+    // A higher clock speeds up products; joined products and launches change the pass as a whole.
+    const double whole = (read.time.compute - read.time.copies).value();
+    const double spared = pass.slowed > 0.0 ? std::clamp(of->estimate.value() - whole, 0.0, pass.slowed) : 0.0;
+    const double scale = whole / (pass.kernels - spared);
     for (const program::Block& block : pass.blocks)
       for (std::int32_t i = block.first; i < block.last; ++i) {
-        estimate::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-        if (!program::is_collective(program.steps[static_cast<std::size_t>(i)].op))
-          time.exposed = time.time *= (read.time.compute - read.time.copies).value() / pass.kernels;
+        const auto at = static_cast<std::size_t>(i);
+        estimate::StepTime& time = times.steps[at];
+        if (program::is_collective(program.steps[at].op)) continue;
+        const double faster = spared > 0.0 ? spared * slowed[at] / pass.slowed : 0.0;
+        time.exposed = time.time = scale * (time.time - Seconds(faster));
       }
   }
   return times;

@@ -25,7 +25,6 @@ void visit_steps(C& c, V& v) {
   v.table("pointwise", [&](auto& t) {
     t.numbers_of("slowdown", "family", ids, c.measured, c.stream);
     t.numbers("traffic", fusion_names, c.pointwise);
-    t.number("composed", c.composed);
     t.numbers("casts", fusion_names, c.cast);
     t.numbers("loss", fusion_names, c.loss);
     t.number("compiled_experts", c.compiled_expert_traffic);
@@ -96,24 +95,36 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
   const std::string streamed = source_of_family(chip, "pointwise.slowdown"),
                     attended = source_of_family(chip, "attention.slowdown");
   sources.add("product", source_of_family(chip, "products.slowdown"));
-  sources.add("attention", software.first_flash ? times(attended, one("attention.first_flash")) : attended);
+  sources.add("attention", software.explicit_mask ? times(attended, one("attention.explicit_mask"))
+                           : software.first_flash ? times(attended, one("attention.first_flash"))
+                                                  : attended);
   sources.add("plain_attention", one("attention.plain"));
   sources.add("unaligned", one("attention.unaligned"));
   sources.add("pointwise", times(streamed, source_of_fusion(way, "pointwise.traffic")));
   sources.add("cast", times(streamed, source_of_fusion(way, "pointwise.casts")));
   sources.add("loss", times(streamed, source_of_fusion(loss_way, "pointwise.loss")));
-  sources.add("composed", way == static_cast<std::size_t>(Fusion::eager) ? one("pointwise.composed")
-                                                                         : "1: the software has kernels for them");
+  for (std::size_t kind = 0; kind < std::size(stream_kind_names); ++kind) {
+    const bool is_loss = kind == static_cast<std::size_t>(StreamKind::loss);
+    const std::string key = fmt::format("{}.{}", fusion_names[is_loss ? loss_way : way], stream_kind_names[kind]);
+    const std::string_view counted = origins.of(key);
+    sources.add(std::string(stream_kind_sources[kind]),
+                counted.empty() ? std::string("1: the software has a kernel for it") : std::string(counted));
+  }
   sources.add("launch",
               software.captured ? "0: kernels are replayed from a graph" : source_of_fusion(way, "step.launch"));
   sources.add("routed_launch", source_of_fusion(way, "step.launch"));
   sources.add("scan", one("pointwise.scans"));
   const bool whole = way == static_cast<std::size_t>(Fusion::xla);
-  sources.add("expert_traffic", one(whole           ? "pointwise.compiled_experts"
-                                    : fused_experts ? "experts.fused_sorting"
-                                                    : "experts.sorting"));
+  const bool eager = way == static_cast<std::size_t>(Fusion::eager) && !fused_experts;
+  sources.add("expert_traffic", eager ? "1: dispatch and combine are counted by themselves"
+                                      : one(whole           ? "pointwise.compiled_experts"
+                                            : fused_experts ? "experts.fused_sorting"
+                                                            : "experts.sorting"));
   sources.add("expert_pointwise", fused_experts ? "0: part of the products" : "1: as other element-wise steps");
   sources.add("expert_bias", whole ? "1: as other element-wise steps" : one("experts.biases"));
+  sources.add("update", one("update.among_others"));
+  sources.add("unfused_update", one("update.unfused"));
+  sources.add("memory_power", one("draw.memory"));
   sources.add("straggler", one("step.straggler"));
   sources.add("fixed", one("step.fixed"));
   const Family* known = family(chip);
@@ -140,22 +151,29 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   };
   StepEffects out;
   out.product = of(product);
-  out.attention = of(attention) * (software.first_flash ? first_flash : 1.0);
+  out.attention = of(attention) * (software.explicit_mask ? explicit_mask : software.first_flash ? first_flash : 1.0);
+  out.masked_attention = software.explicit_mask;
   out.plain_attention = plain_attention;
   out.unaligned = unaligned;
   out.pointwise = of(stream) * pointwise[way];
   out.cast = of(stream) * cast[way];
   out.loss = of(stream) * loss[loss_way];
-  out.composed = fusion == Fusion::eager ? composed : 1.0;
+  out.kinds = kinds[way];
+  constexpr auto of_loss = static_cast<std::size_t>(StreamKind::loss);
+  out.kinds[of_loss] = kinds[loss_way][of_loss];
   out.launch = software.captured ? Seconds(0) : launch[way];
   const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
   const bool captures_routing = software.fixed_capacity || fused_experts;
   out.routed_launch = software.captured && captures_routing ? Seconds(0) : launch[way];
   out.scan = scan;
-  out.expert_traffic = fusion == Fusion::xla ? compiled_expert_traffic
-                       : fused_experts       ? fused_expert_traffic
-                                             : expert_traffic;
+  out.expert_traffic = fusion == Fusion::xla     ? compiled_expert_traffic
+                       : fused_experts           ? fused_expert_traffic
+                       : fusion == Fusion::eager ? 1.0
+                                                 : expert_traffic;
   out.expert_pointwise = fused_experts ? 0.0 : 1.0;
+  if (fused_experts)
+    for (const StreamKind kind : {StreamKind::dispatch, StreamKind::combine})
+      out.kinds[static_cast<std::size_t>(kind)] = {1.0, 1.0};
   out.expert_bias = fusion == Fusion::xla ? 1.0 : expert_bias;
   out.routing_launches = routing_launches;
   const FamilyOverlap overlap = family ? families[*family].overlap : FamilyOverlap{};
@@ -177,6 +195,9 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   // Hand-written layers are recomputed whole; checkpoints of operators stop early, compilers drop what nothing reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
+  out.update = update;
+  out.unfused_update = software.unfused_update ? unfused_update : 0.0;
+  out.memory_power = memory_power;
   out.straggler = straggler;
   out.fixed = fixed;
   if (sources) add_sources(chip, software, {way, loss_way, holds(way), holds(loss_way), fused_experts}, *sources);
@@ -272,6 +293,27 @@ Result<void> read_overlap(std::string_view text, std::string_view path, StepCali
   return {};
 }
 
+/// Reads catalogue/steps/kinds.toml, of the ways of fusing that it has.
+Result<void> read_kinds(std::string_view text, std::string_view path, StepCalibration& steps) {
+  static constexpr std::string_view pass_names[] = {"forward", "backward"};
+  RecordFile file = effects_file(path);
+  ASSAY_CHECK(read_record(text, file, [&](RecordReader& reader) {
+    reader.sources();
+    reader.table("attention", [&](RecordReader& inner) { inner.number("explicit_mask", steps.explicit_mask); });
+    reader.table("update", [&](RecordReader& inner) {
+      inner.number("among_others", steps.update);
+      inner.number("unfused", steps.unfused_update);
+    });
+    for (std::size_t way = 0; way < StepCalibration::ways; ++way)
+      reader.optional_table(fusion_names[way], [&](RecordReader& inner) {
+        for (std::size_t kind = 0; kind < std::size(stream_kind_names); ++kind)
+          inner.numbers(stream_kind_names[kind], pass_names, steps.kinds[way][kind]);
+      });
+  }));
+  for (const auto& [key, source] : file.origins.all()) steps.origins.add(key, source);
+  return {};
+}
+
 /// Reads catalogue/steps/experts.toml.
 Result<void> read_experts(std::string_view text, std::string_view path, StepCalibration& steps) {
   RecordFile file = effects_file(path);
@@ -301,6 +343,10 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
     ASSAY_CHECK(read_overlap(text, path, steps));
     break;
   }
+  for (const auto& [path, text] : catalogue.files("steps/kinds.toml")) {
+    ASSAY_CHECK(read_kinds(text, path, steps));
+    break;
+  }
   for (const auto& [path, text] : catalogue.files("steps/experts.toml")) {
     ASSAY_CHECK(read_experts(text, path, steps));
     break;
@@ -309,6 +355,9 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(software, unseen_intervals(catalogue, "training", "software"));
   steps.unseen_chips = std::move(chips);
   steps.unseen_software = std::move(software);
+  ASSAY_TRY(clock, power_clock_of(catalogue));
+  steps.memory_power = clock.memory_power;
+  for (const auto& [key, source] : clock.origins.all()) steps.origins.add(key, source);
   return steps;
 }
 
@@ -322,7 +371,13 @@ Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
         inner.number("exponent", clock.exponent);
         inner.number("least_share", clock.least_share);
       });
+      reader.table("draw", [&](RecordReader& inner) {
+        inner.number("memory", clock.memory_power);
+        if (!(clock.memory_power >= 0.0 && clock.memory_power < 1.0))
+          inner.fault("memory", "is a share", "from 0 to below 1");
+      });
     }));
+    clock.origins = std::move(shared.origins);
     break;
   }
   return clock;

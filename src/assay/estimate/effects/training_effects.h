@@ -35,6 +35,34 @@ enum class Fusion : std::uint8_t {
 };
 inline constexpr std::string_view fusion_names[] = {"fused", "compiled", "eager", "xla"};
 
+/// Kinds of steps that stream tensors through memory. Frameworks compose some of them of several kernels, each of which
+/// reads its operands and writes its result.
+enum class StreamKind : std::uint8_t {
+  norm,          ///< without a mean
+  centred_norm,  ///< with one
+  rotation,
+  gate,        ///< an activation function and a product
+  activation,  ///< the function alone
+  sum,         ///< and whatever else is one operation
+  loss,
+  expert_gate,  ///< of halves of one tensor
+  dispatch,     ///< of tokens to experts
+  combine       ///< of what experts made of them
+};
+inline constexpr std::string_view stream_kind_names[] = {
+    "norm", "centred_norm", "rotation", "gate", "activation", "sum", "loss", "expert_gate", "dispatch", "combine"};
+/// What their sources are known by.
+inline constexpr std::string_view stream_kind_sources[] = {
+    "kind.norm", "kind.centred_norm", "kind.rotation",    "kind.gate",     "kind.activation",
+    "kind.sum",  "kind.loss",         "kind.expert_gate", "kind.dispatch", "kind.combine"};
+/// Bytes over the fewest, by kind, forward and backward.
+using KindTraffic = std::array<std::array<double, 2>, std::size(stream_kind_names)>;
+inline constexpr KindTraffic fewest_bytes = [] {
+  KindTraffic all{};
+  for (auto& kind : all) kind = {1.0, 1.0};
+  return all;
+}();
+
 /// Which tensor-parallel collectives run concurrently with products.
 enum class TensorOverlap : std::uint8_t {
   none,      ///< none: each is exposed
@@ -50,6 +78,8 @@ struct StepSoftware {
   bool captured = false;        ///< kernels are replayed from a graph: the host does not launch them individually
   bool fixed_capacity = false;  ///< experts have equally many slots, other tokens are dropped: routing is captured too
   bool first_flash = false;     ///< attention by the first FlashAttention or its Triton version
+  bool explicit_mask = false;   ///< attention reads its mask from memory, and computes what it hides
+  bool unfused_update = false;  ///< the optimizer runs a kernel for each of its operations
   /// One kernel multiplies, gates and quantises for all experts of a device, without the host.
   bool fused_experts = false;
   TensorOverlap tensor_overlap = TensorOverlap::all;
@@ -76,13 +106,16 @@ struct StepEffects {
   double attention = 1, plain_attention = 1;  ///< the same for attention, with flash kernels and without
   double unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
   double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
-  double composed = 1;                        ///< further factor on steps that frameworks have no kernel for
+  KindTraffic kinds = fewest_bytes;           ///< further factor by kind
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
-  double loss = 1;                            ///< bytes of logits and loss over the minimum
+  double loss = 1;                            ///< bytes of logits and loss over the minimum; `kinds` comes on top
   double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak
   double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
   double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
   double expert_bias = 1;       ///< bytes of adding biases expert by expert, over other element-wise steps
+  double update = 1;            ///< time of the optimizer among other kernels, relative to one measured alone
+  double unfused_update = 0;    ///< bytes of the optimizer over the fewest; 0: it is one kernel
+  double memory_power = 0;      ///< that kernels bound by memory draw, over what the chip may
   double routing_launches = 0;  ///< kernels that routing launches in a pass beyond the steps of the program
   CollectiveOverlap overlap;
   double straggler = 0;             ///< share of the step for each doubling of the chips beyond eight
@@ -95,6 +128,7 @@ struct StepEffects {
   Bytes context;                    ///< driver and communication library, outside of the allocator
   bool contiguous_context = false;  ///< see StepSoftware
   bool joins_products = false;      ///< products that read the same activation are one kernel
+  bool masked_attention = false;    ///< flash attention waits for its mask, with matrix units at half of their power
   bool adds_gradients = false;      ///< products add weight gradients to a buffer of all microbatches, which they read
   bool reruns_layers = false;       ///< full recomputation repeats whole layers, even what no gradient reads
   bool frees_gradients = false;     ///< gradients are allocated in the backward pass and freed after the update
@@ -143,7 +177,11 @@ struct StepCalibration : MeasuredFamilies {
   /// sorts in the kernels of the exchange. catalogue/steps/experts.toml has the latter two and the biases, not fitted.
   double compiled_expert_traffic = 1, expert_traffic = 1, fused_expert_traffic = 1, expert_bias = 1;
   double routing_launches = 0;
-  double composed = 1, scan = 1, straggler = 0;
+  /// Counted or measured, not fitted, as the next three: catalogue/steps/kinds.toml.
+  std::array<KindTraffic, ways> kinds{fewest_bytes, fewest_bytes, fewest_bytes, fewest_bytes};
+  double explicit_mask = 1, update = 1, unfused_update = 0;
+  double memory_power = 0;  ///< see StepEffects; catalogue/steps/power.toml has it, not fitted
+  double scan = 1, straggler = 0;
   Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
   double tail = 0;
   Seconds fixed;
@@ -181,8 +219,10 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 /// How the clock follows a power limit: catalogue/steps/power.toml.
 struct PowerClock {
-  double exponent = 0;     ///< clock share = (power limit / power of the chip) ^ exponent
-  double least_share = 1;  ///< of the chip's power, below which this does not hold
+  double exponent = 0;      ///< clock share = (power limit / power of the chip) ^ exponent
+  double least_share = 1;   ///< of the chip's power, below which this does not hold
+  double memory_power = 0;  ///< see StepEffects
+  SourceTable origins;
   /// Of products on a chip whose power is limited to this share.
   double slowdown(double share) const { return std::pow(1.0 / share, exponent); }
 };

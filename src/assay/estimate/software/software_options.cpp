@@ -16,6 +16,7 @@ constexpr std::string_view flag_words = "yes|no";
 constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|xla"},
                                                {"loss", "fused|compiled|eager"},
                                                {"attention-kernel", "auto|flash1|flash2|cudnn"},
+                                               {"explicit-mask", flag_words},
                                                {"plain-attention", flag_words},
                                                {"graphs", flag_words},
                                                {"fused-experts", flag_words},
@@ -26,6 +27,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
                                                {"no-overlap", flag_words},
                                                {"dropout", flag_words},
                                                {"padded-vocabulary", flag_words},
+                                               {"unfused-update", flag_words},
                                                {"optimizer", "fp32|shared"}};
 
 constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
@@ -111,6 +113,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
     software.attention = kernel_named(value);
     software.step.first_flash = word == 1;
   }
+  if (option == "explicit-mask") software.step.explicit_mask = yes;
   if (option == "plain-attention") software.flash = !yes;
   if (option == "graphs") software.step.captured = yes;
   if (option == "fused-experts") software.step.fused_experts = yes;
@@ -124,6 +127,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
   if (option == "no-overlap") software.overlap = !yes;
   if (option == "dropout") software.dropout = yes;
   if (option == "padded-vocabulary") software.pads_vocabulary = yes;
+  if (option == "unfused-update") software.step.unfused_update = yes;
   if (option == "optimizer") software.shared_master = word == 1;
   return {};
 }

@@ -150,7 +150,6 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
   reader.table("pointwise", [&](RecordReader& inner) {
     inner.range("traffic", out.pointwise);
     inner.range("traffic_xla", out.pointwise_xla);
-    inner.range("composed", out.composed);
     inner.range("casts", out.cast);
     inner.range("casts_compiled", out.cast_compiled);
     inner.range("casts_xla", out.cast_xla);

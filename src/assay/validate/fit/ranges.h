@@ -103,7 +103,7 @@ Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 /// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
 struct TrainingRanges {
   FitRange<double> plain_attention, first_flash, unaligned;
-  FitRange<double> pointwise, pointwise_xla, composed, cast, cast_compiled, cast_xla, loss, loss_xla;
+  FitRange<double> pointwise, pointwise_xla, cast, cast_compiled, cast_xla, loss, loss_xla;
   FitRange<double> expert_traffic_xla, scan;
   FitRange<double> straggler, routing_launches;
   FitRange<Seconds> fixed, launch, launch_xla;

@@ -34,17 +34,16 @@ void start_families(estimate::StepCalibration& s) {
 /// Start values of the times; memory numbers keep their values.
 void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
   start_families(s);
-  s.pointwise = ways_from(ranges.pointwise, ranges.pointwise_xla);
+  s.pointwise = {ranges.pointwise.start, 1, 1, ranges.pointwise_xla.start};
   s.cast = ways_from(ranges.cast, ranges.cast_xla);
   s.cast[compiled] = ranges.cast_compiled.start;
-  s.loss = ways_from(ranges.loss, ranges.loss_xla);
+  s.loss = {ranges.loss.start, 1, 1, ranges.loss_xla.start};
   s.compiled_expert_traffic = ranges.expert_traffic_xla.start;
   s.launch = {ranges.launch.start, ranges.launch.start, ranges.launch.start, ranges.launch_xla.start};
   s.routing_launches = ranges.routing_launches.start;
   s.plain_attention = ranges.plain_attention.start;
   s.first_flash = ranges.first_flash.start;
   s.unaligned = ranges.unaligned.start;
-  s.composed = ranges.composed.start;
   s.scan = ranges.scan.start;
   s.straggler = ranges.straggler.start;
   s.fixed = ranges.fixed.start;
@@ -97,7 +96,7 @@ void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std:
     const Touches rows = rows_of(predict, {f});
     numbers.push_back(tuned(s.product[f], family.training->product, rows));
     numbers.push_back(tuned(s.attention[f], family.training->attention, rows));
-    if (family.training->pointwise.is_fitted()) numbers.push_back(tuned(s.stream[f], family.training->pointwise, rows));
+    numbers.push_back(tuned(s.stream[f], family.training->pointwise, rows));
     if (family.compiled_whole) numbers.push_back(tuned(s.pointwise[xla], ranges.pointwise_xla, rows));
   }
 }
@@ -107,13 +106,12 @@ void add_software(estimate::StepCalibration& s, const TrainingRanges& ranges, st
   const auto narrow = [](const TrainingRow& row) { return facts(row.compute).bits <= 8; };
   for (const std::size_t way : {fused, compiled, eager}) {
     const Touches runs = rows_run(way);
+    numbers.push_back(tuned(s.launch[way], ranges.launch, runs));
+    if (way != fused) continue;  // of the others, the bytes of each kind are counted
     numbers.push_back(tuned(s.pointwise[way], ranges.pointwise, runs));
     numbers.push_back(tuned(s.loss[way], ranges.loss, runs));
-    numbers.push_back(tuned(s.launch[way], ranges.launch, runs));
-    if (way == eager) numbers.push_back(tuned(s.composed, ranges.composed, runs));
-    if (way == fused)
-      numbers.push_back(
-          tuned(s.cast[way], ranges.cast, [narrow, runs](const TrainingRow& row) { return narrow(row) && runs(row); }));
+    numbers.push_back(
+        tuned(s.cast[way], ranges.cast, [narrow, runs](const TrainingRow& row) { return narrow(row) && runs(row); }));
   }
   numbers.push_back(tuned(s.cast[xla], ranges.cast_xla,
                           [narrow](const TrainingRow& row) { return narrow(row) && row.compiled_whole; }));
@@ -143,6 +141,7 @@ std::vector<Tuned> fitted_numbers(const TrainingRanges& ranges, TrainingPredicto
       tuned(s.scan, ranges.scan, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); }));
   numbers.push_back(tuned(s.straggler, ranges.straggler, any));
   numbers.push_back(tuned(s.fixed, ranges.fixed, any));
+  std::erase_if(numbers, [](const Tuned& number) { return !(number.parameter.low < number.parameter.high); });
   return numbers;
 }
 

@@ -54,6 +54,7 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
       {"--attention-kernel", step.first_flash                                         ? "flash1"
                              : software.attention == hardware::AttentionKernel::cudnn ? "cudnn"
                                                                                       : "flash2"});
+  add(step.explicit_mask, {"--explicit-mask"});
   add(!software.flash, {"--plain-attention"});
   add(step.captured, {"--graphs"});
   add(step.fixed_capacity, {"--drop-tokens"});
@@ -65,6 +66,7 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
   add(!software.overlap, {"--no-overlap"});
   add(software.dropout, {"--dropout"});
   add(software.pads_vocabulary, {"--padded-vocabulary"});
+  add(step.unfused_update, {"--unfused-update"});
   add(software.shared_master, {"--optimizer", "shared"});
   return words;
 }

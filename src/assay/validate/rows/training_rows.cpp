@@ -345,7 +345,8 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
     if (again) row.strategy.recompute = lower::Recompute::full();
     row.software.step.fusion = compiled ? estimate::Fusion::compiled : estimate::Fusion::eager;
-    row.software.attention = hardware::AttentionKernel::flash2;  // what PyTorch's attention uses for these shapes
+    row.software.attention = hardware::AttentionKernel::cudnn;  // as profiles of such steps show
+    row.software.step.explicit_mask = compiled;                 // the same
     row.gradients = Dtype::bf16;
     row.small_states = true;
     row.measured = Seconds(in.number("step_s"));

@@ -36,6 +36,7 @@ struct Choice {
 };
 constexpr Choice choices[] = {{"attention-kernel", "cudnn", "attention"},
                               {"attention-kernel", "flash2", "attention"},
+                              {"explicit-mask", "no", "attention"},
                               {"cache-kernel", "matrix", "attention"},
                               {"loss", "fused", "loss"},
                               {"fusion", "compiled", ""},
@@ -143,10 +144,7 @@ class Remedies {
     const compare::MeasuredCall* call = call_of(item);
     const std::string better = known_better(item);
     const std::string ran = call ? kernel_name(call->kernel) : "";
-    if (item.masked)
-      return fmt::format(
-          "has a mask in memory, so the masked half is computed too: causal by itself, {} are predicted{}",
-          short_quantity(item.predicted), better);
+    if (item.masked) return "has a mask in memory, so the masked half is computed too" + better;
     if (call && call->known && item.group == "attention" && call->kind == compare::MeasuredCall::Kind::other)
       return fmt::format("mostly {} around it: reading keys and values in place saves that{}", call_text(item), better);
     const double runs = runs_of(item);

@@ -247,6 +247,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
            : "has no effect: the model has no gated experts"},
       {"no-expert-overlap", dense, "has no effect: the model has no experts"},
       {"attention-kernel", !query.question.setup.flash, "has no effect with --plain-attention"},
+      {"explicit-mask", !query.question.setup.flash, "has no effect with --plain-attention"},
       {"fusion", tpu, "has no effect on TPUs: only one compiler was measured there"},
       {"graphs", tpu, "has no effect on TPUs: programs are launched whole there"},
       {"mtbf", !query.tokens, "has no effect without --tokens, which makes it a run"},

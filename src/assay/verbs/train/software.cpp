@@ -53,6 +53,7 @@ std::vector<OptionSpec> train_software_options() {
       OptionSpec{"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false,
                  "auto|flash1|flash2|cudnn"}
           .by_default("auto"),
+      {"explicit-mask", "", "attention reads its mask from memory instead of skipping what is masked", false, "no"},
       {"graphs", "", "replay kernels from captured graphs instead of launching them one by one", false, "no"},
       {"drop-tokens", "", "experts have a fixed capacity, so that captured graphs include routing", false, "no"},
       {"fused-experts", "",
@@ -73,6 +74,8 @@ std::vector<OptionSpec> train_software_options() {
       {"dropout", "", "with dropout, whose masks are generated and stored (as in GPT models before 2023)", false, "no"},
       {"padded-vocabulary", "", "the software pads the vocabulary to whole cache lines, which avoids slow kernels",
        false, "no"},
+      {"unfused-update", "", "the optimizer runs a kernel for each of its operations instead of one for all", false,
+       "no"},
       {"power", "WATTS", "power limit of each chip, e.g. 500W (default: the catalogue's)"},
   };
 }
