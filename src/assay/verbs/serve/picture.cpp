@@ -138,19 +138,19 @@ draw::Chart draft_chart(const ServeQuery& query, const serving::ServingPoint& po
   chart.y = {"time", "s", draw::ScaleKind::linear, std::nullopt, draw::NumberStyle::si};
   draw::ChartSeries per_token{"per token", {}, draw::SeriesStyle::line, 1},
       loop{"of a loop", {}, draw::SeriesStyle::dashed, 2};
-  double most = point.decode.estimate;
+  Seconds most = point.decode.estimate;
   for (const search::SpeculativeLoop& each : found.loops) {
     const auto length = static_cast<double>(each.length);
-    per_token.points.push_back({length, each.per_token()});
-    loop.points.push_back({length, each.loop});
+    per_token.points.push_back({length, each.per_token().value()});
+    loop.points.push_back({length, each.loop.value()});
     most = std::max(most, each.loop);
   }
-  chart.y.range = draw::AxisRange{0.0, 1.1 * most};
+  chart.y.range = draw::AxisRange{0.0, 1.1 * most.value()};
   chart.series = {std::move(per_token), std::move(loop)};
-  chart.lines.push_back({draw::Orientation::horizontal, point.decode.estimate, "a step without drafts"});
+  chart.lines.push_back({draw::Orientation::horizontal, point.decode.estimate.value(), "a step without drafts"});
   const search::SpeculativeLoop& best = found.loops[found.best];
   chart.points.push_back({fmt::format("{} drafted, {} per loop", best.length, human(Tokens(best.tokens))),
-                          static_cast<double>(best.length), best.per_token(), 0});
+                          static_cast<double>(best.length), best.per_token().value(), 0});
   return chart;
 }
 
