@@ -28,7 +28,7 @@ if [ -d "$1/python/assay" ]; then
   (cd / && env -i PYTHONPATH="$modules" PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -S -c '
 import sys, assay
 assert assay.__file__.startswith(sys.argv[1]), assay.__file__
-print(assay.roofline("bf16[8,128] @ bf16[128,128]", on="tpu-v5e").json, end="")' "$modules") > "$folder/by_module"
+sys.stdout.buffer.write(assay.roofline("bf16[8,128] @ bf16[128,128]", on="tpu-v5e").json)' "$modules") > "$folder/by_module"
   env -i "$folder/root/usr/bin/assay" roofline 'bf16[8,128] @ bf16[128,128]' --on tpu-v5e --format json | cmp - "$folder/by_module" ||
     fail "the module answers otherwise"
 fi

@@ -222,9 +222,11 @@ Result<std::vector<hardware::Chip>> compared_chips(const Request& request, const
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.arguments().empty()) {
-    if (request.picture() || request.has("compare"))
-      return fail(request.picture() ? "--format svg" : "--compare", "this needs a chip to start with",
-                  "name it: assay chips tpu-v5e", Error::Kind::usage);
+    if (request.picture())
+      return fail("--format svg", "a picture shows one chip", "name it: assay chips tpu-v5e --format svg",
+                  Error::Kind::usage);
+    if (request.has("compare"))
+      return fail("--compare", "this needs a chip to start with", "name it: assay chips tpu-v5e", Error::Kind::usage);
     if (request.has("set"))
       return fail("--set", "this needs one chip to change", "name it: assay chips tpu-v5e --set ...",
                   Error::Kind::usage);
