@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <vector>
+#include <span>
 
 namespace assay::estimate {
 namespace {
@@ -103,27 +103,35 @@ class CollectiveFormer {
     std::string_view name;
     bool is_simple;
   };
-  std::vector<CollectiveWay<N>> ways(const Levels& levels) const {
+  /// What the library may choose from: rings and trees under three protocols, and switches.
+  struct Ways {
+    std::array<CollectiveWay<N>, 7> all{};
+    std::size_t count = 0;
+
+    void add(const CollectiveWay<N>& way) { all[count++] = way; }
+  };
+  Ways ways(const Levels& levels) const {
     const hardware::CollectiveProtocols& library = fit_.protocols;
     const hardware::FabricProtocols runs = fit_.across(software_.fabric).runs;
     const bool reduces = kind_ == program::Collective::all_reduce && software_.algorithm != CollectiveAlgorithm::ring;
-    std::vector<CollectiveWay<N>> ways;
+    Ways ways;
     for (const Protocol& protocol : {Protocol{&library.ll, "LL", false}, Protocol{&library.ll128, "LL128", false},
                                      Protocol{&library.simple, "Simple", true}}) {
       if ((protocol.numbers == &library.ll && !runs.ll) || (protocol.numbers == &library.ll128 && !runs.ll128))
         continue;
-      ways.push_back(ring(levels, protocol));
-      if (reduces) ways.push_back(tree(levels, protocol));
+      ways.add(ring(levels, protocol));
+      if (reduces) ways.add(tree(levels, protocol));
     }
     if (reduces && levels.node && levels.node->reduces && fit_.in_network > 0.0 && runs.switches)
-      ways.push_back(switched(levels));
+      ways.add(switched(levels));
     return ways;
   }
 
   /// The way for the longest arrays, the one that starts first, and those that gain most besides.
-  CollectiveForm<N> best_of(const std::vector<CollectiveWay<N>>& ways) const {
-    std::vector<CollectiveWay<Plain>> plain;
-    for (const CollectiveWay<N>& way : ways) plain.push_back(plain_way(way));
+  CollectiveForm<N> best_of(const Ways& ways) const {
+    std::array<CollectiveWay<Plain>, std::tuple_size_v<decltype(ways.all)>> storage{};
+    std::transform(ways.all.begin(), ways.all.end(), storage.begin(), plain_way<N>);
+    const std::span plain(storage.data(), ways.count);
     const auto fastest = [&](int size) {
       std::size_t best = 0;
       for (std::size_t i = 1; i < plain.size(); ++i)
@@ -144,14 +152,14 @@ class CollectiveFormer {
     };
     CollectiveForm<N> form;
     const std::size_t bulk = fastest(last_size);
-    form.set_bulk(ways[bulk]);
+    form.set_bulk(ways.all[bulk]);
     take(bulk);
     while (form.quicker_ways < form.quicker.size()) {
       std::size_t best = form.quicker_ways == 0 ? fastest(first_size) : 0;
       for (std::size_t i = 0; form.quicker_ways > 0 && i < plain.size(); ++i)
         if (gain(i) > gain(best)) best = i;
       if (!(gain(best) > 0.0)) break;
-      form.quicker[form.quicker_ways++] = ways[best];
+      form.quicker[form.quicker_ways++] = ways.all[best];
       take(best);
     }
     return form;
