@@ -9,7 +9,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double line_height = 17.0, rank_gap = 26.0, box_gap = 18.0, box_padding = 12.0, detour = 18.0;
+constexpr double line_height = 17.0, rank_gap = 26.0, box_gap = 18.0, text_padding = 12.0, detour = 18.0;
 
 struct PlacedNode {
   std::size_t rank = 0;
@@ -27,7 +27,7 @@ std::vector<PlacedNode> ranked(const Flow& flow) {
     double widest_line = text_width(node.name, picture_text_size, true);
     for (const FlowLine& line : node.lines)
       widest_line = std::max(widest_line, text_width(line.text, picture_text_size));
-    placed[i].width = 2.0 * box_padding + widest_line;
+    placed[i].width = 2.0 * text_padding + widest_line;
     placed[i].height = 12.0 + line_height * static_cast<double>(node.lines.size() + 1);
     for (const std::size_t input : node.inputs) placed[i].rank = std::max(placed[i].rank, placed[input].rank + 1);
     double& height = heights[placed[i].rank];
