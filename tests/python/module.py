@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """module.py ASSAY: tests of the Python module that is in PYTHONPATH, against the program ASSAY."""
 import json
+import keyword
 import math
 import os
 import pickle
@@ -30,7 +31,7 @@ def printed(*words):
 
 def python_names(arguments):
     """Names as functions take them."""
-    return {f"{name}_" if name in ("as", "from") else name.replace("-", "_"): value for name, value in arguments.items()}
+    return {f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_"): value for name, value in arguments.items()}
 
 
 class Parity(unittest.TestCase):
