@@ -15,6 +15,20 @@ export interface Derivations {
 }
 export const DerivationContext = createContext<Derivations>({ find: () => undefined, open: () => undefined });
 
+/** Names and values, one a line. */
+export function Figures({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
+  return (
+    <dl class="figures">
+      {rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 /** A number that opens to its derivation: by name, or with a node of its own. Without either it is plain text. */
 export function Num({ of, children }: { of?: string | Node; children: ComponentChildren }): JSX.Element {
   const { find, open } = useContext(DerivationContext);

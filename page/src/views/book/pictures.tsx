@@ -19,7 +19,7 @@ import type {
 } from "../../engine/schema";
 import { Lines } from "../../draw/lines";
 import type { Series } from "../../draw/lines";
-import { Tag, Track } from "../../parts/basics";
+import { Figures, Tag, Track } from "../../parts/basics";
 import { Scroll } from "../../parts/scroll";
 import { bytes, int, percent, quantity, sentence, si, time } from "../../text/format";
 import { MatrixActivity } from "../matrix";
@@ -76,20 +76,6 @@ export function Picture({
     default:
       return <p>{sentence(answer.headline)}</p>;
   }
-}
-
-/** Names and values, one a line. */
-function Facts({ rows }: { rows: readonly (readonly [string, JSX.Element | string])[] }): JSX.Element {
-  return (
-    <dl class="figures">
-      {rows.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
 }
 
 function RooflinePicture({
@@ -444,7 +430,7 @@ function ScalingPicture({ results, times }: { results: ScalingResults; times: bo
     );
   const tensor = results.tensor_parallel as unknown as { max_ways?: number; power_of_two_ways?: number } | undefined;
   if (tensor?.max_ways) rows.push(["Tensor parallelism: ways, at most", tensor.max_ways.toFixed(1)]);
-  return <Facts rows={rows} />;
+  return <Figures rows={rows} />;
 }
 
 function ModelsPicture({ results, intensity }: { results: ModelsResults; intensity: boolean }): JSX.Element {
@@ -594,13 +580,13 @@ function TransferPicture({ results }: { results: TransferResults }): JSX.Element
         {results.meanwhile.hidden ? "Hidden" : `${time(v(results.meanwhile.exposed))} exposed`}
       </Tag>,
     ]);
-  return <Facts rows={rows} />;
+  return <Figures rows={rows} />;
 }
 
 /** Requests that a small model answered. */
 function RunPicture({ results }: { results: RunResults }): JSX.Element {
   if (!results.requests)
-    return <Facts rows={(results.steps ?? []).map((step) => [step.text, bytes(v(step.received))] as const)} />;
+    return <Figures rows={(results.steps ?? []).map((step) => [step.text, bytes(v(step.received))] as const)} />;
   return (
     <Scroll>
       <table class="rows small">

@@ -8,7 +8,7 @@ import { filled, requestOf, resize, v } from "../../engine/request";
 import { Axes, Chart, Drawing, Label, Line, mix } from "../../draw/svg";
 import { linear, ticks } from "../../draw/scale";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
-import { Swatch } from "../../parts/basics";
+import { Figures, Swatch } from "../../parts/basics";
 import { Card, NotesCard } from "../../parts/card";
 import { Select, TextField } from "../../parts/fields";
 import { Panel, problemAt } from "../../parts/panel";
@@ -194,28 +194,15 @@ function MatrixAnswer({ answer, place }: { answer: Answer<"systolic">; place: Pl
           </Card>
           {drawable && <ActivityCard run={run} total={total} cycle={cycle} />}
           <Card title="Shares of the multipliers' time">
-            <dl class="figures">
-              <div>
-                <dt>Useful</dt>
-                <dd>{percent(r.utilisation)}</dd>
-              </div>
-              <div>
-                <dt>On padding</dt>
-                <dd>{percent(r.padding_waste)}</dd>
-              </div>
-              <div>
-                <dt>Idle</dt>
-                <dd>{percent(r.idle_share)}</dd>
-              </div>
-              <div>
-                <dt>Useful with many rows, at most</dt>
-                <dd>{percent(r.utilisation_limit)}</dd>
-              </div>
-              <div>
-                <dt>FLOP of a cycle at the peak</dt>
-                <dd>{int(v(r.flops_per_cycle_peak))}</dd>
-              </div>
-            </dl>
+            <Figures
+              rows={[
+                ["Useful", percent(r.utilisation)],
+                ["On padding", percent(r.padding_waste)],
+                ["Idle", percent(r.idle_share)],
+                ["Useful with many rows, at most", percent(r.utilisation_limit)],
+                ["FLOP of a cycle at the peak", int(v(r.flops_per_cycle_peak))],
+              ]}
+            />
           </Card>
           <NotesCard answer={answer} />
         </div>

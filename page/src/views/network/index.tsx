@@ -8,7 +8,7 @@ import type { CollectiveResults } from "../../engine/schema";
 import { Axes, Chart, Drawing, Label, Line, Mark, points } from "../../draw/svg";
 import { logTicks, logarithmic } from "../../draw/scale";
 import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
-import { Between, Num } from "../../parts/basics";
+import { Between, Figures, Num } from "../../parts/basics";
 import { Card, NotesCard } from "../../parts/card";
 import { Derived, Tree } from "../../parts/derivation";
 import { Select, TextField } from "../../parts/fields";
@@ -243,14 +243,7 @@ function NetworkAnswer({
         <div class="cards">
           {cluster && <TopologyCard results={cluster.results} />}
           <Card title="In numbers" table={() => [["figure", "value"], ...rows]}>
-            <dl class="figures">
-              {rows.map(([name, value]) => (
-                <div key={name}>
-                  <dt>{name}</dt>
-                  <dd>{value}</dd>
-                </div>
-              ))}
-            </dl>
+            <Figures rows={rows} />
           </Card>
           <NotesCard answer={answer} />
         </div>

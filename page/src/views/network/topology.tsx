@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import type { ClustersResults } from "../../engine/schema";
 import { Chart, Drawing, Label, mix } from "../../draw/svg";
+import { Figures } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { v } from "../../engine/request";
 import { bytes, int, si } from "../../text/format";
@@ -158,14 +159,7 @@ export function TopologyCard({ results }: { results: ClustersResults }): JSX.Ele
           )
         }
       />
-      <dl class="figures">
-        {rows.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures rows={rows} />
     </Card>
   );
 }
