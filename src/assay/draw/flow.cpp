@@ -48,7 +48,10 @@ void spread(const Flow& flow, std::vector<PlacedNode>& placed) {
     for (const std::size_t i : members) {
       double sum = 0.0, count = 0.0;
       for (const std::size_t input : flow.nodes[i].inputs)
-        if (placed[input].rank + 1 == rank) sum += placed[input].middle, count += 1.0;
+        if (placed[input].rank + 1 == rank) {
+          sum += placed[input].middle;
+          count += 1.0;
+        }
       placed[i].middle = count > 0.0 ? sum / count : 0.0;
       wanted += placed[i].middle / static_cast<double>(members.size());
       width += placed[i].width + box_gap;

@@ -161,8 +161,8 @@ struct ExplorationHash {
   std::size_t operator()(const ExplorationKey& key) const {
     std::uint64_t h = key.start.unreduced * 2 + (key.forward ? 1 : 0);
     for (std::size_t d = 0; d < key.rank; ++d) {
-      h = (h ^ key.start.dims[d].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-      h = (h ^ static_cast<std::uint64_t>(key.extent.sizes[d])) * 0x9e3779b97f4a7c15ull, h ^= h >> 31;
+      h = mixed(h, key.start.dims[d].bits());
+      h = mixed(h, static_cast<std::uint64_t>(key.extent.sizes[d]));
     }
     return h + static_cast<std::size_t>(key.extent.dtype);
   }

@@ -59,8 +59,8 @@ std::vector<RouteMove> planned(const ShardingChange& change) {
 std::size_t Routes::Hash::operator()(const ShardingChange& change) const {
   std::uint64_t h = change.from.unreduced << 8 | change.to.unreduced;
   for (std::size_t d = 0; d < change.rank; ++d) {
-    h = (h ^ change.from.dims[d].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-    h = (h ^ change.to.dims[d].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 31;
+    h = mixed(h, change.from.dims[d].bits());
+    h = mixed(h, change.to.dims[d].bits());
   }
   return static_cast<std::size_t>(h);
 }

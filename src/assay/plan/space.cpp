@@ -40,7 +40,7 @@ ShardingSpace::ShardingSpace(const program::Mesh& mesh, std::size_t rank, bool f
 /// The slot of a sharding in the table, or the free slot where it would go.
 std::size_t ShardingSpace::slot(const program::Sharding& sharding) const {
   std::uint64_t h = sharding.unreduced;
-  for (std::size_t i = 0; i < rank_; ++i) h = (h ^ sharding.dims[i].bits()) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+  for (std::size_t i = 0; i < rank_; ++i) h = mixed(h, sharding.dims[i].bits());
   std::size_t at = h & (table_.size() - 1);
   while (table_[at] >= 0 && !(nodes_[index(table_[at])].sharding == sharding)) at = (at + 1) & (table_.size() - 1);
   return at;

@@ -9,6 +9,12 @@
 
 namespace assay::plan {
 
+/// A hash that depends on one more value.
+inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  const std::uint64_t product = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+  return product ^ product >> 29;
+}
+
 /// A step to another sharding. Forwards it runs from here to there, backwards from there to here.
 struct SpaceEdge {
   int to = -1;

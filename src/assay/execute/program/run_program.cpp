@@ -47,10 +47,12 @@ std::vector<WeightStart> initial_starts(const program::Program& program, const m
     const std::string_view last = text.substr(text.find('.') == std::string::npos ? 0 : text.find('.') + 1);
     const bool scales = start.shape.size() == 1 && last.find("norm") != std::string_view::npos;
     const bool shifts = start.shape.size() == 1 && last.starts_with("b_");
-    if (scales || shifts)
-      start.factor = 0.0, start.constant = scales && !shifts ? 1.0 : 0.0;
-    else if (start.shape.size() > 1)
+    if (scales || shifts) {
+      start.factor = 0.0;
+      start.constant = scales && !shifts ? 1.0 : 0.0;
+    } else if (start.shape.size() > 1) {
       start.factor = spread / WeightStart::spread;
+    }
   }
   return out;
 }
