@@ -20,6 +20,7 @@ namespace assay::execute {
 namespace {
 
 using namespace testing::small;
+using testing::in_turn;
 using testing::sampled;
 
 TEST(RunTraining, EverySchemeGivesTheGradientsOfOneDevice) {
@@ -38,7 +39,7 @@ TEST(RunTraining, CastsForProductsChangeNothing) {
   for (const Variety& variety : sampled(all_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : sampled(schemes(variety.model))) {
+    for (const Scheme& scheme : sampled(in_turn(schemes(variety.model), 4))) {
       lower::TrainingPlan quantised = small_plan(variety.model), wide = quantised, again = quantised;
       quantised.formats.compute = again.formats.compute = Dtype::fp8;
       wide.formats.weights = wide.formats.gradients = Dtype::fp32;
@@ -66,7 +67,7 @@ TEST(RunTraining, MicrobatchesAndRecomputationChangeNothing) {
   for (const Variety& variety : sampled(all_varieties())) {
     const NamedArrays weights = weights_of(variety.model);
     const TrainingRun one = train(variety.model, {}, small_plan(variety.model), weights);
-    for (const Scheme& scheme : sampled(some))
+    for (const Scheme& scheme : sampled(in_turn(some, 2)))
       for (const lower::Recompute& recompute :
            sampled(std::vector{lower::Recompute::none(), lower::Recompute::selective(), lower::Recompute::full()})) {
         SCOPED_TRACE(fmt::format("{}, {}, recompute {}", variety.name, scheme.name, lower::name(recompute)));

@@ -42,6 +42,7 @@ TEST(Slices, NarrowerWeightsFitWhereWideOnesDoNot) {
 }
 
 TEST(Slices, ALimitIsMetWithMoreChipsBeforeNarrowerWeights) {
+  if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   const testing::ServingCase c("llama-3-8b", "h100-sxm:1");
   ServingChoices choices;
   choices.batch = 1;
@@ -52,7 +53,7 @@ TEST(Slices, ALimitIsMetWithMoreChipsBeforeNarrowerWeights) {
   EXPECT_GT(more->found.slice.chips, 1);
   EXPECT_LE(more->found.point.decode.estimate, *choices.per_token);
   choices.per_token = Seconds(1e-9);
-  EXPECT_FALSE(first_meeting_slice(question_of(c, choices), testing::sampled_every() > 1 ? 16 : 256));
+  EXPECT_FALSE(first_meeting_slice(question_of(c, choices), 256));
 }
 
 // LLaMA 3 8B on H100 of 80 GiB: 16.06 GB in bf16 and 131,072 B of cache per token, 1280 tokens a sequence: 167.8 MB.

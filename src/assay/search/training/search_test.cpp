@@ -308,9 +308,10 @@ TEST(TrainingSearch, LeavesOutWhatIsTooSlow) {
 
 // Whatever the space leaves out shows here: a choice that is given is one that the search had.
 TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
+  if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   for (const char* where : {"h100-sxm:8", "tpu-v5e:4x4"})
     for (const std::int64_t long_sequence : {2048, 16384})
-      for (const double capacity : testing::sampled<double>({6e8, 2e9, 8e10})) {
+      for (const double capacity : {6e8, 2e9, 8e10}) {
         SearchCase c(where);
         c.question.sequences = long_sequence > sequence ? 2 : 32;
         const auto best = [&](const TrainingChoices& choices) {
@@ -322,7 +323,7 @@ TEST(TrainingSearch, FixingAChoiceNeverFindsABetterStrategy) {
           EXPECT_GE(best(choices), free * (1.0 - 1e-12))
               << where << " " << long_sequence << " tokens, " << what << value;
         };
-        for (const std::int64_t n : testing::sampled<std::int64_t>({1, 2, 4, 8})) {
+        for (const std::int64_t n : {1, 2, 4, 8}) {
           using Degree = std::optional<std::int64_t> TrainingChoices::*;
           const std::pair<const char*, Degree> degrees[] = {
               {"data ", &TrainingChoices::data},         {"fsdp ", &TrainingChoices::fsdp},

@@ -109,7 +109,7 @@ TEST(TrainLaunch, ThousandsOfStrategiesAreReadBackAsTheyAre) {
     query.bind();
     std::mt19937 random(1);
     int runs = 0;
-    const int cases = testing::sampled_count(2000);
+    const int cases = testing::sampled_count(500);
     for (int i = 0; i < cases; ++i) {
       training::Strategy strategy = random_strategy(random, one.model == "qwen3-30b-a3b");
       if (one.target == "maxtext") strategy.layout.order = {1, 0, 2, 4, 5, 3, 6, 7};  // dp, pp, fsdp, cp, tp, ep
