@@ -358,9 +358,10 @@ DeviceSteps device_steps(const Trace& trace, const Vocabulary& vocabulary, std::
       last = std::max(last, trace.events[placed.event].end());
     }
     found[i].name = ranges[i].name;
-    found[i].begin = before.value_or(first);
+    // A step whose work ends before that of the step before it stands by itself.
+    found[i].begin = before && *before < last ? *before : first;
     found[i].end = last;
-    before = last;
+    before = std::max(before.value_or(last), last);
     out.steps.push_back(std::move(found[i]));
   }
   return out;

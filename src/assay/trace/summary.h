@@ -24,8 +24,8 @@ struct PlacedEvent {
 /// The events of each device, in order of their starts.
 std::map<std::int64_t, std::vector<PlacedEvent>> device_events(const Trace& trace, const Vocabulary& vocabulary);
 
-/// The events of one step of a device, from the end of the step before it, or of its own first event, to the end of its
-/// last one.
+/// The events of one step of a device, from the end of the step before it, or the start of its own first event where
+/// that end is later or there is none, to the end of its last one.
 struct StepEvents {
   std::string name;
   std::vector<PlacedEvent> events;  ///< in order of their starts

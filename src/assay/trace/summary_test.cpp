@@ -68,6 +68,15 @@ TEST(Summary, StepsEndWithTheirLastKernel) {
   EXPECT_DOUBLE_EQ(devices[0].steps[1].time.in(1_us), 52.0);
 }
 
+TEST(Summary, AStepIsNeverShorterThanNothing) {
+  // A kernel of the first step runs a second after everything else.
+  const auto bytes = file_bytes("tests/fuzz/corpus/profile/late_kernel", "test");
+  const auto devices = summarize(read_profile(*bytes, "late_kernel", vocabulary()).value(), vocabulary());
+  ASSERT_EQ(devices[0].steps.size(), 2u);
+  EXPECT_GT(devices[0].steps[0].time, 1_s);
+  EXPECT_DOUBLE_EQ(devices[0].steps[1].time.in(1_us), 20.0);
+}
+
 TEST(Vocabulary, KnowsKernelsOfManyLibraries) {
   const auto check = [](std::string_view kernel, std::string_view category, std::string_view kind = "") {
     const Vocabulary::Found found = vocabulary().category(kernel);
