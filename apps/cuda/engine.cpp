@@ -30,6 +30,10 @@ const char* step(void* session, const int* tokens, const int* targets, AssayCuda
   return guarded([&] { *result = of(session).step(tokens, targets, clocks); });
 }
 
+const char* serve(void* session, const AssayCudaServing* step, double* seconds, double* clocks) {
+  return guarded([&] { *seconds = of(session).serve(*step, clocks); });
+}
+
 const char* read(void* session, int array, float* values) {
   return guarded([&] { of(session).read(array, values); });
 }
@@ -45,4 +49,4 @@ void close(void* session) { delete static_cast<Session*>(session); }
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const AssayCuda assay_cuda_table;
-const AssayCuda assay_cuda_table{ASSAY_CUDA_VERSION, &open, &step, &read, &write, &device, &close};
+const AssayCuda assay_cuda_table{ASSAY_CUDA_VERSION, &open, &step, &serve, &read, &write, &device, &close};

@@ -1,45 +1,10 @@
 #include <math_constants.h>
 
 #include "cuda/kernels.h"
+#include "cuda/pack.cuh"
 
 namespace assay::cuda {
 namespace {
-
-constexpr int lanes = 8;  // elements of bf16 in 16 bytes
-constexpr int threads = 256;
-constexpr int processors = 132;  // enough blocks for every multiprocessor of a large chip
-
-struct alignas(16) Pack {
-  bf16 values[lanes];
-};
-
-__device__ Pack load(const bf16* from) { return *reinterpret_cast<const Pack*>(from); }
-__device__ void store(bf16* to, const Pack& pack) { *reinterpret_cast<Pack*>(to) = pack; }
-__device__ float number(bf16 value) { return __bfloat162float(value); }
-__device__ bf16 half_of(float value) { return __float2bfloat16(value); }
-__device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
-
-unsigned blocks_for(Count work) { return static_cast<unsigned>((work + threads - 1) / threads); }
-
-/// The sum over a block, in all of its threads.
-__device__ float2 block_sum(float2 value) {
-  __shared__ float2 parts[32];
-  for (int step = 16; step > 0; step /= 2) {
-    value.x += __shfl_xor_sync(0xffffffffU, value.x, step);
-    value.y += __shfl_xor_sync(0xffffffffU, value.y, step);
-  }
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  __syncthreads();  // the parts of an earlier sum have been read
-  if (lane == 0) parts[warp] = value;
-  __syncthreads();
-  value = lane < warps ? parts[lane] : float2{0.0F, 0.0F};
-  for (int step = 16; step > 0; step /= 2) {
-    value.x += __shfl_xor_sync(0xffffffffU, value.x, step);
-    value.y += __shfl_xor_sync(0xffffffffU, value.y, step);
-  }
-  return value;
-}
 
 __global__ void start_kernel(float* master, bf16* weight, Count n, Uniform drawn) {
   for (Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x; i < n;
@@ -51,8 +16,9 @@ __global__ void start_kernel(float* master, bf16* weight, Count n, Uniform drawn
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     z ^= z >> 31;
     const double uniform = static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
-    master[i] = static_cast<float>(drawn.shift + drawn.factor * uniform);
-    if (weight) weight[i] = half_of(master[i]);
+    const auto value = static_cast<float>(drawn.shift + drawn.factor * uniform);
+    if (master) master[i] = value;
+    if (weight) weight[i] = half_of(value);
   }
 }
 
@@ -170,7 +136,7 @@ __global__ void rotate_kernel(const bf16* x, const float2* table, bf16* y, Rotat
   if (work >= s.rows * per_row) return;
   const Count row = work / per_row, part = work % per_row, first = row * s.width;
   if (part < plain) return store(y + first + part * lanes, load(x + first + part * lanes));
-  const Count pair = (part - plain) * lanes, position = row / s.heads % s.tokens;
+  const Count pair = (part - plain) * lanes, position = s.first + row / s.heads % s.tokens;
   const Count a = first + s.width - s.rotated + pair, b = a + pairs;
   Pack left = load(x + a), right = load(x + b);
   for (int j = 0; j < lanes; ++j) {

@@ -24,6 +24,7 @@ struct Uniform {
   unsigned long long seed;
   double shift, factor;
 };
+/// Either may be null.
 void start(float* master, bf16* weight, Count n, Uniform drawn, cudaStream_t);
 void cast(const float* from, bf16* to, Count n, cudaStream_t);
 
@@ -53,6 +54,7 @@ void norm_grad(const bf16* dy, const bf16* x, const bf16* scale, NormGradients o
 
 struct Rotation {
   Count rows, heads, tokens, width, rotated;
+  Count first;  ///< position of the first token
   bool backwards;
 };
 /// Cosines and sines by position and pair of values.

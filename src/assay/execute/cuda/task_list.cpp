@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "assay/base/index.h"
-#include "assay/execute/cuda/memory_plan.h"
+#include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/cuda/task_of_step.h"
 #include "assay/execute/program/training_pass.h"
 
@@ -31,13 +30,13 @@ class TaskLister {
     const program::ProgramTensor& tokens = program_.tensor(given_of("embedding", "Tokens"));
     const std::int64_t count = tokens.dims[0].size * tokens.dims[1].size;
     all_tokens_ = static_cast<double>(count * program_.microbatches);
-    list_.tokens = kept(assay_cuda_int32, count * program_.microbatches);
-    list_.targets = kept(assay_cuda_int32, count * program_.microbatches);
+    list_.tokens = builder_.kept(assay_cuda_int32, count * program_.microbatches);
+    list_.targets = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     for (std::int64_t m = 0; m < program_.microbatches; ++m) {
       microbatch_ = m;
       memory_ = weights_;
-      give(-1, given_of("embedding", "Tokens"), part_of(list_.tokens, m, count));
-      give(-1, given_of("head", "Targets"), part_of(list_.targets, m, count));
+      give(-1, given_of("embedding", "Tokens"), builder_.part_of(list_.tokens, m * count, count));
+      give(-1, given_of("head", "Targets"), builder_.part_of(list_.targets, m * count, count));
       ASSAY_CHECK(run_passes());
     }
     memory_ = weights_;
@@ -45,7 +44,9 @@ class TaskLister {
       for (std::size_t id = 0; id < sums_[i].size(); ++id)
         if (sums_[i][id] >= 0) memory_[i][id] = sums_[i][id];
     ASSAY_CHECK(run_updates());
-    place();
+    list_.bytes = builder_.place();
+    list_.arrays = builder_.arrays();
+    list_.tasks = builder_.tasks();
     return std::move(list_);
   }
 
@@ -58,27 +59,6 @@ class TaskLister {
   void give(std::int64_t layer, int id, int array) { memory_[at(layer + 1)][at(id)] = array; }
   int array_of(std::int64_t layer, int id) const { return memory_[at(layer + 1)][at(id)]; }
 
-  int added(int type, std::int64_t elements) {
-    list_.arrays.push_back({0, elements, type});
-    lifetimes_.push_back({elements * (type == assay_cuda_bf16 ? 2 : 4), std::numeric_limits<std::int64_t>::max(), -1});
-    parts_.push_back(-1);
-    return static_cast<int>(list_.arrays.size()) - 1;
-  }
-  /// An array that stays from step to step.
-  int kept(int type, std::int64_t elements) {
-    const int array = added(type, elements);
-    lifetimes_.back() = {lifetimes_.back().bytes, -1, std::numeric_limits<std::int64_t>::max()};
-    return array;
-  }
-  /// The m-th part of another array.
-  int part_of(int whole, std::int64_t m, std::int64_t elements) {
-    const int array = added(list_.arrays[at(whole)].type, elements);
-    parts_.back() = whole;
-    list_.arrays.back().offset = 4 * m * elements;
-    lifetimes_.back().bytes = 0;
-    return array;
-  }
-
   void add_weights(const std::vector<WeightStart>& starts) {
     weights_.assign(at(runner_.layers() + 1), Numbering(program_.tensors.size(), -1));
     states_ = weights_;
@@ -86,8 +66,8 @@ class TaskLister {
     for (const WeightStart& start : starts) {
       const program::ProgramTensor& tensor = program_.tensor(start.tensor);
       const std::int64_t elements = element_count(start.shape);
-      TaskWeight weight{start.name, start.shape, kept(type_of(tensor), elements), -1};
-      weight.master = tensor.dtype == Dtype::fp32 ? weight.weight : kept(assay_cuda_fp32, elements);
+      TaskWeight weight{start.name, start.shape, builder_.kept(type_of(tensor), elements), -1};
+      weight.master = tensor.dtype == Dtype::fp32 ? weight.weight : builder_.kept(assay_cuda_fp32, elements);
       known[start.name] = list_.weights.size();
       list_.weights.push_back(weight);
       list_.starts.push_back({weight.master, weight.weight, start.seed, start.shift * start.factor + start.constant,
@@ -175,7 +155,7 @@ class TaskLister {
       if (adds && adds_up(task))
         task.out[i] = sum;
       else
-        task.out[i] = added(type_of(tensor), elements_of(tensor));
+        task.out[i] = builder_.added(type_of(tensor), elements_of(tensor));
       if (adds && !adds_up(task)) carried.emplace_back(sum, task.out[i]);
       if (is_sum_[at(id)] && microbatch_ == 0) sum = task.out[i];
       give(layer, id, task.out[i]);
@@ -188,14 +168,14 @@ class TaskLister {
       task.flags |= assay_cuda_accumulates;
       if (task.kernel == assay_cuda_product) task.in[2] = task.out[0];
     }
-    add(task);
+    builder_.add(task);
     for (const auto& [sum, part] : carried) {
       AssayCudaTask more = empty_task(assay_cuda_add);
       more.step = number;
       more.in[0] = more.out[0] = sum;
       more.in[1] = part;
-      more.sizes[0] = list_.arrays[at(sum)].elements;
-      add(more);
+      more.sizes[0] = builder_.array(sum).elements;
+      builder_.add(more);
     }
     return {};
   }
@@ -205,35 +185,15 @@ class TaskLister {
     const std::int64_t elements = element_count(weight.shape);
     task.in[1] = task.out[0] = weight.weight;
     task.in[2] = weight.master;
-    task.in[3] = kept(assay_cuda_fp32, elements);
-    task.in[4] = kept(assay_cuda_fp32, elements);
-    add(task);
-  }
-
-  void add(const AssayCudaTask& task) {
-    const auto now = std::ssize(list_.tasks);
-    const auto use = [&](int array) {
-      if (array < 0 || parts_[at(array)] >= 0) return;
-      lifetimes_[at(array)].first = std::min<std::int64_t>(lifetimes_[at(array)].first, now);
-      lifetimes_[at(array)].last = std::max<std::int64_t>(lifetimes_[at(array)].last, now);
-    };
-    for (const int array : task.in) use(array);
-    for (const int array : task.out) use(array);
-    list_.tasks.push_back(task);
-  }
-
-  void place() {
-    const MemoryPlan plan = plan_memory(lifetimes_);
-    for (std::size_t i = 0; i < list_.arrays.size(); ++i)
-      list_.arrays[i].offset += plan.offsets[parts_[i] < 0 ? i : at(parts_[i])];
-    list_.bytes = plan.bytes;
+    task.in[3] = builder_.kept(assay_cuda_fp32, elements);
+    task.in[4] = builder_.kept(assay_cuda_fp32, elements);
+    builder_.add(task);
   }
 
   const program::Program& program_;
   ProgramRunner runner_;
   TaskList list_;
-  std::vector<Lifetime> lifetimes_;          ///< by array
-  std::vector<int> parts_;                   ///< by array: the one that it is a part of; below 0: none
+  TaskBuilder builder_;
   std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
   std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
   std::vector<char> is_sum_;                 ///< by tensor

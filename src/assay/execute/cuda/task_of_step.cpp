@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/kernels/layer.h"
 
 namespace assay::execute {
@@ -46,6 +47,21 @@ class StepTask {
         return of(assay_cuda_activate_grad, {elements(step_.in[0])});
       case program::Op::add:
         return add();
+      case program::Op::route:
+        return of(assay_cuda_route, {rows(step_.in[0]), width(step_.in[0]), experts_per_token()});
+      case program::Op::route_grad:
+        return of(assay_cuda_route_grad, {rows(step_.in[0]), width(step_.in[0]), experts_per_token()});
+      case program::Op::dispatch:
+        return expert(assay_cuda_dispatch, step_.in[1], step_.out[0]);
+      case program::Op::dispatch_grad:
+        return expert(assay_cuda_dispatch_grad, step_.in[1], step_.in[0]);
+      case program::Op::combine:
+        return expert(assay_cuda_combine, step_.in[1], step_.in[0]);
+      case program::Op::combine_grad:
+        return expert(assay_cuda_combine_grad, step_.in[2], step_.in[1]);
+      case program::Op::sample:
+        if (program_.tensor(step_.in[0]).find(model::LogicalDim::vocabulary) < 0) return refused(" of partial results");
+        return of(assay_cuda_sample, {rows(step_.in[0]), width(step_.in[0])});
       case program::Op::loss_sums:
         return of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])});
       case program::Op::loss:
@@ -74,6 +90,8 @@ class StepTask {
     const program::ProgramTensor& tensor = program_.tensor(id);
     return tensor.dims[tensor.rank - 1u].size;
   }
+  std::int64_t rows(int id) const { return elements(id) / width(id); }
+  std::int64_t experts_per_token() const { return layer_->feed_forward->experts_per_token; }
   std::int64_t size(int id, std::size_t dim) const { return program_.tensor(id).dims[dim].size; }
 
   Result<AssayCudaTask> of(int kernel, std::initializer_list<std::int64_t> sizes, double number = 0) const {
@@ -113,32 +131,47 @@ class StepTask {
     return all;
   }
 
-  /// Rows, columns and the summed dimensions must lie together in all three tensors, which then are matrices.
+  /// Rows, columns and the summed dimensions must lie together in all three tensors, which then are matrices; or
+  /// matrices of experts, one after the other.
   Result<AssayCudaTask> product() const {
-    const Dims c = dims_of(step_.out[0]);
     int left = step_.in[0], right = step_.in[1];
+    const auto is_of_experts = [&](int id) { return dims_of(id).front() == model::LogicalDim::experts; };
+    const bool batched = is_of_experts(left) && is_of_experts(right) && is_of_experts(step_.out[0]);
+    const auto matrix = [&](int id) {
+      Dims dims = dims_of(id);
+      if (batched) dims.erase(dims.begin());
+      return dims;
+    };
+    const Dims c = matrix(step_.out[0]);
     for (const bool swapped : {false, true}) {
       if (swapped) std::swap(left, right);
-      const Dims a = dims_of(left), b = dims_of(right);
+      const Dims a = matrix(left), b = matrix(right);
       Dims rows, columns, summed;
-      bool is_batched = false;
+      bool is_paired = false;
       for (const model::LogicalDim dim : c) {
-        is_batched = is_batched || (has(a, dim) && has(b, dim));
+        is_paired = is_paired || (has(a, dim) && has(b, dim));
         (has(a, dim) ? rows : columns).push_back(dim);
       }
       for (const model::LogicalDim dim : a)
         if (!has(c, dim)) summed.push_back(dim);
-      if (is_batched || c != joined(rows, columns)) continue;
+      if (is_paired || c != joined(rows, columns)) continue;
       const bool plain_a = a == joined(rows, summed), plain_b = b == joined(summed, columns);
       if ((!plain_a && a != joined(summed, rows)) || (!plain_b && b != joined(columns, summed))) continue;
-      if (step_.in[3] >= 0 && dims_of(step_.in[3]) != columns) continue;
-      ASSAY_TRY(task, of(assay_cuda_product, {extent(left, rows), extent(right, columns), extent(left, summed)}));
+      if (step_.in[3] >= 0 && (batched || dims_of(step_.in[3]) != columns)) continue;
+      ASSAY_TRY(task, of(assay_cuda_product, {extent(left, rows), extent(right, columns), extent(left, summed),
+                                              batched ? size(left, 0) : 1}));
       task.in[0] = left;
       task.in[1] = right;
       task.flags = (plain_a ? 0 : assay_cuda_transposed_a) | (plain_b ? 0 : assay_cuda_transposed_b);
       return task;
     }
     return refused(" over such dimensions");
+  }
+
+  /// Tokens on their way to slots [experts, capacity, width] or back.
+  Result<AssayCudaTask> expert(int kernel, int gates, int slots) const {
+    if (size(slots, 0) != width(gates)) return refused(" of some of the experts");
+    return of(kernel, {rows(gates), width(gates), size(slots, 1), width(slots)});
   }
 
   Result<AssayCudaTask> bias_grad() const {
@@ -177,13 +210,17 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
+    const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
-        shape.queries != shape.keys)
+        (shape.queries != shape.keys && !has_cache))
       return refused(" that is not causal over the whole sequence");
     if (v < 0 || program_.tensor(k).rank != 4 || width(v) != width(q) || width(k) != width(q))
       return refused(" with keys and values of other sizes");
-    return of(kernel, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q)},
-              1.0 / std::sqrt(static_cast<double>(width(q))));
+    const double scale = 1.0 / std::sqrt(static_cast<double>(width(q)));
+    if (shape.queries != shape.keys)
+      return of(assay_cuda_cache_attention, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q), shape.keys},
+                scale);
+    return of(kernel, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q)}, scale);
   }
 
   Result<AssayCudaTask> add() const {
@@ -204,20 +241,13 @@ Result<AssayCudaTask> task_of_step(const program::Program& program, const progra
   return StepTask(program, step, layer).run(tokens);
 }
 
-AssayCudaTask empty_task(int kernel) {
-  AssayCudaTask task{};
-  task.kernel = kernel;
-  std::fill(std::begin(task.in), std::end(task.in), -1);
-  std::fill(std::begin(task.out), std::end(task.out), -1);
-  return task;
-}
-
 bool adds_up(const AssayCudaTask& task) {
   return (task.kernel == assay_cuda_product && task.in[2] < 0) || task.kernel == assay_cuda_embed_grad ||
          task.kernel == assay_cuda_bias_grad || task.kernel == assay_cuda_norm_grad;
 }
 
 int type_of(const program::ProgramTensor& tensor) {
+  if (tensor.dtype == Dtype::int32) return assay_cuda_int32;
   return facts(tensor.dtype).bits == 16 ? assay_cuda_bf16 : assay_cuda_fp32;
 }
 

@@ -14,8 +14,6 @@ inline constexpr const char* cuda_remedy = "use --engine virtual, with a small m
 Result<AssayCudaTask> task_of_step(const program::Program& program, const program::Step& step,
                                    const model::Layer* layer, double tokens);
 
-/// A task without operands.
-AssayCudaTask empty_task(int kernel);
 /// Whether a kernel can add to what its result holds.
 bool adds_up(const AssayCudaTask& task);
 

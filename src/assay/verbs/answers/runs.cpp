@@ -24,12 +24,14 @@ one_device?: {largest_difference: number, tolerance: number, equal: flag},
 compared?: [{
     strategy: text, devices: count, largest_difference: number, time: <s>, moved: <B>, predicted_bytes: <B>,
     losses: [number]}],
-prediction?: {on: text, by_kind: [$pair], long_steps: [$pair]},
+prediction?: {
+    on: text, by_kind?: [$pair], long_steps?: [$pair], prefill?: [$pair], decode?: [$pair],
+    steps?: [{sequences: count, new_tokens: count, tokens: count, measured: <s>, predicted: <s>}]},
 trained?: flag, iterations?: count, prefills?: count, decodes?: count, mean_batch?: number, generated?: count,
 prefill_time?: <s>, decode_time?: <s>, tokens_per_second?: <tokens/s>, drafted?: count, accepted?: count,
 requests?: [{
     prompt: text, answer: text, prompt_tokens: count, new_tokens: count, started: count, finished: count}],
-tokens_equal?: flag
+tokens_equal?: flag, largest_shortfall?: number, interrupted?: flag
 )keys";
 
 }  // namespace assay::verbs::answers

@@ -8,6 +8,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/execute/program/tensor_layout.h"
+#include "assay/execute/ranks/mpi.h"
 #include "assay/model/accounting.h"
 #include "assay/training/step_list.h"
 #include "assay/verbs/experts.h"
@@ -199,24 +200,12 @@ Result<std::vector<Request>> compared_requests(const Request& request) {
   return out;
 }
 
-namespace {
-
-/// Whether somebody asked to stop: on ranks any of them, so that all stop after the same step.
-bool is_stopped(execute::Transport* transport) {
-  const bool mine = progress.is_stopped();
-  if (!transport) return mine;
-  const auto all = execute::gather_values(*transport, {mine ? 1.0 : 0.0});
-  return std::any_of(all.begin(), all.end(), [](const std::vector<double>& one) { return one.front() > 0.0; });
-}
-
-}  // namespace
-
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
                    execute::Transport* transport, execute::NamedArrays* trained) {
   execute::TrainingSession session(job.program, task.imported.model, weights,
                                    {.pipeline = job.pipeline, .adam = task.adam, .transport = transport});
   TrainedJob out;
-  for (std::int64_t step = 0; step < task.steps && !is_stopped(transport); ++step) {
+  for (std::int64_t step = 0; step < task.steps && !execute::is_any_stopped(transport); ++step) {
     using Clock = std::chrono::steady_clock;
     const execute::TextBatch batch =
         execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
