@@ -16,25 +16,27 @@ std::string gibibytes(std::size_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
-/// The first GPU, chosen before anything is allocated on it.
-std::string chosen_device() {
+/// The GPU of this process, chosen before anything is allocated on it.
+std::string chosen_device(const AssayCudaRanks* ranks) {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) throw Failure("there is no GPU here");
-  check(cudaSetDevice(0), "cudaSetDevice");
+  const int device = Network::device_of(ranks, count);
+  check(cudaSetDevice(device), "cudaSetDevice");
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   return properties.name;
 }
 
 }  // namespace
 
 Session::Session(const AssayCudaJob& job)
-    : device(chosen_device()),
+    : device(chosen_device(job.ranks)),
       arrays_(job.arrays, job.arrays + job.array_count),
       tasks_(job.tasks, job.tasks + job.task_count),
       adam_(job.adam),
       tokens_(job.tokens),
-      targets_(job.targets) {
+      targets_(job.targets),
+      network_(job) {
   check_sizes(tasks_);
   std::size_t free = 0, all = 0;
   check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
@@ -46,8 +48,12 @@ Session::Session(const AssayCudaJob& job)
   check(cudaMemsetAsync(memory_->at(), 0, memory_->bytes(), stream_), "cudaMemsetAsync");  // moments start at 0
   for (int i = 0; i < job.start_count; ++i) {
     const AssayCudaStart& s = job.starts[i];
-    start(s.master < 0 ? nullptr : floats(s.master), s.weight == s.master ? nullptr : halves(s.weight),
-          array(s.weight).elements, {s.seed, s.shift, s.factor}, stream_);
+    Uniform drawn{s.seed, s.shift, s.factor, s.first, {}, {}};
+    std::copy(std::begin(s.sizes), std::end(s.sizes), drawn.sizes);
+    std::copy(std::begin(s.strides), std::end(s.strides), drawn.strides);
+    const bool has_weight = s.weight >= 0 && s.weight != s.master;
+    start(s.master < 0 ? nullptr : floats(s.master), has_weight ? halves(s.weight) : nullptr,
+          array(s.master < 0 ? s.weight : s.master).elements, drawn, stream_);
   }
   Count widest = 1;
   for (const AssayCudaTask& task : tasks_)
@@ -177,24 +183,25 @@ void Session::write(int master, int weight, const float* values) const {
   std::unique_ptr<Buffer> wide = master < 0 ? std::make_unique<Buffer>(bytes) : nullptr;
   float* to = wide ? reinterpret_cast<float*>(wide->at()) : floats(master);
   check(cudaMemcpyAsync(to, values, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
-  if (weight != master) cast(to, halves(weight), array(given).elements, stream_);
+  if (weight >= 0 && weight != master) cast(to, halves(weight), array(given).elements, stream_);
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
 void Session::run(const AssayCudaTask& t) {
   const int *in = t.in, *out = t.out;
   const long long* s = t.sizes;
+  const bool partial = (t.flags & assay_cuda_partial) != 0;
   switch (t.kernel) {
     case assay_cuda_product:
       return run_product(t);
     case assay_cuda_embed:
-      return embed(numbers(in[0]), halves(in[1]), halves(out[0]), s[0], s[1], stream_);
+      return embed(numbers(in[0]), halves(in[1]), halves(out[0]), {s[0], s[1], s[2], s[3]}, stream_);
     case assay_cuda_embed_grad:
       if (!(t.flags & assay_cuda_accumulates))
         check(cudaMemsetAsync(floats(out[0]), 0, static_cast<std::size_t>(array(out[0]).elements) * sizeof(float),
                               stream_),
               "cudaMemsetAsync");
-      return embed_grad(halves(in[0]), numbers(in[1]), floats(out[0]), s[0], s[1], stream_);
+      return embed_grad(halves(in[0]), numbers(in[1]), floats(out[0]), {s[0], s[1], s[2], s[3]}, stream_);
     case assay_cuda_bias_grad:
       return bias_grad(
           halves(in[0]),
@@ -217,12 +224,13 @@ void Session::run(const AssayCudaTask& t) {
     case assay_cuda_add:
       return run_add(t);
     case assay_cuda_loss_sums:
-      return loss_sums(halves(in[0]), numbers(in[1]), floats(out[0]), s[0], s[1], stream_);
+      return loss_sums(halves(in[0]), numbers(in[1]), floats(out[0]), {s[0], s[1], s[2], partial, 1.0F}, stream_);
     case assay_cuda_loss:
-      return loss(floats(in[0]), floats(out[0]), reinterpret_cast<double*>(totals_.at()), s[0], stream_);
+      return loss(floats(in[0]), floats(out[0]), reinterpret_cast<double*>(totals_.at()), {s[0], 0, 0, partial, 1.0F},
+                  stream_);
     case assay_cuda_loss_grad:
       return loss_grad(halves(in[0]), numbers(in[1]), floats(in[2]), halves(out[0]),
-                       {s[0], s[1], static_cast<float>(t.number)}, stream_);
+                       {s[0], s[1], s[2], partial, static_cast<float>(t.number)}, stream_);
     case assay_cuda_update:
       return run_update(t);
     case assay_cuda_cache_write:
@@ -230,6 +238,13 @@ void Session::run(const AssayCudaTask& t) {
     case assay_cuda_last_tokens:
     case assay_cuda_sample:
       return run_cache(t);
+    case assay_cuda_slice:
+      return one_part(at(in[0]), at(out[0]), {s[0], s[2], s[1], width_of(in[0]), false}, s[3], stream_);
+    case assay_cuda_all_gather:
+    case assay_cuda_reduce_scatter:
+    case assay_cuda_all_reduce:
+    case assay_cuda_all_to_all:
+      return network_.run(t.kernel, {at(in[0]), at(out[0]), array(in[0]).type}, s, stream_);
     default:
       return run_experts(t);
   }
@@ -343,8 +358,9 @@ void Session::run_update(const AssayCudaTask& t) {
                   static_cast<float>(1.0 - std::pow(adam_.first_decay, number)),
                   static_cast<float>(1.0 - std::pow(adam_.second_decay, number))};
   update(floats(t.in[0]), t.in[1] == t.in[2] ? nullptr : halves(t.in[1]),
-         {floats(t.in[2]), floats(t.in[3]), floats(t.in[4]), reinterpret_cast<double*>(totals_.at()) + 1}, t.sizes[0],
-         adam, stream_);
+         {floats(t.in[2]), floats(t.in[3]), floats(t.in[4]),
+          t.number > 0 ? reinterpret_cast<double*>(totals_.at()) + 1 : nullptr},
+         t.sizes[0], adam, stream_);
 }
 
 }  // namespace assay::cuda

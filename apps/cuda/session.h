@@ -8,6 +8,7 @@
 #include "cuda/attention.h"
 #include "cuda/expert_kernels.h"
 #include "cuda/kernels.h"
+#include "cuda/network.h"
 #include "cuda/products.h"
 
 namespace assay::cuda {
@@ -27,6 +28,7 @@ class Session {
   void write(int master, int weight, const float* values) const;
 
   std::string device;
+  const std::string& network() const { return network_.name; }
 
  private:
   const AssayCudaArray& array(int number) const { return arrays_[static_cast<std::size_t>(number)]; }
@@ -34,6 +36,7 @@ class Session {
   bf16* halves(int number) const;   ///< throws unless they are bf16
   float* floats(int number) const;  ///< the same for fp32
   int* numbers(int number) const { return static_cast<int*>(at(number)); }
+  std::size_t width_of(int number) const { return array(number).type == assay_cuda_bf16 ? 2 : 4; }
   void copy_in(int number, const int* values) const;
 
   /// Runs tasks one after the other, between the events before and after them.
@@ -68,6 +71,7 @@ class Session {
   std::vector<cudaEvent_t> events_;  ///< before each task, and after the last
   Products products_;
   Attention attention_;
+  Network network_;
 };
 
 }  // namespace assay::cuda

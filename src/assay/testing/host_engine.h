@@ -25,15 +25,12 @@ class HostEngine {
         targets_(job.targets),
         memory_(static_cast<std::size_t>(job.bytes)) {
     adam_ = {job.adam.rate, job.adam.first_decay, job.adam.second_decay, job.adam.epsilon, job.adam.weight_decay};
-    for (int i = 0; i < job.start_count; ++i) {
-      const AssayCudaStart& start = job.starts[i];
-      for (std::int64_t j = 0; j < size(start.weight); ++j) {
-        const double uniform =
-            std::ldexp(static_cast<double>(execute::mixed(start.seed, static_cast<std::uint64_t>(j)) >> 11), -52) - 1.0;
-        if (start.master >= 0) set(start.master, j, start.shift + start.factor * uniform);
-        set(start.weight, j, start.shift + start.factor * uniform);
-      }
+    if (job.ranks) ranks_ = *job.ranks;
+    for (int i = 0; i < job.group_count; ++i) {
+      groups_.emplace_back(job.groups[i].ranks, job.groups[i].ranks + job.groups[i].count);
+      places_.push_back(job.groups[i].mine);
     }
+    for (int i = 0; i < job.start_count; ++i) draw(job.starts[i]);
   }
 
   AssayCudaStep step(const int* tokens, const int* targets) {
@@ -66,6 +63,17 @@ class HostEngine {
  private:
   using Numbers = execute::Numbers;
   using Shape = execute::Shape;
+
+  void draw(const AssayCudaStart& start) {
+    for (std::int64_t i = 0; i < size(start.master < 0 ? start.weight : start.master); ++i) {
+      std::int64_t whole = start.first, rest = i;
+      for (int d = ASSAY_CUDA_DIMS; d-- > 0; rest /= start.sizes[d]) whole += rest % start.sizes[d] * start.strides[d];
+      const auto drawn = execute::mixed(start.seed, static_cast<std::uint64_t>(whole));
+      const double value = start.shift + start.factor * (std::ldexp(static_cast<double>(drawn >> 11), -52) - 1.0);
+      for (const int array : {start.master, start.weight})
+        if (array >= 0) set(array, i, value);
+    }
+  }
 
   std::int64_t size(int array) const { return arrays_[static_cast<std::size_t>(array)].elements; }
   double get(int array, std::int64_t i) const {
@@ -119,12 +127,9 @@ class HostEngine {
         return product(t);
       case assay_cuda_embed:
         return put(t.out[0], execute::embed(integers(t.in[0]), numbers(t.in[1], {size(t.in[1]) / s[1], s[1]}),
-                                            {0, size(t.in[1]) / s[1], size(t.in[1]) / s[1]}));
+                                            {s[2], s[3], s[3]}));
       case assay_cuda_embed_grad:
-        return put(
-            t.out[0],
-            execute::embed_grad(flat(t.in[0]), integers(t.in[1]), {0, size(t.out[0]) / s[1], size(t.out[0]) / s[1]}),
-            adds);
+        return put(t.out[0], execute::embed_grad(flat(t.in[0]), integers(t.in[1]), {s[2], s[3], s[3]}), adds);
       case assay_cuda_bias_grad:
         return put(t.out[0], execute::summed_up(numbers(t.in[0], {s[0], s[1]}), s[1], {0, 1}), adds);
       case assay_cuda_norm: {
@@ -173,7 +178,8 @@ class HostEngine {
     const auto* s = t.sizes;
     switch (t.kernel) {
       case assay_cuda_loss_sums:
-        return put(t.out[0], execute::loss_sums(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]), {0, s[1], s[1]}));
+        return put(t.out[0],
+                   execute::loss_sums(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]), {s[2], s[1], s[1]}));
       case assay_cuda_loss: {
         const Numbers losses = execute::loss(numbers(t.in[0], {1, s[0], 2}));
         for (double value : losses.values) loss_ += value;
@@ -181,7 +187,7 @@ class HostEngine {
       }
       case assay_cuda_loss_grad:
         return put(t.out[0], execute::loss_grad(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]),
-                                                numbers(t.in[2], {1, s[0], 2}), {0, s[1], s[1]}, t.number));
+                                                numbers(t.in[2], {1, s[0], 2}), {s[2], s[1], s[1]}, t.number));
       case assay_cuda_route:
         return put(t.out[0], execute::route(numbers(t.in[0], {1, s[0], s[1]}), s[2]));
       case assay_cuda_route_grad:
@@ -206,6 +212,15 @@ class HostEngine {
         for (std::int64_t i = 0; i < size(t.out[0]); ++i)
           set(t.out[0], i, get(t.in[0], ((i / s[2] + 1) * s[1] - 1 - s[3]) * s[2] + i % s[2]));
         return;
+      case assay_cuda_slice:
+        for (std::int64_t i = 0; i < size(t.out[0]); ++i)
+          set(t.out[0], i, get(t.in[0], (i / s[1] * s[2] + s[3]) * s[1] + i % s[1]));
+        return;
+      case assay_cuda_all_gather:
+      case assay_cuda_reduce_scatter:
+      case assay_cuda_all_reduce:
+      case assay_cuda_all_to_all:
+        return exchange(t);
       case assay_cuda_sample:
         for (std::int64_t row = 0; row < s[0]; ++row) {
           std::int64_t best = 0;
@@ -282,6 +297,30 @@ class HostEngine {
     }
   }
 
+  /// Parts one after the other, as the processes exchange them, in fp32.
+  void exchange(const AssayCudaTask& t) {
+    const auto* s = t.sizes;
+    const std::vector<int>& group = groups_[static_cast<std::size_t>(s[2])];
+    const std::int64_t count = std::ssize(group), part = s[0] * s[1];
+    const bool cuts = t.kernel == assay_cuda_reduce_scatter || t.kernel == assay_cuda_all_to_all;
+    const bool joins = t.kernel == assay_cuda_all_gather || t.kernel == assay_cuda_all_to_all;
+    const auto apart = [&](std::int64_t i, std::int64_t outer, std::int64_t inner) {
+      return (i / inner % count * outer + i / inner / count) * inner + i % inner;
+    };
+    std::vector<float> from(static_cast<std::size_t>(size(t.in[0]))), to(static_cast<std::size_t>(size(t.out[0])));
+    for (std::int64_t i = 0; i < size(t.in[0]); ++i)
+      from[static_cast<std::size_t>(cuts ? apart(i, s[0], s[1]) : i)] = static_cast<float>(get(t.in[0], i));
+    const AssayCudaExchange what{
+        t.kernel,  group.data(), static_cast<int>(count), places_[static_cast<std::size_t>(s[2])], from.data(),
+        to.data(), part,         assay_cuda_fp32};
+    ranks_.exchange(ranks_.context, &what);
+    const bool exchanges = t.kernel == assay_cuda_all_to_all;
+    for (std::int64_t i = 0; i < size(t.out[0]); ++i)
+      set(t.out[0], i,
+          static_cast<double>(
+              to[static_cast<std::size_t>(joins ? apart(i, exchanges ? s[3] : s[0], exchanges ? s[4] : s[1]) : i)]));
+  }
+
   void slots(const AssayCudaTask& t) {
     const auto [rows, experts, most] = std::array{t.sizes[0], t.sizes[1], t.sizes[2]};
     for (long long e = 0; e < experts; ++e)
@@ -321,7 +360,7 @@ class HostEngine {
     const Numbers gradient = numbers(t.in[0], shape);
     Numbers weight = numbers(t.in[2], shape), first = numbers(t.in[3], shape), second = numbers(t.in[4], shape);
     execute::adam_step(adam_, steps_, gradient, weight, first, second);
-    for (double value : gradient.values) squares_ += value * value;
+    for (double value : gradient.values) squares_ += t.number * value * value;
     put(t.in[1], weight);
     put(t.in[2], weight);
     put(t.in[3], first);
@@ -333,6 +372,9 @@ class HostEngine {
   execute::AdamW adam_;
   int tokens_, targets_;
   std::vector<std::byte> memory_;
+  AssayCudaRanks ranks_{};
+  std::vector<std::vector<int>> groups_;
+  std::vector<int> places_;
   std::int64_t steps_ = 0;
   double loss_ = 0, squares_ = 0;
 };
@@ -341,6 +383,7 @@ class HostEngine {
 inline const AssayCuda& host_engine() {
   static const AssayCuda table{
       ASSAY_CUDA_VERSION,
+      [](char*) -> const char* { return nullptr; },
       [](const AssayCudaJob* job, void** session) -> const char* {
         *session = new HostEngine(*job);
         return nullptr;
@@ -363,6 +406,7 @@ inline const AssayCuda& host_engine() {
         return nullptr;
       },
       [](void*) -> const char* { return "host"; },
+      [](void*) -> const char* { return "host memory"; },
       [](void* session) { delete static_cast<HostEngine*>(session); }};
   return table;
 }

@@ -39,7 +39,10 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
                          server->bytes_,
                          -1,
                          -1,
-                         {}};
+                         {},
+                         nullptr,
+                         0,
+                         nullptr};
   void* session = nullptr;
   ASSAY_CHECK(server_told(engine.open(&job, &session), "use --engine virtual, or a smaller run: --layers, --slots"));
   server->session_ = Owned(session, engine.close);

@@ -4,6 +4,7 @@
 
 #include "assay/base/index.h"
 #include "assay/execute/cuda/task_builder.h"
+#include "assay/execute/cuda/task_list.h"
 #include "assay/execute/cuda/task_of_step.h"
 #include "assay/execute/program/runner.h"
 #include "assay/lower/lowering.h"
@@ -18,7 +19,7 @@ class ServingLister {
  public:
   ServingLister(const program::Program& program, const model::Transformer& model, const KeptArrays& kept,
                 std::size_t number)
-      : program_(program), runner_(program, model, 1), kept_(kept), number_(number) {
+      : program_(program), layout_(program), runner_(program, model, 1), kept_(kept), number_(number) {
     for (const AssayCudaArray& array : kept.arrays) builder_.fixed(array);
   }
 
@@ -91,7 +92,7 @@ class ServingLister {
   Result<void> run_step(std::int32_t number, std::int64_t layer) {
     const program::Step& step = program_.steps[at(number)];
     if (step.op == program::Op::cast && step.in[1] >= 0) return write_cache(number, layer);
-    ASSAY_TRY(task, task_of_step(program_, step, layer < 0 ? nullptr : runner_.layer(layer).shape, 1));
+    ASSAY_TRY(task, task_of_step({program_, layout_, 0, layer < 0 ? nullptr : runner_.layer(layer).shape}, step));
     task.step = number;
     for (int& operand : task.in) {
       if (operand < 0) continue;
@@ -160,6 +161,7 @@ class ServingLister {
   }
 
   const program::Program& program_;
+  TensorLayout layout_;
   ProgramRunner runner_;
   const KeptArrays& kept_;
   std::size_t number_;
@@ -183,8 +185,7 @@ Result<KeptArrays> kept_arrays(const std::vector<const model::Transformer*>& mod
   for (const WeightStart& start : initial_starts(training, whole, seed)) {
     const int array = kept.weights[start.name] =
         builder.kept(type_of(training.tensor(start.tensor)), element_count(start.shape));
-    kept.starts.push_back(
-        {-1, array, start.seed, start.shift * start.factor + start.constant, WeightStart::spread * start.factor});
+    kept.starts.push_back(cuda_start(-1, array, start, whole_extents(start.shape)));
   }
   for (const model::Transformer* model : models) {
     kept.caches.emplace_back();

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/host_exchange.h"
+#include "assay/execute/cuda/movement_task.h"
 #include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/cuda/task_of_step.h"
 #include "assay/execute/program/training_pass.h"
@@ -16,8 +19,10 @@ constexpr const char* engine_name = "--engine cuda";
 
 class TaskLister {
  public:
-  TaskLister(const program::Program& program, const model::Transformer& model)
+  TaskLister(const program::Program& program, const model::Transformer& model, std::size_t device)
       : program_(program),
+        layout_(program),
+        device_(device),
         runner_(program, model, 1),
         sums_(at(runner_.layers() + 1), Numbering(program.tensors.size(), -1)),
         is_sum_(program.tensors.size(), 0) {
@@ -27,9 +32,11 @@ class TaskLister {
 
   Result<TaskList> run(const std::vector<WeightStart>& starts) {
     add_weights(starts);
-    const program::ProgramTensor& tokens = program_.tensor(given_of("embedding", "Tokens"));
-    const std::int64_t count = tokens.dims[0].size * tokens.dims[1].size;
-    all_tokens_ = static_cast<double>(count * program_.microbatches);
+    const int given_tokens = given_of("embedding", "Tokens");
+    const program::ProgramTensor& tokens = program_.tensor(given_tokens);
+    const std::int64_t count = elements_of(tokens);
+    all_tokens_ = static_cast<double>(tokens.dims[0].size * tokens.dims[1].size * program_.microbatches);
+    list_.sequences = layout_.extents(given_tokens, device_).front();
     list_.tokens = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     list_.targets = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     for (std::int64_t m = 0; m < program_.microbatches; ++m) {
@@ -39,6 +46,10 @@ class TaskLister {
       give(-1, given_of("head", "Targets"), builder_.part_of(list_.targets, m * count, count));
       ASSAY_CHECK(run_passes());
     }
+    const program::AxisSet split = tokens.sharding.split_axes();
+    const Coordinates here = coordinates(program_.mesh, static_cast<std::int64_t>(device_));
+    for (std::size_t axis = 0; axis < here.size(); ++axis)
+      if (here[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) list_.counts_loss = false;
     memory_ = weights_;
     for (std::size_t i = 0; i < sums_.size(); ++i)
       for (std::size_t id = 0; id < sums_[i].size(); ++id)
@@ -59,19 +70,37 @@ class TaskLister {
   void give(std::int64_t layer, int id, int array) { memory_[at(layer + 1)][at(id)] = array; }
   int array_of(std::int64_t layer, int id) const { return memory_[at(layer + 1)][at(id)]; }
 
+  /// What the optimizer has of a weight: less than its device where its states are sharded.
+  std::vector<Extent> optimizer_part(int tensor) const {
+    for (const program::Step& step : program_.steps)
+      if (step.op == program::Op::update && step.in[1] == tensor) return layout_.extents(step.out[0], device_);
+    return layout_.extents(tensor, device_);
+  }
+
   void add_weights(const std::vector<WeightStart>& starts) {
     weights_.assign(at(runner_.layers() + 1), Numbering(program_.tensors.size(), -1));
     states_ = weights_;
     std::map<std::string, std::size_t> known;
     for (const WeightStart& start : starts) {
       const program::ProgramTensor& tensor = program_.tensor(start.tensor);
-      const std::int64_t elements = element_count(start.shape);
-      TaskWeight weight{start.name, start.shape, builder_.kept(type_of(tensor), elements), -1};
-      weight.master = tensor.dtype == Dtype::fp32 ? weight.weight : builder_.kept(assay_cuda_fp32, elements);
+      TaskWeight weight{start.name,
+                        start.shape,
+                        builder_.kept(type_of(tensor), elements_of(tensor)),
+                        -1,
+                        layout_.extents(start.tensor, device_),
+                        optimizer_part(start.tensor)};
+      std::int64_t elements = 1;
+      for (const Extent& extent : weight.master_at) elements *= extent.size;
+      const bool apart = weight.is_shared_out() || tensor.dtype != Dtype::fp32;
+      weight.master = apart ? builder_.kept(assay_cuda_fp32, elements) : weight.weight;
+      if (weight.is_shared_out()) {
+        list_.starts.push_back(cuda_start(-1, weight.weight, start, weight.weight_at));
+        list_.starts.push_back(cuda_start(weight.master, -1, start, weight.master_at));
+      } else {
+        list_.starts.push_back(cuda_start(weight.master, weight.weight, start, weight.weight_at));
+      }
       known[start.name] = list_.weights.size();
-      list_.weights.push_back(weight);
-      list_.starts.push_back({weight.master, weight.weight, start.seed, start.shift * start.factor + start.constant,
-                              WeightStart::spread * start.factor});
+      list_.weights.push_back(std::move(weight));
     }
     for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
       for (const auto& [id, name] : runner_.names(layer)) {
@@ -128,7 +157,7 @@ class TaskLister {
 
   Result<void> run_step(std::int32_t number, std::int64_t layer) {
     const program::Step& step = program_.steps[at(number)];
-    ASSAY_TRY(task, task_of_step(program_, step, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_));
+    ASSAY_TRY(task, step_task(step, layer));
     task.step = number;
     ++list_.runs[at(number)];
     for (std::size_t i = 0; i < std::size(task.in); ++i) {
@@ -152,6 +181,11 @@ class TaskLister {
       const program::ProgramTensor& tensor = program_.tensor(id);
       int& sum = sums_[at(layer + 1)][at(id)];
       const bool adds = is_sum_[at(id)] && microbatch_ > 0;
+      if (updated_ && tensor.sharding == program_.tensor(*updated_).sharding) {
+        task.out[i] = weights_[at(layer + 1)][at(*updated_)];  // all of the weight again
+        updated_.reset();
+        continue;
+      }
       if (adds && adds_up(task))
         task.out[i] = sum;
       else
@@ -180,19 +214,51 @@ class TaskLister {
     return {};
   }
 
+  Result<AssayCudaTask> step_task(const program::Step& step, std::int64_t layer) {
+    const StepPlace place{program_, layout_, device_, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_};
+    if (!program::is_movement(step.op)) return task_of_step(place, step);
+    ASSAY_TRY(made, movement_task(place, step));
+    if (!made.axes.empty()) {
+      made.task.sizes[2] = group_of(made.axes);
+      const int type = type_of(program_.tensor(step.in[0])), kind = made.task.kernel;
+      const auto devices = static_cast<int>(list_.groups[at(made.task.sizes[2])].size());
+      list_.moved += exchanged_bytes(kind, devices, made.task.sizes[0] * made.task.sizes[1], type);
+      list_.stated += step.bytes;
+    }
+    return made.task;
+  }
+
+  /// The devices that differ from this one on some axes only, as a group of the list.
+  int group_of(const std::vector<int>& axes) {
+    const auto [known, is_new] = groups_.try_emplace(axes, static_cast<int>(list_.groups.size()));
+    if (!is_new) return known->second;
+    const std::vector<std::size_t> devices = runner_.step().devices().group(device_, axes);
+    list_.groups.emplace_back(devices.begin(), devices.end());
+    list_.places.push_back(static_cast<int>(std::find(devices.begin(), devices.end(), device_) - devices.begin()));
+    return known->second;
+  }
+
   void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer) {
     const TaskWeight& weight = list_.weights[at(states_[at(layer + 1)][at(step.in[1])])];
-    const std::int64_t elements = element_count(weight.shape);
-    task.in[1] = task.out[0] = weight.weight;
+    const std::int64_t elements = builder_.array(weight.master).elements;
+    const int part =
+        weight.is_shared_out() ? builder_.added(builder_.array(weight.weight).type, elements) : weight.weight;
+    task.in[1] = task.out[0] = part;
     task.in[2] = weight.master;
     task.in[3] = builder_.kept(assay_cuda_fp32, elements);
     task.in[4] = builder_.kept(assay_cuda_fp32, elements);
+    give(layer, step.out[0], part);
+    updated_ = weight.is_shared_out() ? std::optional(step.in[1]) : std::nullopt;
     builder_.add(task);
   }
 
   const program::Program& program_;
+  TensorLayout layout_;
+  std::size_t device_;
   ProgramRunner runner_;
   TaskList list_;
+  std::map<std::vector<int>, int> groups_;  ///< numbers by axes
+  std::optional<int> updated_;              ///< a weight of which the optimizer has changed a part
   TaskBuilder builder_;
   std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
   std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
@@ -203,9 +269,36 @@ class TaskLister {
 
 }  // namespace
 
-Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed) {
+bool TaskWeight::is_shared_out() const {
+  for (std::size_t d = 0; d < weight_at.size(); ++d)
+    if (weight_at[d].size != master_at[d].size) return true;
+  return false;
+}
+
+std::vector<Extent> whole_extents(const Shape& shape) {
+  std::vector<Extent> out;
+  for (const std::int64_t size : shape) out.push_back({0, size, size});
+  return out;
+}
+
+AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at) {
+  AssayCudaStart out{
+      master, weight, start.seed, start.shift * start.factor + start.constant, WeightStart::spread * start.factor,
+      0,      {},     {}};
+  std::fill(std::begin(out.sizes), std::end(out.sizes), 1);
+  std::int64_t stride = 1;
+  for (std::size_t d = start.shape.size(); d-- > 0; stride *= start.shape[d]) {
+    out.first += at[d].start * stride;
+    out.sizes[d] = at[d].size;
+    out.strides[d] = stride;
+  }
+  return out;
+}
+
+Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed,
+                           std::size_t device) {
   if (model.encoder) return fail(engine_name, "models with an encoder do not run on a GPU yet", cuda_remedy);
-  return TaskLister(program, model).run(initial_starts(program, model, seed));
+  return TaskLister(program, model, device).run(initial_starts(program, model, seed));
 }
 
 }  // namespace assay::execute

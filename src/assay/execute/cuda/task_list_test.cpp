@@ -2,10 +2,12 @@
 // devices do.
 #include "assay/execute/cuda/task_list.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "assay/execute/cuda/cuda_session.h"
 #include "assay/execute/cuda/memory_plan.h"
+#include "assay/execute/thread_ranks.h"
 #include "assay/model/accounting.h"
 #include "assay/testing/host_engine.h"
 #include "assay/testing/small_programs.h"
@@ -45,12 +47,13 @@ model::Transformer mixture() {
 }
 
 program::Program program_of(const model::Transformer& m, Dtype dtype, std::int64_t microbatches,
-                            lower::Recompute recompute = {}) {
+                            lower::Recompute recompute = {}, const lower::Parallelism& parallelism = {}) {
   lower::TrainingPlan plan = small_plan(m, microbatches);
   plan.formats = {dtype, dtype, dtype, dtype, dtype};
   plan.recompute = recompute;
   plan.work.expert_load = model::most_expert_load(m);
-  return lower::lower_training(m, {}, {}, plan);
+  const lower::StageRules stage = lower::training_stage(parallelism, m);
+  return lower::lower_training(m, stage.mesh, stage.rules, plan);
 }
 
 void expect_same_losses(const model::Transformer& m, std::int64_t microbatches, lower::Recompute recompute = {}) {
@@ -87,6 +90,40 @@ TEST(TaskList, SendsTokensToTheirExperts) {
   expect_same_losses(mixture(), 1);
   expect_same_losses(mixture(), 2);
   expect_same_losses(mixture(), 1, lower::Recompute::full());
+}
+
+/// The same on several devices, each in a thread with tasks of its own.
+void expect_same_losses(const lower::Parallelism& parallelism, std::int64_t microbatches) {
+  const model::Transformer m = llama(false);
+  const program::Program split = program_of(m, Dtype::fp32, microbatches, {}, parallelism);
+  const program::Program whole = program_of(m, Dtype::fp64, microbatches);
+  TrainingSession session(whole, m, initial_weights(whole, m, 5), {.adam = AdamW{}});
+  std::vector<TrainedStep> expected;
+  const auto batch = [&](std::uint64_t i) { return random_tokens(length, m.vocabulary, i); };
+  for (std::uint64_t i = 0; i < 3; ++i) expected.push_back(session.step(batch(2 * i), batch(2 * i + 1)));
+  on_thread_ranks(static_cast<std::size_t>(split.mesh.devices()), [&](Transport& transport) {
+    SCOPED_TRACE(fmt::format("{} in {} microbatches", program::mesh_text(split.mesh), microbatches));
+    const auto list = task_list(split, m, 5, transport.rank());
+    ASSERT_TRUE(list) << list.error().what;
+    EXPECT_NEAR(list->moved.value(), list->stated.value(), 1e-9 * list->stated.value());
+    auto gpu = CudaSession::open(testing::host_engine(), *list, AdamW{}, &transport);
+    ASSERT_TRUE(gpu);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      const auto step = gpu->step(batch(2 * i), batch(2 * i + 1));
+      EXPECT_NEAR(step->step.loss, expected[i].loss, 1e-4) << i;
+      EXPECT_NEAR(step->step.gradient_norm, expected[i].gradient_norm, 1e-3 * expected[i].gradient_norm) << i;
+    }
+  });
+}
+
+TEST(TaskList, SplitsTheWorkOverDevices) {
+  expect_same_losses({.data = 2}, 1);
+  expect_same_losses({.fsdp = 2}, 2);
+  expect_same_losses({.tensor = 2}, 1);
+  expect_same_losses({.tensor = 2, .residual = lower::ResidualScheme::sequence}, 1);
+  expect_same_losses({.data = 2, .zero = 1}, 1);
+  expect_same_losses({.data = 2, .fsdp = 2, .zero = 2}, 1);
+  expect_same_losses({.fsdp = 2, .tensor = 2, .residual = lower::ResidualScheme::sequence}, 1);
 }
 
 TEST(TaskList, RecomputesWhatTheProgramSays) { expect_same_losses(llama(false), 1, lower::Recompute::full()); }

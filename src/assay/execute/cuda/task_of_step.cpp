@@ -17,17 +17,19 @@ using Dims = std::vector<model::LogicalDim>;
 
 class StepTask {
  public:
-  StepTask(const program::Program& program, const program::Step& step, const model::Layer* layer)
-      : program_(program), step_(step), layer_(layer) {}
+  StepTask(const StepPlace& place, const program::Step& step)
+      : place_(place), program_(place.program), step_(step), layer_(place.layer) {}
 
-  Result<AssayCudaTask> run(double tokens) {
+  Result<AssayCudaTask> run() {
     switch (step_.op) {
       case program::Op::product:
         return product();
       case program::Op::embed:
-        return of(assay_cuda_embed, {elements(step_.in[0]), width(step_.in[1])});
+        return of(assay_cuda_embed,
+                  {elements(step_.in[0]), width(step_.in[1]), first(step_.in[1]), size(step_.in[1], 0)});
       case program::Op::embed_grad:
-        return of(assay_cuda_embed_grad, {elements(step_.in[1]), width(step_.out[0])});
+        return of(assay_cuda_embed_grad,
+                  {elements(step_.in[1]), width(step_.out[0]), first(step_.out[0]), size(step_.out[0], 0)});
       case program::Op::bias_grad:
         return bias_grad();
       case program::Op::norm:
@@ -63,13 +65,13 @@ class StepTask {
         if (program_.tensor(step_.in[0]).find(model::LogicalDim::vocabulary) < 0) return refused(" of partial results");
         return of(assay_cuda_sample, {rows(step_.in[0]), width(step_.in[0])});
       case program::Op::loss_sums:
-        return of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])});
+        return of_vocabulary(of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])}));
       case program::Op::loss:
-        return of(assay_cuda_loss, {elements(step_.out[0])});
+        return of_vocabulary(of(assay_cuda_loss, {elements(step_.out[0])}));
       case program::Op::loss_grad:
-        return of(assay_cuda_loss_grad, {elements(step_.in[1]), width(step_.in[0])}, tokens);
+        return of_vocabulary(of(assay_cuda_loss_grad, {elements(step_.in[1]), width(step_.in[0])}, place_.tokens));
       case program::Op::update: {
-        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.in[1])});
+        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.out[0])}, counts(step_.in[0]) ? 1.0 : 0.0);
         if (program_.tensor(step_.in[1]).rank > 1) task->flags |= assay_cuda_decays;
         return task;
       }
@@ -88,11 +90,34 @@ class StepTask {
   std::int64_t elements(int id) const { return elements_of(program_.tensor(id)); }
   std::int64_t width(int id) const {
     const program::ProgramTensor& tensor = program_.tensor(id);
-    return tensor.dims[tensor.rank - 1u].size;
+    return local_size(program_, tensor, tensor.rank - 1u);
   }
   std::int64_t rows(int id) const { return elements(id) / width(id); }
   std::int64_t experts_per_token() const { return layer_->feed_forward->experts_per_token; }
-  std::int64_t size(int id, std::size_t dim) const { return program_.tensor(id).dims[dim].size; }
+  std::int64_t size(int id, std::size_t dim) const { return local_size(program_, program_.tensor(id), dim); }
+  /// The first row of a tensor that this device has.
+  std::int64_t first(int id) const { return place_.layout.extents(id, place_.device).front().start; }
+  /// Of the devices with the same part of a tensor, whether this is the first.
+  bool counts(int id) const {
+    const program::AxisSet split = program_.tensor(id).sharding.split_axes();
+    const Coordinates at = coordinates(program_.mesh, static_cast<std::int64_t>(place_.device));
+    for (std::size_t axis = 0; axis < at.size(); ++axis)
+      if (at[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
+    return true;
+  }
+
+  /// The part of the vocabulary that this device has; sums over a part are summed over devices before they are used.
+  Result<AssayCudaTask> of_vocabulary(Result<AssayCudaTask> task) const {
+    if (!task) return task;
+    for (const program::Step& step : program_.steps) {
+      if (step.op != program::Op::loss_sums) continue;
+      const Extent& part = place_.layout.extents(step.in[0], place_.device).back();
+      if (task->kernel != assay_cuda_loss) task->sizes[2] = part.start;
+      const program::ProgramTensor& logits = program_.tensor(step.in[0]);
+      if (part.size < logits.dims[logits.rank - 1u].size) task->flags |= assay_cuda_partial;
+    }
+    return task;
+  }
 
   Result<AssayCudaTask> of(int kernel, std::initializer_list<std::int64_t> sizes, double number = 0) const {
     AssayCudaTask task = empty_task(kernel);
@@ -170,7 +195,8 @@ class StepTask {
 
   /// Tokens on their way to slots [experts, capacity, width] or back.
   Result<AssayCudaTask> expert(int kernel, int gates, int slots) const {
-    if (size(slots, 0) != width(gates)) return refused(" of some of the experts");
+    if (size(slots, 0) != program_.tensor(slots).dims[0].size || rows(gates) == 0)
+      return refused(" of some of the experts");
     return of(kernel, {rows(gates), width(gates), size(slots, 1), width(slots)});
   }
 
@@ -186,6 +212,7 @@ class StepTask {
     if (step_.is_centred) return refused(" that subtracts the mean");
     if (step_.detail > 0) return refused(" in groups");
     if (scale < 0 || program_.tensor(scale).rank != 1) return refused(" without a scale per channel");
+    if (width(x) != program_.tensor(x).dims[program_.tensor(x).rank - 1u].size) return refused(" of split rows");
     for (std::size_t i = operands; i < step_.in.size(); ++i)
       if (step_.in[i] >= 0) return refused(" with a bias or given sums");
     return of(kernel, {elements(x) / width(x), width(x)}, norm_epsilon);
@@ -210,6 +237,7 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
+    if (size(q, 1) != shape.queries) return refused(" of a part of the sequence");
     const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
         (shape.queries != shape.keys && !has_cache))
@@ -229,6 +257,7 @@ class StepTask {
     return of(assay_cuda_add, {elements(step_.out[0])});
   }
 
+  const StepPlace& place_;
   const program::Program& program_;
   const program::Step& step_;
   const model::Layer* layer_;
@@ -236,9 +265,8 @@ class StepTask {
 
 }  // namespace
 
-Result<AssayCudaTask> task_of_step(const program::Program& program, const program::Step& step,
-                                   const model::Layer* layer, double tokens) {
-  return StepTask(program, step, layer).run(tokens);
+Result<AssayCudaTask> task_of_step(const StepPlace& place, const program::Step& step) {
+  return StepTask(place, step).run();
 }
 
 bool adds_up(const AssayCudaTask& task) {
@@ -251,10 +279,10 @@ int type_of(const program::ProgramTensor& tensor) {
   return facts(tensor.dtype).bits == 16 ? assay_cuda_bf16 : assay_cuda_fp32;
 }
 
-std::int64_t elements_of(const program::ProgramTensor& tensor) {
-  std::int64_t all = 1;
-  for (std::size_t i = 0; i < tensor.rank; ++i) all *= tensor.dims[i].size;
-  return all;
+std::int64_t elements_of(const program::ProgramTensor& tensor) { return static_cast<std::int64_t>(tensor.elements); }
+
+std::int64_t local_size(const program::Program& program, const program::ProgramTensor& tensor, std::size_t dim) {
+  return static_cast<std::int64_t>(program::local_extent(program, tensor, static_cast<int>(dim)));
 }
 
 }  // namespace assay::execute
