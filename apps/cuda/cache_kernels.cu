@@ -22,17 +22,26 @@ constexpr int stages = 3;          // of them on their way
 constexpr int ring_bytes = cache_threads * stages * 2 * unrolled * static_cast<int>(sizeof(Pack));
 constexpr float nothing = -1e30F;  // below every score
 constexpr Count least_part = 256;  // keys
-constexpr Count wanted_blocks = 8 * processors;
 
 /// Attention of some queries over a part of the keys: the largest score, the sum of powers of two relative to it, and
 /// as many values.
 struct PartLayout {
   Count parts, keys_of_part;
 };
-PartLayout parts_of(const CacheAttention& s, Count query_blocks) {
-  const Count blocks = s.sequences * s.tokens * s.kv_heads * query_blocks;
-  Count parts = (wanted_blocks + blocks - 1) / blocks;
-  parts = std::max<Count>(1, std::min(parts, s.keys / least_part));
+/// Blocks of a kernel that a multiprocessor runs at once.
+constexpr int resident(int queries) { return queries > 4 ? 2 : 4; }
+/// Heads of a group that a block has, and the blocks of a group.
+Count queries_of(const CacheAttention& s) {
+  const Count group = s.heads / s.kv_heads;
+  return group > 4 ? 8 : group > 2 ? 4 : group > 1 ? 2 : 1;
+}
+Count query_blocks_of(const CacheAttention& s) { return (s.heads / s.kv_heads + queries_of(s) - 1) / queries_of(s); }
+
+/// As many parts as all run at once: a second round would leave most of the chip idle at its end.
+PartLayout parts_of(const CacheAttention& s) {
+  const Count blocks = s.sequences * s.tokens * s.kv_heads * query_blocks_of(s);
+  const Count round = static_cast<Count>(processors) * resident(static_cast<int>(queries_of(s)));
+  const Count parts = std::max<Count>(1, std::min(round / blocks, s.keys / least_part));
   const Count step = cache_warps * 32 * unrolled / 8;
   const Count each = ((s.keys + parts - 1) / parts + step - 1) / step * step;
   return {(s.keys + each - 1) / each, each};
@@ -63,7 +72,7 @@ __device__ void sum_over_lanes(float (&values)[count], int lane) {
 /// `key_lanes` lanes have a key, 8 elements each; a block has `queries` heads of one group. Every lane fetches what it
 /// reads itself, some keys ahead.
 template <int key_lanes, int queries>
-__global__ __launch_bounds__(cache_threads, queries > 4 ? 2 : 4) void cache_attention_kernel(CacheOperands on,
+__global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attention_kernel(CacheOperands on,
                                                                                              float* scratch,
                                                                                              CacheAttention s,
                                                                                              PartLayout layout) {
@@ -229,18 +238,9 @@ __global__ void join_parts_kernel(const float* scratch, bf16* o, Count parts, Co
   o[blockIdx.x * width + threadIdx.x] = half_of(value / all);
 }
 
-/// Heads of a group that a block has.
-Count queries_of(const CacheAttention& s) {
-  const Count group = s.heads / s.kv_heads;
-  return group > 4 ? 8 : group > 2 ? 4 : group > 1 ? 2 : 1;
-}
-Count query_blocks_of(const CacheAttention& s) {
-  return (s.heads / s.kv_heads + queries_of(s) - 1) / queries_of(s);
-}
-
 template <int key_lanes, int queries>
 void launch(const CacheOperands& on, float* scratch, const CacheAttention& s, cudaStream_t stream) {
-  const PartLayout layout = parts_of(s, query_blocks_of(s));
+  const PartLayout layout = parts_of(s);
   const dim3 grid(static_cast<unsigned>(s.sequences * s.tokens), static_cast<unsigned>(s.kv_heads * query_blocks_of(s)),
                   static_cast<unsigned>(layout.parts));
   const auto kernel = cache_attention_kernel<key_lanes, queries>;
@@ -304,7 +304,7 @@ void cache_write(const bf16* fresh, const int* places, bf16* cache, CacheWrite s
 bool has_cache_attention(Count width) { return width == 64 || width == 128 || width == 256; }
 
 Count cache_scratch(const CacheAttention& s) {
-  return s.sequences * s.tokens * s.heads * parts_of(s, query_blocks_of(s)).parts * (s.width + 2);
+  return s.sequences * s.tokens * s.heads * parts_of(s).parts * (s.width + 2);
 }
 
 void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cudaStream_t stream) {

@@ -1,5 +1,5 @@
 // Collectives of the CUDA engine by NCCL, between a rank and itself: what can be checked of them on one GPU.
-// nvcc -std=c++17 -Isrc -Iapps scripts/gpu/network.cpp apps/cuda/network.cpp apps/cuda/part_kernels.cu -ldl -o network
+// nvcc -std=c++20 -Isrc -Iapps scripts/gpu/network.cpp apps/cuda/network.cpp apps/cuda/part_kernels.cu -ldl -o network
 #include <cstdio>
 #include <vector>
 
