@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/base/parallel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/training/step_list.h"
 
@@ -77,6 +78,14 @@ std::string other_chip_note(std::string_view cluster) {
       cluster);
 }
 
+double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response) {
+  if (cluster.chip.id != host_chip || local_ranks <= core_count()) return 1.0;
+  const double share = static_cast<double>(local_ranks) / static_cast<double>(core_count());
+  response.important.push_back(fmt::format(
+      "{} ranks share {} cores: kernels are predicted to take {:.3g} times as long", local_ranks, core_count(), share));
+  return share;
+}
+
 report::Members pair_row(std::string what, double measured, double predicted) {
   return {{"kind", std::move(what)},
           {"measured", Seconds(measured)},
@@ -102,6 +111,7 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     return;
   }
   if (!on_gpu && cluster.chip.id != host_chip) response.important.push_back(other_chip_note(cluster.text));
+  const double sharing = core_sharing(run.local_ranks, cluster, response);
   const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
@@ -110,8 +120,9 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     const program::Step& step = job.program.steps[i];
     const auto runs = static_cast<double>(run.clocks[i].runs);
     if (runs == 0 || step.op == program::Op::slice) continue;
-    const Pair mine{run.clocks[i].seconds / steps, times->steps[i].time.value() * runs / steps};
     const std::string_view kind = execute::work_kind(step);
+    const double once = times->steps[i].time.value() * (program::is_collective(step.op) ? 1.0 : sharing);
+    const Pair mine{run.clocks[i].seconds / steps, once * runs / steps};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     for (Pair* sum : {&found->second, &all}) {
@@ -121,8 +132,7 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     // Seconds of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
     const double worth_it = on_gpu ? 1e-4 : 1e-3;
     if (run.clocks[i].seconds / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
-      products.emplace_back(
-          pair_row(program::step_text(job.program, step), run.clocks[i].seconds / runs, times->steps[i].time.value()));
+      products.emplace_back(pair_row(program::step_text(job.program, step), run.clocks[i].seconds / runs, once));
   }
   report::Items rows;
   for (const auto& [kind, pair] : kinds) rows.emplace_back(pair_row(std::string(kind), pair.measured, pair.predicted));

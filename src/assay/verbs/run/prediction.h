@@ -14,6 +14,10 @@ std::string predicted_on(const Request& request, std::int64_t devices, const std
 /// That measured and predicted are of different chips.
 std::string other_chip_note(std::string_view cluster);
 
+/// Ranks that share a core of this machine, which kernels then take longer by; 1 on other chips, and where there are
+/// cores enough. A note says so. Collectives are measured between as many ranks.
+double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response);
+
 /// Seconds, measured and predicted.
 report::Members pair_row(std::string what, double measured, double predicted);
 /// Such rows as a table of the screen.

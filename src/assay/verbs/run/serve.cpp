@@ -304,7 +304,10 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   if (served.moved > Bytes(0) || served.stated > Bytes(0))
     response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
                                              report::short_binary(served.moved), report::short_binary(served.stated)));
-  predict_serving(request, context, {model, options, served, gpu ? gpu->device() : ""}, response);
+  predict_serving(
+      request, context,
+      {model, options, served, gpu ? gpu->device() : "", transport ? execute::local_rank(*transport).count : 0},
+      response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";

@@ -136,11 +136,14 @@ void predict_serving(const Request& request, const Context& context, const Predi
   }
   if (run.device.empty() && predictor->cluster().chip.id != host_chip)
     response.important.push_back(other_chip_note(predictor->cluster().text));
+  const double sharing = core_sharing(run.local_ranks, predictor->cluster(), response);
   StepMeans prompts, decodes;
   report::Items steps;
   for (const execute::ServedStep& step : run.report.steps) {
     if (step.drafts) continue;
-    const KindSeconds expected = predictor->predict(step);
+    KindSeconds expected = predictor->predict(step);
+    for (auto& [kind, seconds] : expected)
+      if (kind != "collectives") seconds *= sharing;
     (step.is_prompt() ? prompts : decodes).add(step, expected);
     steps.emplace_back(report::Members{{"sequences", step.sequences},
                                        {"new_tokens", step.queries},

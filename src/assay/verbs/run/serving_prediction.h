@@ -10,7 +10,8 @@ struct PredictedServer {
   const model::Transformer& model;
   const execute::ServerOptions& options;
   const execute::ServerReport& report;
-  std::string device;  ///< of a GPU: "NVIDIA H200"; otherwise this machine
+  std::string device;           ///< of a GPU: "NVIDIA H200"; otherwise this machine
+  std::size_t local_ranks = 0;  ///< of this machine; 0: all devices are in this process
 };
 
 /// Adds the seconds of prefills and of decode steps, measured and predicted for --on, the GPU, or the chip `host` if

@@ -49,6 +49,7 @@ struct TrainedJob {
   std::vector<execute::StepClock> clocks;
   execute::TrainingSession::Overlap overlap;
   std::int64_t timed_steps = 0;  ///< in `clocks`
+  std::size_t local_ranks = 0;   ///< of this machine; 0: all devices are in this process
   std::string device;            ///< of a GPU: "NVIDIA H200"
   std::string network;           ///< between GPUs: "NCCL 2.28.3"
   Bytes memory;                  ///< of a GPU, in use
