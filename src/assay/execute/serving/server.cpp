@@ -84,11 +84,19 @@ Result<void> check_server(const model::Transformer& model, const ServerOptions& 
   if (has_states(model) && batch_ways(rules) > 1)
     return fail("run", fmt::format("sequences of {} are served one by one, because it keeps states", model.id),
                 "do not split the batch");
+  if (options.prefill) {
+    ASSAY_CHECK(lower::check_parallelism(*options.prefill, model));
+    const lower::StageRules others = lower::serving_stage(*options.prefill, options.scheme, model);
+    ASSAY_CHECK(check_divides(lowered(model, others, batch_ways(others), 1, 2)));
+    if (has_states(model))
+      return fail("--prefill-tp", fmt::format("{} has states, which are not handed over", model.id));
+  }
   return check_divides(lowered(model, rules, batch_ways(rules), 1, 2));
 }
 
-Server::Side Server::side_of(const model::Transformer& model, const ServerOptions& options) {
-  Side side{model, lower::serving_stage(options.parallelism, options.scheme, model), 1, !has_states(model), {}};
+Server::Side Server::side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
+                             const ServerOptions& options) {
+  Side side{model, lower::serving_stage(parallelism, options.scheme, model), 1, !has_states(model), {}};
   side.rows = batch_ways(side.rules);
   return side;
 }
@@ -97,8 +105,19 @@ Server::Server(const model::Transformer& model, const NamedArrays& weights, cons
     : options_(options),
       weights_(weights),
       draft_model_(first_layers(model, options.draft_layers)),
-      large_(side_of(model, options)),
-      small_(side_of(draft_model_, options)) {}
+      large_(side_of(model, options.parallelism, options)),
+      prompts_(side_of(model, options.prefill.value_or(options.parallelism), options)),
+      small_(side_of(draft_model_, options.parallelism, options)) {}
+
+void Server::hand_over(const Group& group) {
+  for (const Sequence* sequence : group) {
+    for (const LayerCache& layer : sequence->large.kept.caches)
+      for (const Array<double>& array : layer)
+        report_.handed += Bytes(static_cast<double>(array.values.size() * sizeof(double)));
+    const std::int64_t values = model::kv_values_per_token(large_.model) * sequence->large.tokens;
+    report_.cached += Bytes(static_cast<double>(values) * static_cast<double>(sizeof(double)));
+  }
+}
 
 std::vector<Server::Group> Server::groups_of(const Side& side, Cached Sequence::*cache, const Group& all) const {
   std::map<std::tuple<std::size_t, std::int64_t, std::size_t>, Group> by_length;
@@ -240,7 +259,9 @@ Result<void> Server::step(const Group& all, bool is_prefill) {
   for (Sequence* sequence : all) by_drafts[sequence->drafted.size()].push_back(sequence);
   for (const auto& [drafts, some] : by_drafts)
     for (const Group& group : groups_of(large_, &Sequence::large, some)) {
-      ASSAY_TRY(scores, advance(large_, &Sequence::large, group, static_cast<std::int64_t>(drafts) + 1));
+      Side& side = is_prefill ? prompts_ : large_;
+      ASSAY_TRY(scores, advance(side, &Sequence::large, group, static_cast<std::int64_t>(drafts) + 1));
+      if (is_prefill && options_.prefill) hand_over(group);
       for (std::size_t s = 0; s < group.size(); ++s) take(*group[s], scores[s]);
       ++(is_prefill ? report_.prefills : report_.decodes);
       if (!is_prefill) report_.mean_batch += static_cast<double>(group.size());

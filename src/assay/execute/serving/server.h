@@ -56,6 +56,8 @@ struct ServerOptions {
   std::uint64_t seed = 1;
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
+  /// Prompts are processed by other devices, split so, which then hand their caches over; nothing: by the same ones.
+  std::optional<lower::Parallelism> prefill = {};
   Transport* transport = nullptr;
   ServingEngine* engine = nullptr;  ///< instead of virtual devices
 };
@@ -89,7 +91,8 @@ struct ServerReport {
   double mean_batch = 0;                   ///< sequences of a decoding step
   std::int64_t drafted = 0, accepted = 0;
   double prefill_seconds = 0, decode_seconds = 0;
-  Bytes moved, stated;  ///< by collectives, mean over devices
+  Bytes moved, stated;   ///< by collectives, mean over devices
+  Bytes handed, cached;  ///< caches that went to other devices, and what the prompts' tokens should take
   double disagreement = 0;
   std::vector<ServedStep> steps;  ///< in the order in which they ran
   bool is_interrupted = false;    ///< requests that had not finished have fewer tokens, or none
@@ -126,7 +129,10 @@ class Server {
   };
   using Group = std::vector<Sequence*>;
 
-  static Side side_of(const model::Transformer& model, const ServerOptions& options);
+  static Side side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
+                      const ServerOptions& options);
+  /// Counts the caches of prompts that leave the devices which processed them.
+  void hand_over(const Group& group);
   /// Runs the tokens that a cache lacks through a side; returns logits of the last `scored` tokens of each sequence.
   Result<std::vector<Scores>> advance(Side& side, Cached Sequence::*cache, const Group& group, std::int64_t scored);
   Result<std::vector<Scores>> advance_elsewhere(Cached Sequence::*cache, const Group& group, std::int64_t scored);
@@ -143,7 +149,7 @@ class Server {
   ServerOptions options_;
   const NamedArrays& weights_;
   model::Transformer draft_model_;
-  Side large_, small_;
+  Side large_, prompts_, small_;
   std::vector<int> free_places_;
   ServerReport report_;
 };

@@ -75,6 +75,8 @@ TEST(Server, StrategiesBatchesAndDraftsChangeNoGreedyToken) {
     const ServerReport report = Server(m, weights, options).serve(prompts).value();
     for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(report.requests[i].tokens, one.requests[i].tokens) << i;
     EXPECT_NEAR(report.moved.value(), report.stated.value(), 1e-9 * report.stated.value());
+    EXPECT_EQ(report.handed, report.cached);
+    EXPECT_EQ(report.handed > Bytes(0), options.prefill.has_value());
     if (options.drafts > 0) EXPECT_GE(report.drafted, report.accepted);
   };
   using enum lower::CacheScheme;
@@ -83,6 +85,7 @@ TEST(Server, StrategiesBatchesAndDraftsChangeNoGreedyToken) {
   same({.parallelism = {.data = 2, .tensor = 2}, .scheme = {batch, {}}});
   same({.parallelism = {.tensor = 2}, .scheme = {lower::CacheScheme::sequence, {}}, .drafts = 2});
   same({.drafts = 3, .draft_layers = 2});
+  same({.parallelism = {.data = 2}, .drafts = 1, .prefill = lower::Parallelism{.tensor = 2}});
 }
 
 TEST(Server, SampledDraftsAreDistributedAsTheModelIs) {

@@ -33,6 +33,7 @@ trained?: flag, iterations?: count, prefills?: count, decodes?: count, mean_batc
 prefill_time?: <s>, decode_time?: <s>, tokens_per_second?: <tokens/s>, drafted?: count, accepted?: count,
 requests?: [{
     prompt: text, answer: text, prompt_tokens: count, new_tokens: count, started: count, finished: count}],
+handed_over?: <B>, predicted_cache?: <B>,
 tokens_equal?: flag, largest_shortfall?: number, interrupted?: flag
 )keys";
 

@@ -123,6 +123,16 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_TRY(temperature, share_of(request, "temperature", 0.0, hottest));
   ASSAY_TRY(top_p, share_of(request, "top-p", 1.0, 1.0));
   options.sampling = {temperature, top_p};
+  std::optional<std::int64_t> prefill;
+  ASSAY_CHECK(read_count(request, "prefill-tp", prefill));
+  if (prefill) {
+    options.prefill.emplace().tensor = *prefill;
+    ASSAY_CHECK(check_devices(*options.prefill));
+    if (on_gpu) return fail("--prefill-tp", "a server has one GPU", "leave it out");
+    if (request.value("engine") == "mpi" && *prefill != options.parallelism.devices())
+      return fail("--prefill-tp", "every rank has a device of the prompts and one that decodes",
+                  fmt::format("give {}, as there are ranks", options.parallelism.devices()));
+  }
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
   if (on_gpu) {
@@ -208,6 +218,7 @@ Result<void> check_tokens(const ServingTask& task, const execute::ServerReport& 
     execute::ServerOptions single = task.options;
     single.parallelism = {};
     single.scheme = {};
+    single.prefill.reset();
     ASSAY_TRY(one, execute::Server(model, task.weights, single).serve(task.prompts));
     for (std::size_t i = 0; i < task.prompts.size(); ++i)
       equal = equal && one.requests[i].tokens == served.requests[i].tokens;
@@ -301,6 +312,13 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   } else if (request.has("check") && (!transport || transport->rank() == 0)) {
     ASSAY_CHECK(check_tokens(task, served, response));
   }
+  if (options.prefill) {
+    out.emplace_back("handed_over", served.handed);
+    out.emplace_back("predicted_cache", served.cached);
+    response.important.push_back(
+        fmt::format("the devices of the prompts handed over caches of {}; by the model's keys and values, {}",
+                    report::short_binary(served.handed), report::short_binary(served.cached)));
+  }
   if (served.moved > Bytes(0) || served.stated > Bytes(0))
     response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
                                              report::short_binary(served.moved), report::short_binary(served.stated)));
@@ -326,6 +344,7 @@ std::vector<OptionSpec> serving_options() {
       OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
       OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
       OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
+      {"prefill-tp", "N", "process prompts on N other devices, which hand their caches over"},
       {"speculate", "N", "draft N tokens with the first layers, and verify them at once"},
       OptionSpec{"draft-layers", "N", "layers that draft"}.by_default("1"),
       OptionSpec{"cache", "HOW", "what the cache is split by: heads, batch or sequence", false, "heads|batch|sequence"}

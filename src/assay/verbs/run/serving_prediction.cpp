@@ -140,7 +140,7 @@ void predict_serving(const Request& request, const Context& context, const Predi
   StepMeans prompts, decodes;
   report::Items steps;
   for (const execute::ServedStep& step : run.report.steps) {
-    if (step.drafts) continue;
+    if (step.drafts || (step.is_prompt() && run.options.prefill)) continue;  // of other devices
     KindSeconds expected = predictor->predict(step);
     for (auto& [kind, seconds] : expected)
       if (kind != "collectives") seconds *= sharing;
