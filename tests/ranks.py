@@ -191,5 +191,22 @@ code, text, error = run(["mpirun", "-n", 2, "bash", "-c",
                          f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then timeout -s INT 2 {words} || true; else {words}; fi'])
 expect(code == 0 and "interrupted on a rank" in text, f"one rank interrupted: {code} {text} {error}")
 
+# The same of a server.
+serve = " ".join(map(str, [assay, "run", "serve", "llama-3-8b", "--layers", "2", "--hidden", "64", "--tp", "2", "--requests",
+                           "1000", "--new-tokens", "3000", "--engine", "mpi", "--time-limit", "2s"]))
+code, text, error = run(["mpirun", "-n", 2, "bash", "-c",
+                         f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then timeout -s INT 2 {serve} || true; else {serve}; fi'])
+expect(code == 0 and "interrupted on a rank, where all stopped: 0 of 1000 requests had finished" in " ".join(text.split()),
+       f"one rank of a server interrupted: {code} {text[-400:]} {error}")
+start = time.monotonic()
+code, _, error = run(["mpirun", "-n", 2, "bash", "-c",
+                      f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then timeout -s KILL 1 {serve}; else {serve}; fi'])
+expect(code not in (0, None) and time.monotonic() - start < 30, f"a rank of a server that dies: {code} {error}")
+
+# GPUs of several ranks: here there are none, or too few libraries.
+code, _, error = run([assay, "run", "train", "llama-3-8b", *small, "--engine", "cuda", "--tp", "2"])
+expect(code and ("the mesh has 2 devices, but there is 1 rank" in error or "is not there" in error),
+       f"GPUs without a launcher: {error}")
+
 print(f"ranks.py: {options.count} strategies, {len(faults)} faults")
 sys.exit(1 if faults else 0)

@@ -1,58 +1,29 @@
 #include <math_constants.h>
 
 #include "cuda/kernels.h"
+#include "cuda/pack.cuh"
 
 namespace assay::cuda {
 namespace {
-
-constexpr int lanes = 8;  // elements of bf16 in 16 bytes
-constexpr int threads = 256;
-constexpr int processors = 132;  // enough blocks for every multiprocessor of a large chip
-
-struct alignas(16) Pack {
-  bf16 values[lanes];
-};
-
-__device__ Pack load(const bf16* from) { return *reinterpret_cast<const Pack*>(from); }
-__device__ void store(bf16* to, const Pack& pack) { *reinterpret_cast<Pack*>(to) = pack; }
-__device__ float number(bf16 value) { return __bfloat162float(value); }
-__device__ bf16 half_of(float value) { return __float2bfloat16(value); }
-__device__ float sigmoid(float x) { return 1.0F / (1.0F + __expf(-x)); }
-
-unsigned blocks_for(Count work) { return static_cast<unsigned>((work + threads - 1) / threads); }
-
-/// The sum over a block, in all of its threads.
-__device__ float2 block_sum(float2 value) {
-  __shared__ float2 parts[32];
-  for (int step = 16; step > 0; step /= 2) {
-    value.x += __shfl_xor_sync(0xffffffffU, value.x, step);
-    value.y += __shfl_xor_sync(0xffffffffU, value.y, step);
-  }
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int warps = static_cast<int>(blockDim.x) / 32;
-  __syncthreads();  // the parts of an earlier sum have been read
-  if (lane == 0) parts[warp] = value;
-  __syncthreads();
-  value = lane < warps ? parts[lane] : float2{0.0F, 0.0F};
-  for (int step = 16; step > 0; step /= 2) {
-    value.x += __shfl_xor_sync(0xffffffffU, value.x, step);
-    value.y += __shfl_xor_sync(0xffffffffU, value.y, step);
-  }
-  return value;
-}
 
 __global__ void start_kernel(float* master, bf16* weight, Count n, Uniform drawn) {
   for (Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x; i < n;
        i += static_cast<Count>(gridDim.x) * blockDim.x) {
     // splitmix64 (Steele, Lea, Flood 2014), as on virtual devices.
+    Count whole = drawn.first, rest = i;
+    for (int d = 4; d >= 0; --d) {
+      whole += rest % drawn.sizes[d] * drawn.strides[d];
+      rest /= drawn.sizes[d];
+    }
     unsigned long long z =
-        drawn.seed * 0xd1342543de82ef95ULL + (static_cast<unsigned long long>(i) + 1) * 0x9e3779b97f4a7c15ULL;
+        drawn.seed * 0xd1342543de82ef95ULL + (static_cast<unsigned long long>(whole) + 1) * 0x9e3779b97f4a7c15ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     z ^= z >> 31;
     const double uniform = static_cast<double>(z >> 11) * 0x1p-52 - 1.0;
-    master[i] = static_cast<float>(drawn.shift + drawn.factor * uniform);
-    if (weight) weight[i] = half_of(master[i]);
+    const auto value = static_cast<float>(drawn.shift + drawn.factor * uniform);
+    if (master) master[i] = value;
+    if (weight) weight[i] = half_of(value);
   }
 }
 
@@ -61,15 +32,18 @@ __global__ void cast_kernel(const float* from, bf16* to, Count n) {
   if (i < n) to[i] = half_of(from[i]);
 }
 
-__global__ void embed_kernel(const int* tokens, const bf16* table, bf16* rows, Count width) {
-  const Count row = blockIdx.x, from = tokens[row] * width;
-  for (Count i = threadIdx.x * lanes; i < width; i += blockDim.x * lanes)
-    store(rows + row * width + i, load(table + from + i));
+__global__ void embed_kernel(const int* tokens, const bf16* table, bf16* rows, TableShape s) {
+  const Count row = blockIdx.x, from = tokens[row] - s.first;
+  const bool is_there = from >= 0 && from < s.rows;
+  for (Count i = threadIdx.x * lanes; i < s.width; i += blockDim.x * lanes)
+    store(rows + row * s.width + i, is_there ? load(table + from * s.width + i) : Pack{});
 }
 
-__global__ void embed_grad_kernel(const bf16* d_rows, const int* tokens, float* d_table, Count width) {
-  const Count row = blockIdx.x, to = tokens[row] * width;
-  for (Count i = threadIdx.x; i < width; i += blockDim.x) atomicAdd(d_table + to + i, number(d_rows[row * width + i]));
+__global__ void embed_grad_kernel(const bf16* d_rows, const int* tokens, float* d_table, TableShape s) {
+  const Count row = blockIdx.x, to = tokens[row] - s.first;
+  if (to < 0 || to >= s.rows) return;
+  for (Count i = threadIdx.x; i < s.width; i += blockDim.x)
+    atomicAdd(d_table + to * s.width + i, number(d_rows[row * s.width + i]));
 }
 
 /// A block has one row at a time; each thread keeps `packs` packs of it.
@@ -170,7 +144,7 @@ __global__ void rotate_kernel(const bf16* x, const float2* table, bf16* y, Rotat
   if (work >= s.rows * per_row) return;
   const Count row = work / per_row, part = work % per_row, first = row * s.width;
   if (part < plain) return store(y + first + part * lanes, load(x + first + part * lanes));
-  const Count pair = (part - plain) * lanes, position = row / s.heads % s.tokens;
+  const Count pair = (part - plain) * lanes, position = s.first + row / s.heads % s.tokens;
   const Count a = first + s.width - s.rotated + pair, b = a + pairs;
   Pack left = load(x + a), right = load(x + b);
   for (int j = 0; j < lanes; ++j) {
@@ -248,10 +222,10 @@ __device__ float2 joined(float2 a, float2 b) {
   return {largest, a.y * __expf(a.x - largest) + b.y * __expf(b.x - largest)};
 }
 
-__global__ void loss_sums_kernel(const bf16* logits, const int* targets, float* sums, Count vocabulary) {
-  const bf16* row = logits + blockIdx.x * vocabulary;
+__global__ void loss_sums_kernel(const bf16* logits, const int* targets, float* sums, LossShape s) {
+  const bf16* row = logits + blockIdx.x * s.vocabulary;
   float2 mine{-CUDART_INF_F, 0.0F};
-  for (Count i = threadIdx.x * lanes; i < vocabulary; i += blockDim.x * lanes) {
+  for (Count i = threadIdx.x * lanes; i < s.vocabulary; i += blockDim.x * lanes) {
     const Pack pack = load(row + i);
     float largest = mine.x;
     for (const bf16 value : pack.values) largest = fmaxf(largest, number(value));
@@ -266,14 +240,18 @@ __global__ void loss_sums_kernel(const bf16* logits, const int* targets, float* 
   __syncthreads();
   if (threadIdx.x > 0) return;
   for (unsigned w = 1; w < blockDim.x / 32; ++w) mine = joined(mine, parts[w]);
-  sums[2 * blockIdx.x] = mine.x + logf(mine.y);
-  sums[2 * blockIdx.x + 1] = number(row[targets[blockIdx.x]]);
+  const Count target = targets[blockIdx.x] - s.first;
+  sums[2 * blockIdx.x] = s.partial ? mine.y * expf(mine.x) : mine.x + logf(mine.y);
+  sums[2 * blockIdx.x + 1] = target >= 0 && target < s.vocabulary ? number(row[target]) : 0.0F;
 }
 
-__global__ void loss_kernel(const float* sums, float* losses, double* total, Count rows) {
+/// The logarithm of the sum of exponentials.
+__device__ float log_sum(float sum, bool partial) { return partial ? logf(sum) : sum; }
+
+__global__ void loss_kernel(const float* sums, float* losses, double* total, LossShape s) {
   const Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
   float2 sum{0.0F, 0.0F};
-  if (i < rows) sum.x = losses[i] = sums[2 * i] - sums[2 * i + 1];
+  if (i < s.rows) sum.x = losses[i] = log_sum(sums[2 * i], s.partial) - sums[2 * i + 1];
   sum = block_sum(sum);
   if (threadIdx.x == 0) atomicAdd(total, static_cast<double>(sum.x));
 }
@@ -282,8 +260,8 @@ __global__ void loss_grad_kernel(const bf16* logits, const int* targets, const f
                                  LossShape shape) {
   const Count i = (blockIdx.y * static_cast<Count>(blockDim.x) + threadIdx.x) * lanes, row = blockIdx.x;
   if (i >= shape.vocabulary) return;
-  const float whole = sums[2 * row], share = 1.0F / shape.tokens;
-  const Count target = targets[row] - i;
+  const float whole = log_sum(sums[2 * row], shape.partial), share = 1.0F / shape.tokens;
+  const Count target = targets[row] - shape.first - i;
   Pack pack = load(logits + row * shape.vocabulary + i);
   for (int j = 0; j < lanes; ++j)
     pack.values[j] = half_of(share * (__expf(number(pack.values[j]) - whole) - (j == target ? 1.0F : 0.0F)));
@@ -319,7 +297,7 @@ __global__ void update_kernel(const float* gradient, bf16* weight, OptimizerStat
     }
   }
   sum = block_sum(sum);
-  if (threadIdx.x == 0) atomicAdd(state.squares, static_cast<double>(sum.x));
+  if (threadIdx.x == 0 && state.squares) atomicAdd(state.squares, static_cast<double>(sum.x));
 }
 
 __global__ void spread_heads_kernel(const bf16* from, bf16* to, Groups s) {
@@ -365,12 +343,12 @@ void cast(const float* from, bf16* to, Count n, cudaStream_t stream) {
   cast_kernel<<<blocks_for(n), threads, 0, stream>>>(from, to, n);
 }
 
-void embed(const int* tokens, const bf16* table, bf16* rows, Count count, Count width, cudaStream_t stream) {
-  embed_kernel<<<static_cast<unsigned>(count), threads, 0, stream>>>(tokens, table, rows, width);
+void embed(const int* tokens, const bf16* table, bf16* rows, TableShape shape, cudaStream_t stream) {
+  embed_kernel<<<static_cast<unsigned>(shape.count), threads, 0, stream>>>(tokens, table, rows, shape);
 }
 
-void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, Count count, Count width, cudaStream_t stream) {
-  embed_grad_kernel<<<static_cast<unsigned>(count), threads, 0, stream>>>(d_rows, tokens, d_table, width);
+void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, TableShape shape, cudaStream_t stream) {
+  embed_grad_kernel<<<static_cast<unsigned>(shape.count), threads, 0, stream>>>(d_rows, tokens, d_table, shape);
 }
 
 void norm(const bf16* x, const bf16* scale, bf16* y, NormShape shape, cudaStream_t stream) {
@@ -434,13 +412,13 @@ void add(const float* a, const float* b, float* sum, Count n, cudaStream_t strea
   add_kernel<<<blocks_for(n), threads, 0, stream>>>(a, b, sum, n);
 }
 
-void loss_sums(const bf16* logits, const int* targets, float* sums, Count rows, Count vocabulary, cudaStream_t stream) {
+void loss_sums(const bf16* logits, const int* targets, float* sums, LossShape shape, cudaStream_t stream) {
   constexpr int wide = 512;
-  loss_sums_kernel<<<static_cast<unsigned>(rows), wide, 0, stream>>>(logits, targets, sums, vocabulary);
+  loss_sums_kernel<<<static_cast<unsigned>(shape.rows), wide, 0, stream>>>(logits, targets, sums, shape);
 }
 
-void loss(const float* sums, float* losses, double* total, Count rows, cudaStream_t stream) {
-  loss_kernel<<<blocks_for(rows), threads, 0, stream>>>(sums, losses, total, rows);
+void loss(const float* sums, float* losses, double* total, LossShape shape, cudaStream_t stream) {
+  loss_kernel<<<blocks_for(shape.rows), threads, 0, stream>>>(sums, losses, total, shape);
 }
 
 void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* d_logits, LossShape shape,

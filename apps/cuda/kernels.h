@@ -4,6 +4,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 namespace assay::cuda {
 
 using bf16 = __nv_bfloat16;
@@ -23,13 +25,20 @@ Count row_scratch(Count width);
 struct Uniform {
   unsigned long long seed;
   double shift, factor;
+  Count first;                 ///< element of the whole
+  Count sizes[5], strides[5];  ///< of a part of it
 };
+/// Either may be null.
 void start(float* master, bf16* weight, Count n, Uniform drawn, cudaStream_t);
 void cast(const float* from, bf16* to, Count n, cudaStream_t);
 
-void embed(const int* tokens, const bf16* table, bf16* rows, Count count, Count width, cudaStream_t);
+/// Rows of a table, or of a part of it; tokens that it lacks have zeros.
+struct TableShape {
+  Count count, width, first, rows;
+};
+void embed(const int* tokens, const bf16* table, bf16* rows, TableShape shape, cudaStream_t);
 /// Adds to the table.
-void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, Count count, Count width, cudaStream_t);
+void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, TableShape shape, cudaStream_t);
 
 struct BiasGradient {
   float* d_bias;
@@ -53,6 +62,7 @@ void norm_grad(const bf16* dy, const bf16* x, const bf16* scale, NormGradients o
 
 struct Rotation {
   Count rows, heads, tokens, width, rotated;
+  Count first;  ///< position of the first token
   bool backwards;
 };
 /// Cosines and sines by position and pair of values.
@@ -69,20 +79,32 @@ void activate_grad(const bf16* dy, const bf16* up, const bf16* gate, ActivationG
 void add(const bf16* a, const bf16* b, bf16* sum, Count n, cudaStream_t);
 void add(const float* a, const float* b, float* sum, Count n, cudaStream_t);
 
-/// The logarithm of the sum of exponentials and the target's logit of each row.
-void loss_sums(const bf16* logits, const int* targets, float* sums, Count rows, Count vocabulary, cudaStream_t);
-/// Also adds all of them to `total`.
-void loss(const float* sums, float* losses, double* total, Count rows, cudaStream_t);
+/// Of a part of the vocabulary, sums are exponentials, which can be added up, and logarithms otherwise.
 struct LossShape {
-  Count rows, vocabulary;
+  Count rows, vocabulary, first;
+  bool partial;
   float tokens;
 };
+/// The sum of exponentials and the target's logit of each row.
+void loss_sums(const bf16* logits, const int* targets, float* sums, LossShape shape, cudaStream_t);
+/// Also adds all of them to `total`.
+void loss(const float* sums, float* losses, double* total, LossShape shape, cudaStream_t);
 void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* d_logits, LossShape shape,
                cudaStream_t);
 
+/// Blocks of `inner` elements of `width` bytes, [outer, parts, inner] to [parts, outer, inner] or back.
+struct PartShape {
+  Count outer, parts, inner;
+  std::size_t width;
+  bool back;
+};
+void part_rows(const void* from, void* to, PartShape shape, cudaStream_t);
+/// One part of [outer, parts, inner].
+void one_part(const void* from, void* to, PartShape shape, Count which, cudaStream_t);
+
 struct OptimizerState {
   float *master, *first, *second;
-  double* squares;  ///< those of the gradient are added to it
+  double* squares;  ///< those of the gradient are added to it; null: another device counts them
 };
 /// A step of AdamW. No weight: only the master copy is stored.
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t);

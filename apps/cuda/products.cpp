@@ -14,11 +14,17 @@ template <class T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;
 using Layout = Owned<cublasLtMatrixLayoutOpaque_t>;
 
-Layout layout(cudaDataType_t type, long long rows, long long columns) {
+Layout layout(cudaDataType_t type, long long rows, long long columns, long long matrices) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
                                    rows),
         "cublasLtMatrixLayoutCreate");
+  const auto count = static_cast<std::int32_t>(matrices);
+  const auto apart = static_cast<std::int64_t>(rows * columns);
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
+        "cublasLtMatrixLayoutSetAttribute");
+  check(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart),
+        "cublasLtMatrixLayoutSetAttribute");
   return {made, [](cublasLtMatrixLayout_t old) { cublasLtMatrixLayoutDestroy(old); }};
 }
 
@@ -38,12 +44,12 @@ const Products::Plan& Products::plan(const ProductShape& s) {
   if (const auto known = plans_.find(s); known != plans_.end()) return *known->second;
   cublasLtMatmulDesc_t description = nullptr;
   check(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  auto made =
-      std::make_unique<Plan>(Plan{{description, [](cublasLtMatmulDesc_t old) { cublasLtMatmulDescDestroy(old); }},
-                                  s.transposed_b ? layout(CUDA_R_16BF, s.k, s.n) : layout(CUDA_R_16BF, s.n, s.k),
-                                  s.transposed_a ? layout(CUDA_R_16BF, s.m, s.k) : layout(CUDA_R_16BF, s.k, s.m),
-                                  layout(s.is_wide ? CUDA_R_32F : CUDA_R_16BF, s.n, s.m),
-                                  {}});
+  auto made = std::make_unique<Plan>(
+      Plan{{description, [](cublasLtMatmulDesc_t old) { cublasLtMatmulDescDestroy(old); }},
+           s.transposed_b ? layout(CUDA_R_16BF, s.k, s.n, s.matrices) : layout(CUDA_R_16BF, s.n, s.k, s.matrices),
+           s.transposed_a ? layout(CUDA_R_16BF, s.m, s.k, s.matrices) : layout(CUDA_R_16BF, s.k, s.m, s.matrices),
+           layout(s.is_wide ? CUDA_R_32F : CUDA_R_16BF, s.n, s.m, s.matrices),
+           {}});
   const cublasOperation_t first = s.transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = s.transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   check(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),

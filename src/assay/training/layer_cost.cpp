@@ -250,16 +250,6 @@ class BlockPricer {
   std::vector<std::int16_t> numbers_;  ///< of tensors in the current layer
 };
 
-/// Weights that are gathered and kept for the backward pass.
-Bytes gathered_bytes(const program::Program& program, const program::Block& forward) {
-  Bytes sum;
-  for (std::int32_t i = forward.first; i < forward.last; ++i)
-    for (int id : program.steps[at(i)].out)
-      if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
-        sum += program::local_bytes(program, program.tensor(id));
-  return sum;
-}
-
 void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
   // Projections that all experts share count as dense.
   const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
@@ -268,6 +258,15 @@ void add_weight(LayerProfile& layer, const model::Weight& weight, double element
 }
 
 }  // namespace
+
+Bytes gathered_bytes(const program::Program& program, const program::Block& forward) {
+  Bytes sum;
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    for (int id : program.steps[at(i)].out)
+      if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
+        sum += program::local_bytes(program, program.tensor(id));
+  return sum;
+}
 
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&

@@ -15,6 +15,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& arrays) {
                    [&](std::size_t a, std::size_t b) { return arrays[a].first < arrays[b].first; });
   std::map<std::int64_t, std::size_t> placed;  // in use, by offset
   for (const std::size_t i : order) {
+    if (arrays[i].bytes == 0) continue;
     for (auto other = placed.begin(); other != placed.end();)
       other = arrays[other->second].last < arrays[i].first ? placed.erase(other) : std::next(other);
     const auto rounded = [](std::int64_t bytes) {

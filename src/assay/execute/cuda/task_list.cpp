@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <optional>
 
 #include "assay/base/index.h"
-#include "assay/execute/cuda/memory_plan.h"
+#include "assay/execute/cuda/host_exchange.h"
+#include "assay/execute/cuda/movement_task.h"
+#include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/cuda/task_of_step.h"
 #include "assay/execute/program/training_pass.h"
 
@@ -17,8 +19,10 @@ constexpr const char* engine_name = "--engine cuda";
 
 class TaskLister {
  public:
-  TaskLister(const program::Program& program, const model::Transformer& model)
+  TaskLister(const program::Program& program, const model::Transformer& model, std::size_t device)
       : program_(program),
+        layout_(program),
+        device_(device),
         runner_(program, model, 1),
         sums_(at(runner_.layers() + 1), Numbering(program.tensors.size(), -1)),
         is_sum_(program.tensors.size(), 0) {
@@ -28,24 +32,32 @@ class TaskLister {
 
   Result<TaskList> run(const std::vector<WeightStart>& starts) {
     add_weights(starts);
-    const program::ProgramTensor& tokens = program_.tensor(given_of("embedding", "Tokens"));
-    const std::int64_t count = tokens.dims[0].size * tokens.dims[1].size;
-    all_tokens_ = static_cast<double>(count * program_.microbatches);
-    list_.tokens = kept(assay_cuda_int32, count * program_.microbatches);
-    list_.targets = kept(assay_cuda_int32, count * program_.microbatches);
+    const int given_tokens = given_of("embedding", "Tokens");
+    const program::ProgramTensor& tokens = program_.tensor(given_tokens);
+    const std::int64_t count = elements_of(tokens);
+    all_tokens_ = static_cast<double>(tokens.dims[0].size * tokens.dims[1].size * program_.microbatches);
+    list_.sequences = layout_.extents(given_tokens, device_).front();
+    list_.tokens = builder_.kept(assay_cuda_int32, count * program_.microbatches);
+    list_.targets = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     for (std::int64_t m = 0; m < program_.microbatches; ++m) {
       microbatch_ = m;
       memory_ = weights_;
-      give(-1, given_of("embedding", "Tokens"), part_of(list_.tokens, m, count));
-      give(-1, given_of("head", "Targets"), part_of(list_.targets, m, count));
+      give(-1, given_of("embedding", "Tokens"), builder_.part_of(list_.tokens, m * count, count));
+      give(-1, given_of("head", "Targets"), builder_.part_of(list_.targets, m * count, count));
       ASSAY_CHECK(run_passes());
     }
+    const program::AxisSet split = tokens.sharding.split_axes();
+    const Coordinates here = coordinates(program_.mesh, static_cast<std::int64_t>(device_));
+    for (std::size_t axis = 0; axis < here.size(); ++axis)
+      if (here[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) list_.counts_loss = false;
     memory_ = weights_;
     for (std::size_t i = 0; i < sums_.size(); ++i)
       for (std::size_t id = 0; id < sums_[i].size(); ++id)
         if (sums_[i][id] >= 0) memory_[i][id] = sums_[i][id];
     ASSAY_CHECK(run_updates());
-    place();
+    list_.bytes = builder_.place();
+    list_.arrays = builder_.arrays();
+    list_.tasks = builder_.tasks();
     return std::move(list_);
   }
 
@@ -58,25 +70,11 @@ class TaskLister {
   void give(std::int64_t layer, int id, int array) { memory_[at(layer + 1)][at(id)] = array; }
   int array_of(std::int64_t layer, int id) const { return memory_[at(layer + 1)][at(id)]; }
 
-  int added(int type, std::int64_t elements) {
-    list_.arrays.push_back({0, elements, type});
-    lifetimes_.push_back({elements * (type == assay_cuda_bf16 ? 2 : 4), std::numeric_limits<std::int64_t>::max(), -1});
-    parts_.push_back(-1);
-    return static_cast<int>(list_.arrays.size()) - 1;
-  }
-  /// An array that stays from step to step.
-  int kept(int type, std::int64_t elements) {
-    const int array = added(type, elements);
-    lifetimes_.back() = {lifetimes_.back().bytes, -1, std::numeric_limits<std::int64_t>::max()};
-    return array;
-  }
-  /// The m-th part of another array.
-  int part_of(int whole, std::int64_t m, std::int64_t elements) {
-    const int array = added(list_.arrays[at(whole)].type, elements);
-    parts_.back() = whole;
-    list_.arrays.back().offset = 4 * m * elements;
-    lifetimes_.back().bytes = 0;
-    return array;
+  /// What the optimizer has of a weight: less than its device where its states are sharded.
+  std::vector<Extent> optimizer_part(int tensor) const {
+    for (const program::Step& step : program_.steps)
+      if (step.op == program::Op::update && step.in[1] == tensor) return layout_.extents(step.out[0], device_);
+    return layout_.extents(tensor, device_);
   }
 
   void add_weights(const std::vector<WeightStart>& starts) {
@@ -85,13 +83,24 @@ class TaskLister {
     std::map<std::string, std::size_t> known;
     for (const WeightStart& start : starts) {
       const program::ProgramTensor& tensor = program_.tensor(start.tensor);
-      const std::int64_t elements = element_count(start.shape);
-      TaskWeight weight{start.name, start.shape, kept(type_of(tensor), elements), -1};
-      weight.master = tensor.dtype == Dtype::fp32 ? weight.weight : kept(assay_cuda_fp32, elements);
+      TaskWeight weight{start.name,
+                        start.shape,
+                        builder_.kept(type_of(tensor), elements_of(tensor)),
+                        -1,
+                        layout_.extents(start.tensor, device_),
+                        optimizer_part(start.tensor)};
+      std::int64_t elements = 1;
+      for (const Extent& extent : weight.master_at) elements *= extent.size;
+      const bool apart = weight.is_shared_out() || tensor.dtype != Dtype::fp32;
+      weight.master = apart ? builder_.kept(assay_cuda_fp32, elements) : weight.weight;
+      if (weight.is_shared_out()) {
+        list_.starts.push_back(cuda_start(-1, weight.weight, start, weight.weight_at));
+        list_.starts.push_back(cuda_start(weight.master, -1, start, weight.master_at));
+      } else {
+        list_.starts.push_back(cuda_start(weight.master, weight.weight, start, weight.weight_at));
+      }
       known[start.name] = list_.weights.size();
-      list_.weights.push_back(weight);
-      list_.starts.push_back({weight.master, weight.weight, start.seed, start.shift * start.factor + start.constant,
-                              WeightStart::spread * start.factor});
+      list_.weights.push_back(std::move(weight));
     }
     for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
       for (const auto& [id, name] : runner_.names(layer)) {
@@ -148,7 +157,7 @@ class TaskLister {
 
   Result<void> run_step(std::int32_t number, std::int64_t layer) {
     const program::Step& step = program_.steps[at(number)];
-    ASSAY_TRY(task, task_of_step(program_, step, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_));
+    ASSAY_TRY(task, step_task(step, layer));
     task.step = number;
     ++list_.runs[at(number)];
     for (std::size_t i = 0; i < std::size(task.in); ++i) {
@@ -172,10 +181,15 @@ class TaskLister {
       const program::ProgramTensor& tensor = program_.tensor(id);
       int& sum = sums_[at(layer + 1)][at(id)];
       const bool adds = is_sum_[at(id)] && microbatch_ > 0;
+      if (updated_ && tensor.sharding == program_.tensor(*updated_).sharding) {
+        task.out[i] = weights_[at(layer + 1)][at(*updated_)];  // all of the weight again
+        updated_.reset();
+        continue;
+      }
       if (adds && adds_up(task))
         task.out[i] = sum;
       else
-        task.out[i] = added(type_of(tensor), elements_of(tensor));
+        task.out[i] = builder_.added(type_of(tensor), elements_of(tensor));
       if (adds && !adds_up(task)) carried.emplace_back(sum, task.out[i]);
       if (is_sum_[at(id)] && microbatch_ == 0) sum = task.out[i];
       give(layer, id, task.out[i]);
@@ -188,52 +202,64 @@ class TaskLister {
       task.flags |= assay_cuda_accumulates;
       if (task.kernel == assay_cuda_product) task.in[2] = task.out[0];
     }
-    add(task);
+    builder_.add(task);
     for (const auto& [sum, part] : carried) {
       AssayCudaTask more = empty_task(assay_cuda_add);
       more.step = number;
       more.in[0] = more.out[0] = sum;
       more.in[1] = part;
-      more.sizes[0] = list_.arrays[at(sum)].elements;
-      add(more);
+      more.sizes[0] = builder_.array(sum).elements;
+      builder_.add(more);
     }
     return {};
   }
 
+  Result<AssayCudaTask> step_task(const program::Step& step, std::int64_t layer) {
+    const StepPlace place{program_, layout_, device_, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_};
+    if (!program::is_movement(step.op)) return task_of_step(place, step);
+    ASSAY_TRY(made, movement_task(place, step));
+    if (!made.axes.empty()) {
+      made.task.sizes[2] = group_of(made.axes);
+      const int type = type_of(program_.tensor(step.in[0])), kind = made.task.kernel;
+      const auto devices = static_cast<int>(list_.groups[at(made.task.sizes[2])].size());
+      list_.moved += exchanged_bytes(kind, devices, made.task.sizes[0] * made.task.sizes[1], type);
+      list_.stated += step.bytes;
+    }
+    return made.task;
+  }
+
+  /// The devices that differ from this one on some axes only, as a group of the list.
+  int group_of(const std::vector<int>& axes) {
+    const auto [known, is_new] = groups_.try_emplace(axes, static_cast<int>(list_.groups.size()));
+    if (!is_new) return known->second;
+    const std::vector<std::size_t> devices = runner_.step().devices().group(device_, axes);
+    list_.groups.emplace_back(devices.begin(), devices.end());
+    list_.places.push_back(static_cast<int>(std::find(devices.begin(), devices.end(), device_) - devices.begin()));
+    return known->second;
+  }
+
   void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer) {
     const TaskWeight& weight = list_.weights[at(states_[at(layer + 1)][at(step.in[1])])];
-    const std::int64_t elements = element_count(weight.shape);
-    task.in[1] = task.out[0] = weight.weight;
+    const std::int64_t elements = builder_.array(weight.master).elements;
+    const int part =
+        weight.is_shared_out() ? builder_.added(builder_.array(weight.weight).type, elements) : weight.weight;
+    task.in[1] = task.out[0] = part;
     task.in[2] = weight.master;
-    task.in[3] = kept(assay_cuda_fp32, elements);
-    task.in[4] = kept(assay_cuda_fp32, elements);
-    add(task);
-  }
-
-  void add(const AssayCudaTask& task) {
-    const auto now = std::ssize(list_.tasks);
-    const auto use = [&](int array) {
-      if (array < 0 || parts_[at(array)] >= 0) return;
-      lifetimes_[at(array)].first = std::min<std::int64_t>(lifetimes_[at(array)].first, now);
-      lifetimes_[at(array)].last = std::max<std::int64_t>(lifetimes_[at(array)].last, now);
-    };
-    for (const int array : task.in) use(array);
-    for (const int array : task.out) use(array);
-    list_.tasks.push_back(task);
-  }
-
-  void place() {
-    const MemoryPlan plan = plan_memory(lifetimes_);
-    for (std::size_t i = 0; i < list_.arrays.size(); ++i)
-      list_.arrays[i].offset += plan.offsets[parts_[i] < 0 ? i : at(parts_[i])];
-    list_.bytes = plan.bytes;
+    task.in[3] = builder_.kept(assay_cuda_fp32, elements);
+    task.in[4] = builder_.kept(assay_cuda_fp32, elements);
+    give(layer, step.out[0], part);
+    updated_ = weight.is_shared_out() ? std::optional(step.in[1]) : std::nullopt;
+    builder_.add(task);
   }
 
   const program::Program& program_;
+  TensorLayout layout_;
+  std::size_t device_;
   ProgramRunner runner_;
   TaskList list_;
-  std::vector<Lifetime> lifetimes_;          ///< by array
-  std::vector<int> parts_;                   ///< by array: the one that it is a part of; below 0: none
+  std::map<std::vector<int>, int> groups_;  ///< numbers by axes
+  std::optional<int> updated_;              ///< a weight of which the optimizer has changed a part
+  TaskBuilder builder_;
   std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
   std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
   std::vector<char> is_sum_;                 ///< by tensor
@@ -243,9 +269,36 @@ class TaskLister {
 
 }  // namespace
 
-Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed) {
+bool TaskWeight::is_shared_out() const {
+  for (std::size_t d = 0; d < weight_at.size(); ++d)
+    if (weight_at[d].size != master_at[d].size) return true;
+  return false;
+}
+
+std::vector<Extent> whole_extents(const Shape& shape) {
+  std::vector<Extent> out;
+  for (const std::int64_t size : shape) out.push_back({0, size, size});
+  return out;
+}
+
+AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at) {
+  AssayCudaStart out{
+      master, weight, start.seed, start.shift * start.factor + start.constant, WeightStart::spread * start.factor,
+      0,      {},     {}};
+  std::fill(std::begin(out.sizes), std::end(out.sizes), 1);
+  std::int64_t stride = 1;
+  for (std::size_t d = start.shape.size(); d-- > 0; stride *= start.shape[d]) {
+    out.first += at[d].start * stride;
+    out.sizes[d] = at[d].size;
+    out.strides[d] = stride;
+  }
+  return out;
+}
+
+Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed,
+                           std::size_t device) {
   if (model.encoder) return fail(engine_name, "models with an encoder do not run on a GPU yet", cuda_remedy);
-  return TaskLister(program, model).run(initial_starts(program, model, seed));
+  return TaskLister(program, model, device).run(initial_starts(program, model, seed));
 }
 
 }  // namespace assay::execute

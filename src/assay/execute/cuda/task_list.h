@@ -10,12 +10,19 @@
 
 namespace assay::execute {
 
-/// A weight of the model with its arrays.
+/// A weight of the model with its arrays, and which part of it each of them has.
 struct TaskWeight {
   std::string name;
-  Shape shape;
+  Shape shape;  ///< of the whole
   int weight = -1, master = -1;
+  std::vector<Extent> weight_at, master_at;
+
+  bool is_shared_out() const;  ///< whether the master copy has less of it than the weight
 };
+/// All of an array.
+std::vector<Extent> whole_extents(const Shape& shape);
+/// How the part of a weight starts that a device has.
+AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at);
 
 struct TaskList {
   std::vector<AssayCudaArray> arrays;
@@ -25,10 +32,16 @@ struct TaskList {
   std::vector<std::int64_t> runs;  ///< by step of the program: how often it runs in an optimizer step
   std::int64_t bytes = 0;
   int tokens = -1, targets = -1;
+  Extent sequences;                      ///< of a microbatch that this device has
+  bool counts_loss = true;               ///< whether no other device has the same sequences before it
+  std::vector<std::vector<int>> groups;  ///< devices of collectives, in the order of their parts
+  std::vector<int> places;               ///< of this device in them
+  Bytes moved, stated;                   ///< that it receives in a step, by its tasks and by the steps of the program
 };
 
-/// The training step of a program of one device, which is not checked, in the order in which virtual devices run it. An
-/// error names the first step that has no kernel.
-Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed);
+/// The training step of a program on one of its devices, in the order in which virtual devices run it. An error names
+/// the first step that has no kernel.
+Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed,
+                           std::size_t device = 0);
 
 }  // namespace assay::execute

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/kernels/layer.h"
 
 namespace assay::execute {
@@ -16,17 +17,19 @@ using Dims = std::vector<model::LogicalDim>;
 
 class StepTask {
  public:
-  StepTask(const program::Program& program, const program::Step& step, const model::Layer* layer)
-      : program_(program), step_(step), layer_(layer) {}
+  StepTask(const StepPlace& place, const program::Step& step)
+      : place_(place), program_(place.program), step_(step), layer_(place.layer) {}
 
-  Result<AssayCudaTask> run(double tokens) {
+  Result<AssayCudaTask> run() {
     switch (step_.op) {
       case program::Op::product:
         return product();
       case program::Op::embed:
-        return of(assay_cuda_embed, {elements(step_.in[0]), width(step_.in[1])});
+        return of(assay_cuda_embed,
+                  {elements(step_.in[0]), width(step_.in[1]), first(step_.in[1]), size(step_.in[1], 0)});
       case program::Op::embed_grad:
-        return of(assay_cuda_embed_grad, {elements(step_.in[1]), width(step_.out[0])});
+        return of(assay_cuda_embed_grad,
+                  {elements(step_.in[1]), width(step_.out[0]), first(step_.out[0]), size(step_.out[0], 0)});
       case program::Op::bias_grad:
         return bias_grad();
       case program::Op::norm:
@@ -46,14 +49,29 @@ class StepTask {
         return of(assay_cuda_activate_grad, {elements(step_.in[0])});
       case program::Op::add:
         return add();
+      case program::Op::route:
+        return of(assay_cuda_route, {rows(step_.in[0]), width(step_.in[0]), experts_per_token()});
+      case program::Op::route_grad:
+        return of(assay_cuda_route_grad, {rows(step_.in[0]), width(step_.in[0]), experts_per_token()});
+      case program::Op::dispatch:
+        return expert(assay_cuda_dispatch, step_.in[1], step_.out[0]);
+      case program::Op::dispatch_grad:
+        return expert(assay_cuda_dispatch_grad, step_.in[1], step_.in[0]);
+      case program::Op::combine:
+        return expert(assay_cuda_combine, step_.in[1], step_.in[0]);
+      case program::Op::combine_grad:
+        return expert(assay_cuda_combine_grad, step_.in[2], step_.in[1]);
+      case program::Op::sample:
+        if (program_.tensor(step_.in[0]).find(model::LogicalDim::vocabulary) < 0) return refused(" of partial results");
+        return of(assay_cuda_sample, {rows(step_.in[0]), width(step_.in[0])});
       case program::Op::loss_sums:
-        return of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])});
+        return of_vocabulary(of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])}));
       case program::Op::loss:
-        return of(assay_cuda_loss, {elements(step_.out[0])});
+        return of_vocabulary(of(assay_cuda_loss, {elements(step_.out[0])}));
       case program::Op::loss_grad:
-        return of(assay_cuda_loss_grad, {elements(step_.in[1]), width(step_.in[0])}, tokens);
+        return of_vocabulary(of(assay_cuda_loss_grad, {elements(step_.in[1]), width(step_.in[0])}, place_.tokens));
       case program::Op::update: {
-        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.in[1])});
+        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.out[0])}, counts(step_.in[0]) ? 1.0 : 0.0);
         if (program_.tensor(step_.in[1]).rank > 1) task->flags |= assay_cuda_decays;
         return task;
       }
@@ -72,9 +90,34 @@ class StepTask {
   std::int64_t elements(int id) const { return elements_of(program_.tensor(id)); }
   std::int64_t width(int id) const {
     const program::ProgramTensor& tensor = program_.tensor(id);
-    return tensor.dims[tensor.rank - 1u].size;
+    return local_size(program_, tensor, tensor.rank - 1u);
   }
-  std::int64_t size(int id, std::size_t dim) const { return program_.tensor(id).dims[dim].size; }
+  std::int64_t rows(int id) const { return elements(id) / width(id); }
+  std::int64_t experts_per_token() const { return layer_->feed_forward->experts_per_token; }
+  std::int64_t size(int id, std::size_t dim) const { return local_size(program_, program_.tensor(id), dim); }
+  /// The first row of a tensor that this device has.
+  std::int64_t first(int id) const { return place_.layout.extents(id, place_.device).front().start; }
+  /// Of the devices with the same part of a tensor, whether this is the first.
+  bool counts(int id) const {
+    const program::AxisSet split = program_.tensor(id).sharding.split_axes();
+    const Coordinates at = coordinates(program_.mesh, static_cast<std::int64_t>(place_.device));
+    for (std::size_t axis = 0; axis < at.size(); ++axis)
+      if (at[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
+    return true;
+  }
+
+  /// The part of the vocabulary that this device has; sums over a part are summed over devices before they are used.
+  Result<AssayCudaTask> of_vocabulary(Result<AssayCudaTask> task) const {
+    if (!task) return task;
+    for (const program::Step& step : program_.steps) {
+      if (step.op != program::Op::loss_sums) continue;
+      const Extent& part = place_.layout.extents(step.in[0], place_.device).back();
+      if (task->kernel != assay_cuda_loss) task->sizes[2] = part.start;
+      const program::ProgramTensor& logits = program_.tensor(step.in[0]);
+      if (part.size < logits.dims[logits.rank - 1u].size) task->flags |= assay_cuda_partial;
+    }
+    return task;
+  }
 
   Result<AssayCudaTask> of(int kernel, std::initializer_list<std::int64_t> sizes, double number = 0) const {
     AssayCudaTask task = empty_task(kernel);
@@ -113,32 +156,48 @@ class StepTask {
     return all;
   }
 
-  /// Rows, columns and the summed dimensions must lie together in all three tensors, which then are matrices.
+  /// Rows, columns and the summed dimensions must lie together in all three tensors, which then are matrices; or
+  /// matrices of experts, one after the other.
   Result<AssayCudaTask> product() const {
-    const Dims c = dims_of(step_.out[0]);
     int left = step_.in[0], right = step_.in[1];
+    const auto is_of_experts = [&](int id) { return dims_of(id).front() == model::LogicalDim::experts; };
+    const bool batched = is_of_experts(left) && is_of_experts(right) && is_of_experts(step_.out[0]);
+    const auto matrix = [&](int id) {
+      Dims dims = dims_of(id);
+      if (batched) dims.erase(dims.begin());
+      return dims;
+    };
+    const Dims c = matrix(step_.out[0]);
     for (const bool swapped : {false, true}) {
       if (swapped) std::swap(left, right);
-      const Dims a = dims_of(left), b = dims_of(right);
+      const Dims a = matrix(left), b = matrix(right);
       Dims rows, columns, summed;
-      bool is_batched = false;
+      bool is_paired = false;
       for (const model::LogicalDim dim : c) {
-        is_batched = is_batched || (has(a, dim) && has(b, dim));
+        is_paired = is_paired || (has(a, dim) && has(b, dim));
         (has(a, dim) ? rows : columns).push_back(dim);
       }
       for (const model::LogicalDim dim : a)
         if (!has(c, dim)) summed.push_back(dim);
-      if (is_batched || c != joined(rows, columns)) continue;
+      if (is_paired || c != joined(rows, columns)) continue;
       const bool plain_a = a == joined(rows, summed), plain_b = b == joined(summed, columns);
       if ((!plain_a && a != joined(summed, rows)) || (!plain_b && b != joined(columns, summed))) continue;
-      if (step_.in[3] >= 0 && dims_of(step_.in[3]) != columns) continue;
-      ASSAY_TRY(task, of(assay_cuda_product, {extent(left, rows), extent(right, columns), extent(left, summed)}));
+      if (step_.in[3] >= 0 && (batched || dims_of(step_.in[3]) != columns)) continue;
+      ASSAY_TRY(task, of(assay_cuda_product, {extent(left, rows), extent(right, columns), extent(left, summed),
+                                              batched ? size(left, 0) : 1}));
       task.in[0] = left;
       task.in[1] = right;
       task.flags = (plain_a ? 0 : assay_cuda_transposed_a) | (plain_b ? 0 : assay_cuda_transposed_b);
       return task;
     }
     return refused(" over such dimensions");
+  }
+
+  /// Tokens on their way to slots [experts, capacity, width] or back.
+  Result<AssayCudaTask> expert(int kernel, int gates, int slots) const {
+    if (size(slots, 0) != program_.tensor(slots).dims[0].size || rows(gates) == 0)
+      return refused(" of some of the experts");
+    return of(kernel, {rows(gates), width(gates), size(slots, 1), width(slots)});
   }
 
   Result<AssayCudaTask> bias_grad() const {
@@ -153,6 +212,7 @@ class StepTask {
     if (step_.is_centred) return refused(" that subtracts the mean");
     if (step_.detail > 0) return refused(" in groups");
     if (scale < 0 || program_.tensor(scale).rank != 1) return refused(" without a scale per channel");
+    if (width(x) != program_.tensor(x).dims[program_.tensor(x).rank - 1u].size) return refused(" of split rows");
     for (std::size_t i = operands; i < step_.in.size(); ++i)
       if (step_.in[i] >= 0) return refused(" with a bias or given sums");
     return of(kernel, {elements(x) / width(x), width(x)}, norm_epsilon);
@@ -177,13 +237,18 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
+    if (size(q, 1) != shape.queries) return refused(" of a part of the sequence");
+    const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
-        shape.queries != shape.keys)
+        (shape.queries != shape.keys && !has_cache))
       return refused(" that is not causal over the whole sequence");
     if (v < 0 || program_.tensor(k).rank != 4 || width(v) != width(q) || width(k) != width(q))
       return refused(" with keys and values of other sizes");
-    return of(kernel, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q)},
-              1.0 / std::sqrt(static_cast<double>(width(q))));
+    const double scale = 1.0 / std::sqrt(static_cast<double>(width(q)));
+    if (shape.queries != shape.keys)
+      return of(assay_cuda_cache_attention, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q), shape.keys},
+                scale);
+    return of(kernel, {size(q, 0), size(q, 2), size(k, 2), size(q, 1), width(q)}, scale);
   }
 
   Result<AssayCudaTask> add() const {
@@ -192,6 +257,7 @@ class StepTask {
     return of(assay_cuda_add, {elements(step_.out[0])});
   }
 
+  const StepPlace& place_;
   const program::Program& program_;
   const program::Step& step_;
   const model::Layer* layer_;
@@ -199,17 +265,8 @@ class StepTask {
 
 }  // namespace
 
-Result<AssayCudaTask> task_of_step(const program::Program& program, const program::Step& step,
-                                   const model::Layer* layer, double tokens) {
-  return StepTask(program, step, layer).run(tokens);
-}
-
-AssayCudaTask empty_task(int kernel) {
-  AssayCudaTask task{};
-  task.kernel = kernel;
-  std::fill(std::begin(task.in), std::end(task.in), -1);
-  std::fill(std::begin(task.out), std::end(task.out), -1);
-  return task;
+Result<AssayCudaTask> task_of_step(const StepPlace& place, const program::Step& step) {
+  return StepTask(place, step).run();
 }
 
 bool adds_up(const AssayCudaTask& task) {
@@ -218,13 +275,14 @@ bool adds_up(const AssayCudaTask& task) {
 }
 
 int type_of(const program::ProgramTensor& tensor) {
+  if (tensor.dtype == Dtype::int32) return assay_cuda_int32;
   return facts(tensor.dtype).bits == 16 ? assay_cuda_bf16 : assay_cuda_fp32;
 }
 
-std::int64_t elements_of(const program::ProgramTensor& tensor) {
-  std::int64_t all = 1;
-  for (std::size_t i = 0; i < tensor.rank; ++i) all *= tensor.dims[i].size;
-  return all;
+std::int64_t elements_of(const program::ProgramTensor& tensor) { return static_cast<std::int64_t>(tensor.elements); }
+
+std::int64_t local_size(const program::Program& program, const program::ProgramTensor& tensor, std::size_t dim) {
+  return static_cast<std::int64_t>(program::local_extent(program, tensor, static_cast<int>(dim)));
 }
 
 }  // namespace assay::execute

@@ -2,6 +2,7 @@
 #pragma once
 #include "assay/base/result.h"
 #include "assay/execute/cuda/cuda_table.h"
+#include "assay/execute/program/tensor_layout.h"
 #include "assay/model/transformer.h"
 #include "assay/program/program.h"
 
@@ -9,17 +10,24 @@ namespace assay::execute {
 
 inline constexpr const char* cuda_remedy = "use --engine virtual, with a small model";
 
-/// An error where no kernel does what the step says. `layer`: nullptr for embedding and head; the loss is averaged
-/// over `tokens`.
-Result<AssayCudaTask> task_of_step(const program::Program& program, const program::Step& step,
-                                   const model::Layer* layer, double tokens);
+/// Where a step runs: on one device of the program's mesh.
+struct StepPlace {
+  const program::Program& program;
+  const TensorLayout& layout;
+  std::size_t device = 0;
+  const model::Layer* layer = nullptr;  ///< nullptr: embedding and head
+  double tokens = 1;                    ///< the loss is averaged over these
+};
 
-/// A task without operands.
-AssayCudaTask empty_task(int kernel);
+/// An error where no kernel does what the step says.
+Result<AssayCudaTask> task_of_step(const StepPlace& place, const program::Step& step);
+
 /// Whether a kernel can add to what its result holds.
 bool adds_up(const AssayCudaTask& task);
 
 int type_of(const program::ProgramTensor& tensor);
+/// On one device.
 std::int64_t elements_of(const program::ProgramTensor& tensor);
+std::int64_t local_size(const program::Program& program, const program::ProgramTensor& tensor, std::size_t dim);
 
 }  // namespace assay::execute

@@ -47,6 +47,12 @@ struct RunFacts {
   Bytes stated;             ///< the same by the program
 };
 
+/// What a step of a program took so far, on the devices of this process.
+struct StepClock {
+  double seconds = 0;
+  std::int64_t runs = 0;
+};
+
 struct TrainingRun {
   double loss = 0;  ///< mean over all tokens
   NamedArrays gradients, updated;
@@ -71,6 +77,7 @@ struct ServingRun {
   Array<double> logits;  ///< [sequences, scored, vocabulary] of the last tokens
   Array<double> chosen;  ///< [sequences, 1]
   RunFacts facts;
+  std::vector<StepClock> clocks;  ///< by step of the program
 };
 struct ServingOptions {
   Placement placement = {};

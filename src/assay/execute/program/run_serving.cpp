@@ -149,6 +149,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   out.logits = joined(std::span<const Array<double>>(logits), 1);
   out.chosen = step.collected(result_of(program, head), outer);
   out.facts = runner.facts();
+  out.clocks = step.clocks();
   return out;
 }
 

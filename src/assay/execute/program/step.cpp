@@ -22,6 +22,14 @@ bool is_hidden(const program::Step& step) {
 
 }  // namespace
 
+std::string_view work_kind(const program::Step& step) {
+  if (program::is_collective(step.op)) return "collectives";
+  if (step.op == program::Op::update) return "update";
+  if (step.op == program::Op::product) return "products";
+  if (step.op == program::Op::attention || step.op == program::Op::attention_grad) return "attention";
+  return "other kernels";
+}
+
 StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement)
     : program_(program),
       tokens_(tokens),

@@ -9,17 +9,15 @@
 #include "assay/execute/program/adam.h"
 #include "assay/execute/program/background.h"
 #include "assay/execute/program/local_step.h"
+#include "assay/execute/program/run_program.h"
 
 namespace assay::execute {
 
 /// Learning rate of the updates of executed programs: plain gradient descent.
 inline constexpr double descent_rate = 0.1;
 
-/// What a step of a program took so far, on the devices of this process.
-struct StepClock {
-  double seconds = 0;
-  std::int64_t runs = 0;
-};
+/// The kind of work that reports sum up: "products", "attention", "collectives", "update", "other kernels".
+std::string_view work_kind(const program::Step& step);
 
 class StepRunner {
  public:

@@ -59,8 +59,13 @@ std::vector<int> summed_tensors(const program::Program& program, bool shared) {
   return out;
 }
 
-TrainingPass::TrainingPass(ProgramRunner& runner, const program::Program& program, const StackMemory& weights)
-    : runner_(runner), program_(program), outer_(weights.front()), layers_(weights.begin() + 1, weights.end()) {}
+TrainingPass::TrainingPass(ProgramRunner& runner, const program::Program& program, const StackMemory& weights,
+                           HostCopies* copies)
+    : copies_(copies && copies->what().activations ? copies : nullptr),
+      runner_(runner),
+      program_(program),
+      outer_(weights.front()),
+      layers_(weights.begin() + 1, weights.end()) {}
 
 double TrainingPass::run(const Array<double>& tokens, const Array<double>& targets) {
   // Embedding and head are blocks of the same kind; they follow each other in the program.
@@ -111,6 +116,10 @@ void TrainingPass::run_forward(std::int64_t first, std::int64_t last, const Shar
       for (std::size_t i = 0; i < mine.size(); ++i) memory[at(mine[i])] = layers_[at(lender)][at(theirs.at(i))];
     }
     runner_.run(block, l, memory);
+    if (copies_) {
+      runner_.step().settle();
+      away_[l] = copies_->send(block, memory);
+    }
     flowing_ = &memory[at(result_of(program_, block))];
   }
 }
@@ -167,6 +176,7 @@ void TrainingPass::layer_backward(std::int64_t l, Gradients which) {
   const program::Block& block = runner_.layer_block(l, program::Phase::backward);
   const program::Block& forward = runner_.layer_block(l, program::Phase::forward);
   ProgramMemory& memory = layers_[at(l)];
+  if (copies_) copies_->fetch(away_[l], memory);
   if (which == Gradients::of_weights)
     return runner_.run_marked(block, l, memory, steps_to_input(program_, block), false);
   memory[at(given(program_, block, program_.tensor(result_of(program_, forward)).name, true))] = *flowing_;

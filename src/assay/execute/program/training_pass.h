@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/execute/program/host_copies.h"
 #include "assay/execute/program/runner.h"
 
 namespace assay::execute {
@@ -18,7 +19,8 @@ enum class Gradients { all, of_input, of_weights };
 class TrainingPass {
  public:
   /// The arguments must outlive it.
-  TrainingPass(ProgramRunner& runner, const program::Program& program, const StackMemory& weights);
+  TrainingPass(ProgramRunner& runner, const program::Program& program, const StackMemory& weights,
+               HostCopies* copies = nullptr);
 
   /// Both passes. Returns the sum of the losses.
   double run(const Array<double>& tokens, const Array<double>& targets);
@@ -46,6 +48,8 @@ class TrainingPass {
   void embedding_backward(int kind);
   void layer_backward(std::int64_t l, Gradients which);
 
+  HostCopies* copies_;                             ///< nullptr: everything stays on the devices
+  std::map<std::int64_t, HostCopies::Away> away_;  ///< by layer
   Shards<double> encoded_, encoded_gradient_;
   Shards<double> embedded_gradient_;  ///< from blocks that also read the embedding
   std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor

@@ -80,7 +80,8 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
       own_sums_(summed_tensors(program, false)),
       shared_sums_(summed_tensors(program, true)),
       tied_(tied_tensors(program)),
-      handover_(at(program.mesh.devices()), options.transport) {
+      handover_(at(program.mesh.devices()), options.transport),
+      copies_(program, options.offloading) {
   shape_.microbatches = program.microbatches;
   const std::int64_t layers = pipeline::layers_of(model);
   if (shape_.stages == 1) {
@@ -186,7 +187,7 @@ bool TrainingSession::advance(Stage& stage, const Batch& batch) {
 void TrainingSession::run_forward(Stage& stage, const pipeline::PipelineOperation& operation, const Batch& batch) {
   const std::int64_t m = operation.microbatch, direction = is_dual() ? operation.chunk : 0;
   const std::int64_t here = part_of(stage, operation.chunk);
-  auto [found, is_new] = stage.passes.try_emplace(m, stage.runner, program_, stage.weights);
+  auto [found, is_new] = stage.passes.try_emplace(m, stage.runner, program_, stage.weights, &copies_);
   TrainingPass& pass = found->second;
   if (shape_.stages == 1) {  // backwards, too
     loss_ += pass.run(rows_of(batch.tokens, m, shape_.microbatches), rows_of(batch.targets, m, shape_.microbatches));
@@ -297,7 +298,10 @@ void TrainingSession::take_updates(Stage& stage, const program::Block& block, st
 void TrainingSession::update(Stage& stage) {
   for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
     if (layer >= 0 && !stage.holds[at(layer)]) continue;
-    if (adam_) stage.runner.step().update_with(*adam_, updates_, stage.moments[at(layer + 1)]);
+    std::map<int, Moments>& moments = stage.moments[at(layer + 1)];
+    const bool is_away = copies_.what().states && layer >= 0;
+    if (is_away) copies_.fetch(moments);
+    if (adam_) stage.runner.step().update_with(*adam_, updates_, moments);
     for (const program::Block& block : program_.blocks) {
       const bool is_mine = layer < 0 ? block.kind < 0 && (block.name == "embedding" ? stage.embeds : stage.ends)
                                      : block.kind == stage.runner.kind(layer);
@@ -308,7 +312,22 @@ void TrainingSession::update(Stage& stage) {
       stage.runner.step().settle();
       if (block.phase == program::Phase::update) take_updates(stage, block, layer);
     }
+    if (is_away) copies_.send(moments);
   }
+}
+
+Bytes TrainingSession::stated_copies() const {
+  Bytes sum;
+  for (const Stage& stage : stages_)
+    for (std::int64_t layer = 0; layer < stage.runner.layers(); ++layer) {
+      if (!stage.holds[at(layer)]) continue;
+      const program::Block& forward = stage.runner.layer_block(layer, program::Phase::forward);
+      // Each stage of dualpipe has two parts, which take half of the microbatches each.
+      const double passes = static_cast<double>(shape_.microbatches) / (is_dual() ? 2.0 : 1.0);
+      if (copies_.what().activations) sum += passes * copies_.stated_activations(forward);
+      if (copies_.what().states) sum += copies_.stated_states(stage.runner.kind(layer));
+    }
+  return sum;
 }
 
 void TrainingSession::share_embedding() {
@@ -334,9 +353,9 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
   loss_ = 0;
   gradients_.clear();
   const Batch batch{tokens, targets};
-  std::vector<double> before(4, 0.0);
+  std::vector<double> before(6, 0.0);
   const auto totals = [&] {
-    std::vector<double> now{0, 0, 0, handover_.received().value()};
+    std::vector<double> now{0, 0, 0, handover_.received().value(), copies_.out().value(), copies_.in().value()};
     for (const Stage& stage : stages_) {
       const StepRunner& runner = stage.runner.step();
       // Both copies of dualpipe have all gradients.
@@ -366,14 +385,15 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] -= before[i];
   const bool reports_loss = !transport_ || stages_.front().runner.step().devices().is_here(0);
   sums.push_back(reports_loss ? loss_ : 0.0);
+  sums.push_back(stated_copies().value() * static_cast<double>(stages_.front().runner.step().devices().here().size()));
   if (transport_)
     for (std::size_t rank = 0; const std::vector<double>& other : gather_values(*transport_, sums)) {
       for (std::size_t i = 0; rank != transport_->rank() && i < sums.size(); ++i) sums[i] += other[i];
       ++rank;
     }
   const auto devices = static_cast<double>(program_.mesh.devices() * shape_.stages);
-  return {sums[4] / tokens_of(program_), std::sqrt(sums[0]), Bytes(sums[1] / devices), Bytes(sums[2] / devices),
-          Bytes(sums[3] / devices)};
+  return {sums[6] / tokens_of(program_), std::sqrt(sums[0]),       Bytes(sums[1] / devices), Bytes(sums[2] / devices),
+          Bytes(sums[3] / devices),      Bytes(sums[4] / devices), Bytes(sums[5] / devices), Bytes(sums[7] / devices)};
 }
 
 NamedArrays TrainingSession::weights() {

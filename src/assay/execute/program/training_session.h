@@ -19,6 +19,7 @@ struct SessionOptions {
   pipeline::PipelineShape pipeline = {};  ///< one stage: none
   std::optional<AdamW> adam = {};         ///< nothing: plain gradient descent
   Transport* transport = nullptr;         ///< nothing: all devices are in this process
+  Offloading offloading = {};
 };
 
 /// An error where layers of a pipeline need more of each other than the residual stream.
@@ -30,6 +31,8 @@ struct TrainedStep {
   double gradient_norm = 0;  ///< of all gradients together
   Bytes moved, stated;       ///< by collectives, and by what the program says
   Bytes handed;              ///< received from other stages
+  Bytes to_host, from_host;  ///< offloaded, and loaded again
+  Bytes stated_host;         ///< each way, as it is predicted
 };
 
 class TrainingSession {
@@ -91,6 +94,8 @@ class TrainingSession {
   void add_copies();
   void update(Stage& stage);
   void take_updates(Stage& stage, const program::Block& block, std::int64_t layer);
+  /// Bytes that a device of the stages of this process copies each way in a step, summed over stages.
+  Bytes stated_copies() const;
   void share_embedding();
   /// The weights of other stages, from the processes that have them.
   void add_other_stages(NamedArrays& arrays) const;
@@ -105,6 +110,7 @@ class TrainingSession {
   std::vector<int> tied_;                    ///< made by the head's backward pass for the embedding's
   std::deque<Stage> stages_;                 ///< those of this process
   Handover handover_;
+  HostCopies copies_;
   std::int64_t updates_ = 0;
   double loss_ = 0;
   bool keeps_gradients_ = false;

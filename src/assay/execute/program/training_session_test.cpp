@@ -26,13 +26,13 @@ struct Trained {
 };
 
 Trained trained(const model::Transformer& m, const lower::Parallelism& p, const pipeline::PipelineShape& pipeline,
-                std::int64_t microbatches, lower::Recompute recompute = {}) {
+                std::int64_t microbatches, lower::Recompute recompute = {}, const Offloading& offloading = {}) {
   lower::TrainingPlan plan = small_plan(m, microbatches);
   plan.formats = {Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64};
   plan.recompute = recompute;
   const auto [mesh, rules] = lower::training_stage(p, m);
   const program::Program program = lower::lower_training(m, mesh, rules, plan);
-  TrainingSession session(program, m, weights_of(m), {.pipeline = pipeline, .adam = AdamW{}});
+  TrainingSession session(program, m, weights_of(m), {.pipeline = pipeline, .adam = AdamW{}, .offloading = offloading});
   Trained out;
   for (int i = 0; i < step_count; ++i)
     out.steps.push_back(session.step(random_tokens(length, m.vocabulary, 1), random_tokens(length, m.vocabulary, 2)));
@@ -111,6 +111,33 @@ TEST(TrainingSession, RefusesWhatStagesWouldShare) {
   EXPECT_FALSE(check_session(m, {pipeline::PipelineSchedule::one_f_one_b, 4, 4}));
   m.decoder.kinds.front().attention->shares_kv = true;
   EXPECT_FALSE(check_session(m, {pipeline::PipelineSchedule::one_f_one_b, 2, 4}));
+}
+
+TEST(TrainingSession, OffloadingChangesWhereBytesLieAndNothingElse) {
+  using enum pipeline::PipelineSchedule;
+  const Bytes moments(2 * sizeof(double));
+  const model::Transformer m = stack_of(4, true);
+  const Trained one = trained(m, {}, {}, 1);
+  struct Case {
+    lower::Parallelism parallelism;
+    pipeline::PipelineShape pipeline;
+    std::int64_t microbatches;
+    lower::Recompute recompute;
+  };
+  for (const Case& c : {Case{{}, {}, 1, {}}, Case{{.fsdp = 2, .tensor = 2}, {}, 2, {}},
+                        Case{{.data = 2, .zero = 1}, {}, 1, lower::Recompute::full()},
+                        Case{{.data = 2, .zero = 3}, {}, 1, {}}, Case{{.tensor = 2}, {zb_h1, 2, 4}, 4, {}},
+                        Case{{}, {interleaved, 2, 4, 2}, 4, {}}, Case{{}, {dualpipe, 2, 4}, 4, {}}})
+    for (const Offloading& what :
+         {Offloading{true, false, moments}, Offloading{false, true, moments}, Offloading{true, true, moments}}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", what.activations, what.states, static_cast<int>(c.pipeline.schedule)));
+      const Trained run = trained(m, c.parallelism, c.pipeline, c.microbatches, c.recompute, what);
+      expect_same(run, one);
+      const TrainedStep& last = run.steps.back();
+      EXPECT_GT(last.to_host, Bytes(0));
+      EXPECT_NEAR(last.to_host.value(), last.stated_host.value(), 1e-9 * last.stated_host.value());
+      EXPECT_NEAR(last.from_host.value(), last.stated_host.value(), 1e-9 * last.stated_host.value());
+    }
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
-// What ranks make sure of before they start: that they are alike, and that none has failed.
+// What ranks agree on: that they are alike, that none has failed, and when to stop.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
+#include "assay/base/progress.h"
 #include "assay/execute/ranks/mpi.h"
 
 namespace assay::execute {
@@ -76,6 +79,27 @@ Result<void> agree(Transport& transport, const Result<void>& mine) {
                 all[rank].substr(second + 1));
   }
   return {};
+}
+
+bool is_any_stopped(Transport* transport) {
+  const bool mine = progress.is_stopped();
+  if (!transport) return mine;
+  const auto all = gather_values(*transport, {mine ? 1.0 : 0.0});
+  return std::any_of(all.begin(), all.end(), [](const std::vector<double>& one) { return one.front() > 0.0; });
+}
+
+LocalRank local_rank(Transport& transport) {
+  constexpr std::size_t longest = 256;
+  char name[longest] = {};
+  ::gethostname(name, longest - 1);
+  const std::vector<std::string> all = gather_texts(transport, name);
+  LocalRank here{0, 0};
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] != name) continue;
+    if (rank < transport.rank()) ++here.rank;
+    ++here.count;
+  }
+  return here;
 }
 
 }  // namespace assay::execute

@@ -37,6 +37,15 @@ Result<void> check_alike(Transport& transport, const Fingerprints& mine);
 std::uint64_t fingerprint(std::string_view text);
 std::uint64_t own_fingerprint();
 
+/// Whether somebody asked to stop: any of the ranks, so that all of them stop at the same point. To be called by all.
+bool is_any_stopped(Transport* transport);
+
+/// The place of this process among those of its machine.
+struct LocalRank {
+  std::size_t rank = 0, count = 1;
+};
+LocalRank local_rank(Transport& transport);
+
 /// An error of any rank, told to all of them: the first one's, with its rank. To be called by all.
 Result<void> agree(Transport& transport, const Result<void>& mine);
 

@@ -7,7 +7,9 @@
 #include <chrono>
 
 #include "assay/base/index.h"
+#include "assay/execute/program/step.h"
 #include "assay/execute/program/tensor_layout.h"
+#include "assay/execute/ranks/mpi.h"
 #include "assay/model/accounting.h"
 
 namespace assay::execute {
@@ -40,14 +42,6 @@ std::int64_t batch_ways(const lower::StageRules& rules) {
   return static_cast<std::int64_t>(program::shard_count(rules.mesh, axes));
 }
 
-model::Transformer first_layers(model::Transformer model, std::int64_t layers) {
-  model::LayerStack kept;
-  for (std::int64_t i = 0; i < std::min(layers, model.decoder.layers()); ++i)
-    kept.add(model.decoder.kinds[model.decoder.order[at(i)]]);
-  model.decoder = std::move(kept);
-  return model;
-}
-
 /// The caches of several sequences, one after the other; the last one is repeated up to `rows`.
 ServedSequences stacked(const std::vector<const ServedSequences*>& each, std::size_t rows) {
   if (rows == 1) return *each.front();
@@ -68,6 +62,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+model::Transformer first_layers(model::Transformer model, std::int64_t layers) {
+  model::LayerStack kept;
+  for (std::int64_t i = 0; i < std::min(layers, model.decoder.layers()); ++i)
+    kept.add(model.decoder.kinds[model.decoder.order[at(i)]]);
+  model.decoder = std::move(kept);
+  return model;
+}
+
 Result<void> check_server(const model::Transformer& model, const ServerOptions& options) {
   if (model.encoder)
     return fail("MODEL", fmt::format("{} has an encoder, whose output a run does not make", model.id),
@@ -82,11 +84,19 @@ Result<void> check_server(const model::Transformer& model, const ServerOptions& 
   if (has_states(model) && batch_ways(rules) > 1)
     return fail("run", fmt::format("sequences of {} are served one by one, because it keeps states", model.id),
                 "do not split the batch");
+  if (options.prefill) {
+    ASSAY_CHECK(lower::check_parallelism(*options.prefill, model));
+    const lower::StageRules others = lower::serving_stage(*options.prefill, options.scheme, model);
+    ASSAY_CHECK(check_divides(lowered(model, others, batch_ways(others), 1, 2)));
+    if (has_states(model))
+      return fail("--prefill-tp", fmt::format("{} has states, which are not handed over", model.id));
+  }
   return check_divides(lowered(model, rules, batch_ways(rules), 1, 2));
 }
 
-Server::Side Server::side_of(const model::Transformer& model, const ServerOptions& options) {
-  Side side{model, lower::serving_stage(options.parallelism, options.scheme, model), 1, !has_states(model), {}};
+Server::Side Server::side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
+                             const ServerOptions& options) {
+  Side side{model, lower::serving_stage(parallelism, options.scheme, model), 1, !has_states(model), {}};
   side.rows = batch_ways(side.rules);
   return side;
 }
@@ -95,8 +105,19 @@ Server::Server(const model::Transformer& model, const NamedArrays& weights, cons
     : options_(options),
       weights_(weights),
       draft_model_(first_layers(model, options.draft_layers)),
-      large_(side_of(model, options)),
-      small_(side_of(draft_model_, options)) {}
+      large_(side_of(model, options.parallelism, options)),
+      prompts_(side_of(model, options.prefill.value_or(options.parallelism), options)),
+      small_(side_of(draft_model_, options.parallelism, options)) {}
+
+void Server::hand_over(const Group& group) {
+  for (const Sequence* sequence : group) {
+    for (const LayerCache& layer : sequence->large.kept.caches)
+      for (const Array<double>& array : layer)
+        report_.handed += Bytes(static_cast<double>(array.values.size() * sizeof(double)));
+    const std::int64_t values = model::kv_values_per_token(large_.model) * sequence->large.tokens;
+    report_.cached += Bytes(static_cast<double>(values) * static_cast<double>(sizeof(double)));
+  }
+}
 
 std::vector<Server::Group> Server::groups_of(const Side& side, Cached Sequence::*cache, const Group& all) const {
   std::map<std::tuple<std::size_t, std::int64_t, std::size_t>, Group> by_length;
@@ -108,8 +129,29 @@ std::vector<Server::Group> Server::groups_of(const Side& side, Cached Sequence::
   return out;
 }
 
-std::vector<Array<double>> Server::advance(Side& side, Cached Sequence::*cache, const Group& group,
-                                           std::int64_t scored) {
+Result<std::vector<Scores>> Server::advance_elsewhere(Cached Sequence::*cache, const Group& group,
+                                                      std::int64_t scored) {
+  ServingEngine::Asked asked;
+  asked.drafts = cache == &Sequence::small;
+  asked.known = (group.front()->*cache).tokens;
+  asked.scored = scored;
+  asked.greedy = options_.sampling.temperature == 0 && options_.drafts == 0;
+  const std::int64_t keys = std::ssize(group.front()->tokens);
+  for (Sequence* sequence : group) {
+    asked.places.push_back(sequence->place);
+    asked.tokens.insert(asked.tokens.end(), sequence->tokens.begin() + asked.known, sequence->tokens.end());
+    (sequence->*cache).tokens = keys;
+  }
+  ASSAY_TRY(made, options_.engine->run(asked));
+  report_.steps.push_back({asked.drafts, std::ssize(group), keys - asked.known, keys, scored, made.seconds,
+                           std::move(made.by_kind), made.has_clocks});
+  return std::move(made.scores);
+}
+
+Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache, const Group& group,
+                                            std::int64_t scored) {
+  if (options_.engine) return advance_elsewhere(cache, group, scored);
+  const auto start = std::chrono::steady_clock::now();
   const std::int64_t known = (group.front()->*cache).tokens, keys = std::ssize(group.front()->tokens);
   const std::int64_t queries = keys - known;
   const std::int64_t rows = (std::ssize(group) + side.rows - 1) / side.rows * side.rows;
@@ -132,11 +174,15 @@ std::vector<Array<double>> Server::advance(Side& side, Cached Sequence::*cache, 
   report_.moved += run.facts.moved;
   report_.stated += run.facts.stated;
   report_.disagreement = std::max(report_.disagreement, run.facts.disagreement);
-  std::vector<Array<double>> logits;
+  ServedStep done{cache == &Sequence::small, rows, queries, keys, scored, seconds_since(start), {}, true};
+  for (std::size_t i = 0; i < run.clocks.size(); ++i)
+    done.by_kind[work_kind(found->second.steps[i])] += run.clocks[i].seconds;
+  report_.steps.push_back(std::move(done));
+  std::vector<Scores> scores;
   for (std::size_t s = 0; s < group.size(); ++s) {
     Cached& own = group[s]->*cache;
     own.tokens = keys;
-    logits.push_back(part(run.logits, 0, static_cast<std::int64_t>(s), 1));
+    scores.push_back({part(run.logits, 0, static_cast<std::int64_t>(s), 1), {}});
     if (rows == 1) {
       own.kept = std::move(kept);
       continue;
@@ -148,7 +194,7 @@ std::vector<Array<double>> Server::advance(Side& side, Cached Sequence::*cache, 
         own.kept.caches[l].push_back(part(all, 0, static_cast<std::int64_t>(s), 1));
     }
   }
-  return logits;
+  return scores;
 }
 
 void Server::shorten(Cached& cache, std::int64_t tokens) const {
@@ -158,27 +204,33 @@ void Server::shorten(Cached& cache, std::int64_t tokens) const {
   cache.tokens = tokens;
 }
 
-void Server::draft(const Group& all) {
+Result<void> Server::draft(const Group& all) {
   for (Sequence* sequence : all) sequence->drafted.clear();
   for (std::int64_t i = 0; i < options_.drafts; ++i) {
     Group drafting;  // the last wanted token needs no draft after it
     for (Sequence* sequence : all)
       if (sequence->made + i + 1 < sequence->wanted) drafting.push_back(sequence);
     for (const Group& group : groups_of(small_, &Sequence::small, drafting)) {
-      const std::vector<Array<double>> logits = advance(small_, &Sequence::small, group, 1);
+      ASSAY_TRY(scores, advance(small_, &Sequence::small, group, 1));
       for (std::size_t s = 0; s < group.size(); ++s) {
-        group[s]->drafted.push_back(distribution(logits[s].values, options_.sampling));
+        group[s]->drafted.push_back(distribution(scores[s].logits.values, options_.sampling));
         group[s]->tokens.push_back(drawn(group[s]->drafted.back(), group[s]->draws.next()));
         ++report_.drafted;
       }
     }
   }
+  return {};
 }
 
-void Server::take(Sequence& sequence, const Array<double>& logits) {
-  const auto vocabulary = at(logits.shape.back());
+void Server::take(Sequence& sequence, const Scores& scores) {
+  if (!scores.best.empty() && scores.logits.values.empty()) {
+    sequence.tokens.push_back(scores.best.back());
+    ++sequence.made;
+    return;
+  }
+  const auto vocabulary = at(scores.logits.shape.back());
   const auto target = [&](std::size_t position) {
-    return distribution(std::span(logits.values).subspan(position * vocabulary, vocabulary), options_.sampling);
+    return distribution(std::span(scores.logits.values).subspan(position * vocabulary, vocabulary), options_.sampling);
   };
   const std::size_t drafts = sequence.drafted.size(), before = sequence.tokens.size() - drafts;
   std::size_t kept = 0;
@@ -198,26 +250,38 @@ void Server::take(Sequence& sequence, const Array<double>& logits) {
   sequence.drafted.clear();
 }
 
-void Server::step(const Group& all, bool is_prefill) {
-  if (all.empty()) return;
+Result<void> Server::step(const Group& all, bool is_prefill) {
+  if (all.empty()) return {};
   const auto start = std::chrono::steady_clock::now();
-  if (!is_prefill && options_.drafts > 0) draft(all);
+  if (!is_prefill && options_.drafts > 0) ASSAY_CHECK(draft(all));
   // Sequences with as many drafts and tokens run together.
   std::map<std::size_t, Group> by_drafts;
   for (Sequence* sequence : all) by_drafts[sequence->drafted.size()].push_back(sequence);
   for (const auto& [drafts, some] : by_drafts)
     for (const Group& group : groups_of(large_, &Sequence::large, some)) {
-      const std::vector<Array<double>> logits =
-          advance(large_, &Sequence::large, group, static_cast<std::int64_t>(drafts) + 1);
-      for (std::size_t s = 0; s < group.size(); ++s) take(*group[s], logits[s]);
+      Side& side = is_prefill ? prompts_ : large_;
+      ASSAY_TRY(scores, advance(side, &Sequence::large, group, static_cast<std::int64_t>(drafts) + 1));
+      if (is_prefill && options_.prefill) hand_over(group);
+      for (std::size_t s = 0; s < group.size(); ++s) take(*group[s], scores[s]);
       ++(is_prefill ? report_.prefills : report_.decodes);
       if (!is_prefill) report_.mean_batch += static_cast<double>(group.size());
     }
   (is_prefill ? report_.prefill_seconds : report_.decode_seconds) += seconds_since(start);
+  return {};
 }
 
-ServerReport Server::serve(const std::vector<Prompt>& prompts) {
+void Server::seat(const Group& joining) {
+  for (Sequence* sequence : joining) {
+    sequence->place = free_places_.back();
+    free_places_.pop_back();
+  }
+}
+
+Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
   report_ = {};
+  free_places_.clear();
+  for (std::int64_t place = std::min<std::int64_t>(options_.slots, std::ssize(prompts)); place-- > 0;)
+    free_places_.push_back(static_cast<int>(place));
   report_.requests.resize(prompts.size());
   std::vector<Sequence> sequences(prompts.size());
   for (std::size_t i = 0; i < prompts.size(); ++i) {
@@ -229,14 +293,19 @@ ServerReport Server::serve(const std::vector<Prompt>& prompts) {
   std::size_t waiting = 0;
   Group running;
   while (waiting < sequences.size() || !running.empty()) {
+    if (is_any_stopped(options_.transport)) {
+      report_.is_interrupted = true;
+      break;
+    }
     ++report_.iterations;
     Group joining;
     for (; waiting < sequences.size() && std::ssize(running) + std::ssize(joining) < options_.slots; ++waiting) {
       report_.requests[waiting].started = report_.iterations;
       joining.push_back(&sequences[waiting]);
     }
-    step(joining, true);
-    step(running, false);
+    seat(joining);
+    ASSAY_CHECK(step(joining, true));
+    ASSAY_CHECK(step(running, false));
     running.insert(running.end(), joining.begin(), joining.end());
     std::erase_if(running, [&](Sequence* sequence) {
       if (sequence->made < sequence->wanted) return false;
@@ -245,11 +314,33 @@ ServerReport Server::serve(const std::vector<Prompt>& prompts) {
       const auto first = sequence->tokens.end() - sequence->made;
       done.tokens.assign(first, sequence->tokens.end());
       sequence->large = sequence->small = {};
+      free_places_.push_back(sequence->place);
       return true;
     });
   }
+  for (const Sequence* sequence : running)  // interrupted
+    report_.requests[sequence->request].tokens.assign(sequence->tokens.end() - sequence->made, sequence->tokens.end());
   if (report_.decodes > 0) report_.mean_batch /= static_cast<double>(report_.decodes);
   return report_;
+}
+
+double largest_shortfall(const model::Transformer& model, const NamedArrays& weights, std::vector<int> prompt,
+                         const std::vector<int>& answer) {
+  if (answer.empty()) return 0;
+  prompt.insert(prompt.end(), answer.begin(), answer.end() - 1);
+  const std::int64_t length = std::ssize(prompt);
+  ServedSequences kept;
+  const lower::StageRules rules = lower::serving_stage({}, {}, model);
+  const ServingRun run =
+      run_serving(lowered(model, rules, 1, length, length), model, weights,
+                  {{1, length}, {prompt.begin(), prompt.end()}}, kept, {.scored = std::ssize(answer)});
+  const auto vocabulary = at(model.vocabulary);
+  double most = 0;
+  for (std::size_t i = 0; i < answer.size(); ++i) {
+    const auto row = std::span(run.logits.values).subspan(i * vocabulary, vocabulary);
+    most = std::max(most, *std::max_element(row.begin(), row.end()) - row[at(answer[i])]);
+  }
+  return most;
 }
 
 }  // namespace assay::execute

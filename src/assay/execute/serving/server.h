@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,34 @@ struct Prompt {
   std::int64_t wanted = 1;  ///< new tokens
 };
 
+/// What a step says about the next tokens of a sequence.
+struct Scores {
+  Array<double> logits;   ///< [1, scored, vocabulary]; of a greedy step elsewhere, nothing
+  std::vector<int> best;  ///< the likeliest tokens, where only they are known
+};
+
+/// What runs the steps of a server elsewhere than on virtual devices. Caches stay there, by the place of a sequence.
+class ServingEngine {
+ public:
+  virtual ~ServingEngine() = default;
+
+  struct Asked {
+    bool drafts = false;      ///< by the model's first layers
+    std::vector<int> places;  ///< of the sequences, below the number of slots
+    std::vector<int> tokens;  ///< [sequences, new ones]
+    std::int64_t known = 0;   ///< tokens of each sequence in its cache
+    std::int64_t scored = 1;
+    bool greedy = false;  ///< the likeliest tokens are enough
+  };
+  struct Made {
+    std::vector<Scores> scores;  ///< by sequence
+    double seconds = 0;
+    std::map<std::string_view, double> by_kind;  ///< seconds by work_kind(), where they were taken
+    bool has_clocks = true;                      ///< whether they were, and may have slowed the step
+  };
+  virtual Result<Made> run(const Asked& asked) = 0;
+};
+
 struct ServerOptions {
   lower::Parallelism parallelism = {};
   lower::ServingScheme scheme = {};
@@ -27,8 +56,14 @@ struct ServerOptions {
   std::uint64_t seed = 1;
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
+  /// Prompts are processed by other devices, split so, which then hand their caches over; nothing: by the same ones.
+  std::optional<lower::Parallelism> prefill = {};
   Transport* transport = nullptr;
+  ServingEngine* engine = nullptr;  ///< instead of virtual devices
 };
+
+/// The model's first layers, with its embedding and head: what drafts.
+model::Transformer first_layers(model::Transformer model, std::int64_t layers);
 
 /// An error where a model cannot be served like that.
 Result<void> check_server(const model::Transformer& model, const ServerOptions& options);
@@ -38,6 +73,17 @@ struct ServedRequest {
   std::int64_t started = 0, finished = 0;  ///< iterations, from 1
 };
 
+/// A step as it ran.
+struct ServedStep {
+  bool drafts = false;
+  std::int64_t sequences = 1, queries = 1, keys = 1, scored = 1;
+  double seconds = 0;
+  std::map<std::string_view, double> by_kind;  ///< as an engine has them
+  bool has_clocks = true;
+
+  bool is_prompt() const { return queries == keys; }
+};
+
 struct ServerReport {
   std::vector<ServedRequest> requests;
   std::int64_t iterations = 0;
@@ -45,15 +91,19 @@ struct ServerReport {
   double mean_batch = 0;                   ///< sequences of a decoding step
   std::int64_t drafted = 0, accepted = 0;
   double prefill_seconds = 0, decode_seconds = 0;
-  Bytes moved, stated;  ///< by collectives, mean over devices
+  Bytes moved, stated;   ///< by collectives, mean over devices
+  Bytes handed, cached;  ///< caches that went to other devices, and what the prompts' tokens should take
   double disagreement = 0;
+  std::vector<ServedStep> steps;  ///< in the order in which they ran
+  bool is_interrupted = false;    ///< requests that had not finished have fewer tokens, or none
 };
 
 class Server {
  public:
   /// The model and weights must outlive it.
   Server(const model::Transformer& model, const NamedArrays& weights, const ServerOptions& options);
-  ServerReport serve(const std::vector<Prompt>& prompts);
+  /// All requests; fewer where somebody asks this process, or another rank, to stop.
+  Result<ServerReport> serve(const std::vector<Prompt>& prompts);
 
  private:
   /// The model, or its first layers, which draft.
@@ -73,27 +123,39 @@ class Server {
     std::vector<int> tokens;  ///< prompt, new ones and drafts
     std::int64_t wanted = 0, made = 0;
     Cached large, small;
+    int place = -1;  ///< of its cache, among the slots
     Draws draws{0};
     std::vector<Distribution> drafted;
   };
   using Group = std::vector<Sequence*>;
 
-  static Side side_of(const model::Transformer& model, const ServerOptions& options);
+  static Side side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
+                      const ServerOptions& options);
+  /// Counts the caches of prompts that leave the devices which processed them.
+  void hand_over(const Group& group);
   /// Runs the tokens that a cache lacks through a side; returns logits of the last `scored` tokens of each sequence.
-  std::vector<Array<double>> advance(Side& side, Cached Sequence::*cache, const Group& group, std::int64_t scored);
+  Result<std::vector<Scores>> advance(Side& side, Cached Sequence::*cache, const Group& group, std::int64_t scored);
+  Result<std::vector<Scores>> advance_elsewhere(Cached Sequence::*cache, const Group& group, std::int64_t scored);
   /// Sequences by how many tokens they have, and how many of them are in the cache.
   std::vector<Group> groups_of(const Side& side, Cached Sequence::*cache, const Group& all) const;
   /// Drafts for all sequences that still want tokens.
-  void draft(const Group& all);
-  void step(const Group& all, bool is_prefill);
-  void take(Sequence& sequence, const Array<double>& logits);
+  Result<void> draft(const Group& all);
+  Result<void> step(const Group& all, bool is_prefill);
+  void take(Sequence& sequence, const Scores& scores);
+  /// Gives those that join a place; those that finished leave theirs.
+  void seat(const Group& joining);
   void shorten(Cached& cache, std::int64_t tokens) const;
 
   ServerOptions options_;
   const NamedArrays& weights_;
   model::Transformer draft_model_;
-  Side large_, small_;
+  Side large_, prompts_, small_;
+  std::vector<int> free_places_;
   ServerReport report_;
 };
+
+/// How far the logits of an answer's tokens are from the best ones, in one pass over all of them on one device.
+double largest_shortfall(const model::Transformer& model, const NamedArrays& weights, std::vector<int> prompt,
+                         const std::vector<int>& answer);
 
 }  // namespace assay::execute

@@ -51,7 +51,7 @@ TEST(Server, GreedyTokensAreThoseOfWholePasses) {
   const model::Transformer m = small_decoder(2);
   const NamedArrays weights = random_for(m);
   const std::vector<Prompt> prompts = some_prompts(m);
-  const ServerReport report = Server(m, weights, {.slots = 3}).serve(prompts);
+  const ServerReport report = Server(m, weights, {.slots = 3}).serve(prompts).value();
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     std::vector<int> tokens = prompts[i].tokens;
     for (std::int64_t n = 0; n < prompts[i].wanted; ++n) {
@@ -69,12 +69,14 @@ TEST(Server, StrategiesBatchesAndDraftsChangeNoGreedyToken) {
   const model::Transformer m = small_decoder(3);
   const NamedArrays weights = random_for(m);
   const std::vector<Prompt> prompts = some_prompts(m);
-  const ServerReport one = Server(m, weights, {.slots = 1}).serve(prompts);
+  const ServerReport one = Server(m, weights, {.slots = 1}).serve(prompts).value();
   const auto same = [&](const ServerOptions& options) {
     ASSERT_TRUE(check_server(m, options));
-    const ServerReport report = Server(m, weights, options).serve(prompts);
+    const ServerReport report = Server(m, weights, options).serve(prompts).value();
     for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(report.requests[i].tokens, one.requests[i].tokens) << i;
     EXPECT_NEAR(report.moved.value(), report.stated.value(), 1e-9 * report.stated.value());
+    EXPECT_EQ(report.handed, report.cached);
+    EXPECT_EQ(report.handed > Bytes(0), options.prefill.has_value());
     if (options.drafts > 0) EXPECT_GE(report.drafted, report.accepted);
   };
   using enum lower::CacheScheme;
@@ -83,6 +85,7 @@ TEST(Server, StrategiesBatchesAndDraftsChangeNoGreedyToken) {
   same({.parallelism = {.data = 2, .tensor = 2}, .scheme = {batch, {}}});
   same({.parallelism = {.tensor = 2}, .scheme = {lower::CacheScheme::sequence, {}}, .drafts = 2});
   same({.drafts = 3, .draft_layers = 2});
+  same({.parallelism = {.data = 2}, .drafts = 1, .prefill = lower::Parallelism{.tensor = 2}});
 }
 
 TEST(Server, SampledDraftsAreDistributedAsTheModelIs) {
@@ -93,7 +96,7 @@ TEST(Server, SampledDraftsAreDistributedAsTheModelIs) {
   const Sampling sampling{.temperature = 0.7};
   const std::vector<Prompt> prompts(count, Prompt{{1}, 3});  // the second of three tokens is drafted
   const ServerReport report =
-      Server(m, weights, {.slots = count, .sampling = sampling, .seed = 11, .drafts = 1}).serve(prompts);
+      Server(m, weights, {.slots = count, .sampling = sampling, .seed = 11, .drafts = 1}).serve(prompts).value();
   EXPECT_GT(report.accepted, 0);
   EXPECT_LT(report.accepted, report.drafted);
   const Distribution first = distribution(logits_after(m, weights, {1}), sampling);

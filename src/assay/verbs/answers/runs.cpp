@@ -16,20 +16,25 @@ check?: {
     max_error: number|null, compared: flag, disagreement: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag},
 shown?: [{after: text, tensor: text, devices: [{device: text, values: any}]}],
 run?: "train"|"serve", model?: text, parameters?: count, engine?: "virtual"|"mpi"|"cuda", device?: text, memory?: <B>,
+network?: text,
 text?: {name: text, bytes: count, tokens: count, vocabulary: count}, strategy?: text, microbatches?: count,
 first_loss?: number, last_loss?: number, time?: <s>, moved?: <B>, predicted_bytes?: <B>, between_stages?: <B>,
+host?: {to: <B>, from: <B>, predicted: <B>},
 in_background?: <s>, waited_for?: <s>,
 updates?: [{step: count, loss: number, gradient_norm: number, time: <s>}],
 one_device?: {largest_difference: number, tolerance: number, equal: flag},
 compared?: [{
     strategy: text, devices: count, largest_difference: number, time: <s>, moved: <B>, predicted_bytes: <B>,
     losses: [number]}],
-prediction?: {on: text, by_kind: [$pair], long_steps: [$pair]},
+prediction?: {
+    on: text, by_kind?: [$pair], long_steps?: [$pair], prefill?: [$pair], decode?: [$pair],
+    steps?: [{sequences: count, new_tokens: count, tokens: count, measured: <s>, predicted: <s>}]},
 trained?: flag, iterations?: count, prefills?: count, decodes?: count, mean_batch?: number, generated?: count,
 prefill_time?: <s>, decode_time?: <s>, tokens_per_second?: <tokens/s>, drafted?: count, accepted?: count,
 requests?: [{
     prompt: text, answer: text, prompt_tokens: count, new_tokens: count, started: count, finished: count}],
-tokens_equal?: flag
+handed_over?: <B>, predicted_cache?: <B>,
+tokens_equal?: flag, largest_shortfall?: number, interrupted?: flag
 )keys";
 
 }  // namespace assay::verbs::answers

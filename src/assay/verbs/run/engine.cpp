@@ -46,7 +46,7 @@ Result<report::Response> run_connected(execute::Ranks& ranks, const Request& req
     if (!prepared)
       state = tl::unexpected(prepared.error());
     else if (const std::int64_t devices = prepared->devices.value_or(count); devices != count)
-      state = fail("--engine mpi",
+      state = fail(fmt::format("--engine {}", request.value("engine").value_or("mpi")),
                    fmt::format("the mesh has {} device{}, but there {} {} rank{}", devices, devices == 1 ? "" : "s",
                                count == 1 ? "is" : "are", count, count == 1 ? "" : "s"),
                    fmt::format("start it with mpirun -n {}", devices));
@@ -78,7 +78,7 @@ Result<report::Response> run_on_engine(const Request& request, const Context& co
                                        const std::function<Result<PreparedRun>()>& prepare) {
   if (request.value("engine") != "mpi") {
     ASSAY_TRY(prepared, prepare());
-    return prepared.run(nullptr);
+    if (!is_on_gpu(request) || prepared.devices.value_or(1) == 1) return prepared.run(nullptr);
   }
   return run_on_ranks(request, context, prepare);
 }

@@ -10,7 +10,8 @@ namespace assay::verbs::run {
 inline constexpr OptionSpec engine_option{
     "engine",
     "NAME",
-    "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: one GPU",
+    "virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: a GPU, or "
+    "one for each rank",
     false,
     "virtual|mpi|cuda",
     "",
@@ -28,8 +29,8 @@ struct PreparedRun {
   std::function<Result<report::Response>(execute::Transport*)> run;
 };
 
-/// Prepares a run in every process and, if all of them could, runs it. Rank 0 answers. A run on a GPU is one that does
-/// without a transport.
+/// Prepares a run in every process and, if all of them could, runs it. Rank 0 answers. A run on one GPU does without a
+/// transport; on several, every rank has one.
 Result<report::Response> run_on_engine(const Request& request, const Context& context,
                                        const std::function<Result<PreparedRun>()>& prepare);
 

@@ -4,33 +4,16 @@
 
 #include <algorithm>
 
+#include "assay/base/parallel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/training/step_list.h"
 
 namespace assay::verbs::run {
 namespace {
 
-constexpr std::string_view host = "host";
-
-std::string_view kind_of(const program::Step& step) {
-  if (program::is_collective(step.op)) return "collectives";
-  if (step.op == program::Op::update) return "update";
-  if (step.op == program::Op::product) return "products";
-  if (step.op == program::Op::attention || step.op == program::Op::attention_grad) return "attention";
-  return "other kernels";
-}
-
 struct Pair {
   double measured = 0, predicted = 0;  ///< seconds of a step on a device
 };
-
-/// What a run is predicted for: --on, or the GPU by the name that its driver gives it, or this machine.
-std::string where(const Request& request, const TrainingJob& job, const TrainedJob& run) {
-  if (const auto on = request.value("on")) return *on;
-  if (run.device.empty()) return fmt::format("{}:{}", host, job.devices());
-  constexpr std::string_view vendor = "NVIDIA ";
-  return run.device.starts_with(vendor) ? run.device.substr(vendor.size()) : run.device;
-}
 
 Result<estimate::StepTimes> predicted_times(const Context& context, const TrainingTask& task, const TrainingJob& job,
                                             const std::string& on, hardware::Cluster& cluster) {
@@ -65,34 +48,70 @@ std::vector<const report::Value*> compared_rows(const report::Value& list) {
   return rows;
 }
 
-report::Members row_of(std::string what, const Pair& pair) {
-  return {{"kind", std::move(what)},
-          {"measured", Seconds(pair.measured)},
-          {"predicted", Seconds(pair.predicted)},
-          {"over_predicted", pair.predicted > 0 ? report::Value(pair.measured / pair.predicted) : report::Value()}};
+report::ScreenTable table_of_rows(std::string title, const std::string& label,
+                                  const std::vector<const report::Value*>& rows) {
+  report::ScreenTable table{std::move(title), {label, "measured", "predicted", "measured / predicted"}, {}, {}};
+  for (const report::Value* row : rows) {
+    const auto ratio = numeric(*row->find("over_predicted"));
+    table.rows.push_back({without_dimensions(std::get<std::string>(row->find("kind")->data())),
+                          report::short_quantity(Seconds(measured_of(*row))),
+                          report::short_quantity(Seconds(*numeric(*row->find("predicted")))),
+                          ratio ? fmt::format("{:.2f}", *ratio) : ""});
+  }
+  return table;
 }
 
 }  // namespace
 
+std::string predicted_on(const Request& request, std::int64_t devices, const std::string& device) {
+  if (const auto on = request.value("on")) return *on;
+  if (device.empty()) return fmt::format("{}:{}", host_chip, devices);
+  constexpr std::string_view vendor = "NVIDIA ";
+  const std::string chip = device.starts_with(vendor) ? device.substr(vendor.size()) : device;
+  return devices > 1 ? fmt::format("{}:{}", chip, devices) : chip;
+}
+
+std::string other_chip_note(std::string_view cluster) {
+  return fmt::format(
+      "the times are of this machine, in fp64, and the prediction is of {}: they say what that chip would "
+      "save, not how good the prediction is",
+      cluster);
+}
+
+double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response) {
+  if (cluster.chip.id != host_chip || local_ranks <= core_count()) return 1.0;
+  const double share = static_cast<double>(local_ranks) / static_cast<double>(core_count());
+  response.important.push_back(fmt::format(
+      "{} ranks share {} cores: kernels are predicted to take {:.3g} times as long", local_ranks, core_count(), share));
+  return share;
+}
+
+report::Members pair_row(std::string what, double measured, double predicted) {
+  return {{"kind", std::move(what)},
+          {"measured", Seconds(measured)},
+          {"predicted", Seconds(predicted)},
+          {"over_predicted", predicted > 0 ? report::Value(measured / predicted) : report::Value()}};
+}
+
+report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows) {
+  return table_of_rows(std::move(title), label, compared_rows(rows));
+}
+
 void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,
              const TrainedJob& run, report::Response& response) {
   const bool on_gpu = !run.device.empty();
-  if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host)) {
-    response.important.emplace_back(
-        "`assay measure --threads 1` measures this machine; a run then shows its prediction");
+  if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host_chip)) {
+    response.important.emplace_back(measure_note);
     return;
   }
   hardware::Cluster cluster;
-  const auto times = predicted_times(context, task, job, where(request, job, run), cluster);
+  const auto times = predicted_times(context, task, job, predicted_on(request, job.devices(), run.device), cluster);
   if (!times) {
     response.important.push_back(fmt::format("no prediction: {}", times.error().what));
     return;
   }
-  if (!on_gpu && cluster.chip.id != host)
-    response.important.push_back(fmt::format(
-        "the times are of this machine, in fp64, and the prediction is of {}: they say what that chip would "
-        "save, not how good the prediction is",
-        cluster.text));
+  if (!on_gpu && cluster.chip.id != host_chip) response.important.push_back(other_chip_note(cluster.text));
+  const double sharing = core_sharing(run.local_ranks, cluster, response);
   const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
@@ -101,8 +120,9 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     const program::Step& step = job.program.steps[i];
     const auto runs = static_cast<double>(run.clocks[i].runs);
     if (runs == 0 || step.op == program::Op::slice) continue;
-    const Pair mine{run.clocks[i].seconds / steps, times->steps[i].time.value() * runs / steps};
-    const std::string_view kind = kind_of(step);
+    const std::string_view kind = execute::work_kind(step);
+    const double once = times->steps[i].time.value() * (program::is_collective(step.op) ? 1.0 : sharing);
+    const Pair mine{run.clocks[i].seconds / steps, once * runs / steps};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     for (Pair* sum : {&found->second, &all}) {
@@ -112,30 +132,19 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     // Seconds of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
     const double worth_it = on_gpu ? 1e-4 : 1e-3;
     if (run.clocks[i].seconds / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
-      products.emplace_back(
-          row_of(program::step_text(job.program, step), {run.clocks[i].seconds / runs, times->steps[i].time.value()}));
+      products.emplace_back(pair_row(program::step_text(job.program, step), run.clocks[i].seconds / runs, once));
   }
   report::Items rows;
-  for (const auto& [kind, pair] : kinds) rows.emplace_back(row_of(std::string(kind), pair));
-  rows.emplace_back(row_of("all", all));
+  for (const auto& [kind, pair] : kinds) rows.emplace_back(pair_row(std::string(kind), pair.measured, pair.predicted));
+  rows.emplace_back(pair_row("all", all.measured, all.predicted));
   response.results.emplace_back(
       "prediction", report::Members{{"on", cluster.text}, {"by_kind", std::move(rows)}, {"long_steps", products}});
 }
 
 void add_prediction(const report::Response& response, report::Screen& screen) {
   const report::Value all(response.results);
-  const auto add = [&](std::string title, const std::string& label, const std::vector<const report::Value*>& rows) {
-    report::ScreenTable table{std::move(title), {label, "measured", "predicted", "measured / predicted"}, {}, {}};
-    for (const report::Value* row : rows) {
-      const auto ratio = numeric(*row->find("over_predicted"));
-      table.rows.push_back({without_dimensions(std::get<std::string>(row->find("kind")->data())),
-                            report::short_quantity(Seconds(measured_of(*row))),
-                            report::short_quantity(Seconds(*numeric(*row->find("predicted")))),
-                            ratio ? fmt::format("{:.2f}", *ratio) : ""});
-    }
-    screen.blocks.emplace_back(std::move(table));
-  };
-  if (const auto rows = find_path(all, "prediction.by_kind")) add("A step on a device", "kind", compared_rows(*rows));
+  if (const auto rows = find_path(all, "prediction.by_kind"))
+    screen.blocks.emplace_back(pair_table("A step on a device", "kind", *rows));
   const auto steps = find_path(all, "prediction.long_steps");
   if (!steps || !all.find("device")) return;  // of a GPU
   std::vector<const report::Value*> longest = compared_rows(*steps);
@@ -143,7 +152,7 @@ void add_prediction(const report::Response& response, report::Screen& screen) {
                    [](const auto* a, const auto* b) { return measured_of(*a) > measured_of(*b); });
   constexpr std::size_t most = 8;
   longest.resize(std::min(longest.size(), most));
-  if (!longest.empty()) add("Longest kernels", "step", longest);
+  if (!longest.empty()) screen.blocks.emplace_back(table_of_rows("Longest kernels", "step", longest));
 }
 
 }  // namespace assay::verbs::run

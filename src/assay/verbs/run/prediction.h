@@ -4,6 +4,25 @@
 
 namespace assay::verbs::run {
 
+/// The chip that `assay measure` makes of this machine.
+inline constexpr std::string_view host_chip = "host";
+inline constexpr std::string_view measure_note =
+    "`assay measure --threads 1` measures this machine; a run then shows its prediction";
+
+/// What a run is predicted for: --on, or the GPU by the name that its driver gives it, or this machine.
+std::string predicted_on(const Request& request, std::int64_t devices, const std::string& device);
+/// That measured and predicted are of different chips.
+std::string other_chip_note(std::string_view cluster);
+
+/// Ranks that share a core of this machine, which kernels then take longer by; 1 on other chips, and where there are
+/// cores enough. A note says so. Collectives are measured between as many ranks.
+double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response);
+
+/// Seconds, measured and predicted.
+report::Members pair_row(std::string what, double measured, double predicted);
+/// Such rows as a table of the screen.
+report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows);
+
 /// Adds the seconds of a step by kind of work, measured and predicted for --on, or else for the chip `host` if
 /// `assay measure` has made one; a note where nothing can be predicted.
 void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,

@@ -13,9 +13,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   };
   constexpr Kind kinds[] = {{"train", &train_answer}, {"serve", &serve_answer}};
   const std::string first = request.arguments().empty() ? "" : request.arguments().front();
-  if (is_on_gpu(request) && first != "train")
-    return fail("--engine cuda", "only `run train` runs on a GPU so far", "use --engine virtual or mpi",
-                Error::Kind::usage);
+  if (is_on_gpu(request) && first != "train" && first != "serve")
+    return fail("--engine cuda", "programs in text do not run on a GPU, `run train` and `run serve` do",
+                "use --engine virtual or mpi", Error::Kind::usage);
   Kind chosen{"program", &program_answer};
   for (const Kind& kind : kinds)
     if (kind.word == first) chosen = kind;
@@ -33,8 +33,8 @@ VerbSpec verb() {
       {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
       {"backward", "", "also compute the gradients of the last result"}};
   for (OptionSpec& option : options) option.inputs = "program";
-  options.push_back(on_option.for_inputs("program|train"));
-  options.push_back(set_option.for_inputs("program|train"));
+  options.push_back(on_option.for_inputs("program|train|serve"));
+  options.push_back(set_option.for_inputs("program|train|serve"));
   for (const OptionSpec& option : model_run_options()) options.push_back(option);
   return {
       "run",

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/execute/cuda/cuda_server.h"
+#include "assay/execute/cuda/load.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/execute/program/weights_file.h"
 #include "assay/execute/serving/server.h"
@@ -11,6 +13,7 @@
 #include "assay/verbs/run/engine.h"
 #include "assay/verbs/run/model.h"
 #include "assay/verbs/run/serve.h"
+#include "assay/verbs/run/serving_prediction.h"
 #include "assay/verbs/train/query.h"
 
 namespace assay::verbs::run {
@@ -24,7 +27,11 @@ struct ServingTask {
   std::vector<execute::Prompt> prompts;
   std::vector<std::string> notes;
   bool is_trained = false;
+  const AssayCuda* engine = nullptr;  ///< of a GPU, which draws its own weights unless some are given
 };
+
+/// How far below the best a token's logit in fp64 may be that a GPU chose in bf16.
+constexpr double logit_tolerance = 5e-2;
 
 Result<double> share_of(const Request& request, std::string_view option, double usual, double most) {
   const auto text = request.value(option);
@@ -63,7 +70,7 @@ Result<void> read_prompts(const Request& request, ServingTask& task) {
   ASSAY_TRY(requests, count_or(request, "requests", 4));
   ASSAY_TRY(length, count_or(request, "prompt-length", 16));
   ASSAY_TRY(wanted, count_or(request, "new-tokens", 16));
-  constexpr std::int64_t most_requests = 1000, most_tokens = 4096;
+  const std::int64_t most_requests = 1000, most_tokens = is_on_gpu(request) ? 131072 : 4096;
   if (requests > most_requests || length + wanted > most_tokens)
     return fail("run", fmt::format("at most {} requests of {} tokens are run", most_requests, most_tokens), "");
   const std::vector<std::string> given = request.values("prompt");
@@ -85,7 +92,8 @@ Result<void> read_prompts(const Request& request, ServingTask& task) {
 }
 
 Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, const Context& context) {
-  ASSAY_CHECK(execute::check_blas());
+  const bool on_gpu = is_on_gpu(request);
+  if (!on_gpu || request.has("check")) ASSAY_CHECK(execute::check_blas());
   auto task = std::make_shared<ServingTask>();
   ASSAY_TRY(text, read_text(request, context));
   task->text = std::move(text);
@@ -115,10 +123,29 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_TRY(temperature, share_of(request, "temperature", 0.0, hottest));
   ASSAY_TRY(top_p, share_of(request, "top-p", 1.0, 1.0));
   options.sampling = {temperature, top_p};
+  std::optional<std::int64_t> prefill;
+  ASSAY_CHECK(read_count(request, "prefill-tp", prefill));
+  if (prefill) {
+    options.prefill.emplace().tensor = *prefill;
+    ASSAY_CHECK(check_devices(*options.prefill));
+    if (on_gpu) return fail("--prefill-tp", "a server has one GPU", "leave it out");
+    if (request.value("engine") == "mpi" && *prefill != options.parallelism.devices())
+      return fail("--prefill-tp", "every rank has a device of the prompts and one that decodes",
+                  fmt::format("give {}, as there are ranks", options.parallelism.devices()));
+  }
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
-  task->weights = execute::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
-                                           task->imported.model, options.seed);
+  if (on_gpu) {
+    if (options.parallelism.devices() > 1)
+      return fail("--engine cuda", "a server has one GPU", "leave out --dp, --fsdp, --tp, --cp and --ep");
+    if (request.has("check") && temperature > 0)
+      return fail("--check", "tokens that a GPU samples are not those of fp64", "check greedy ones: --temperature 0");
+    ASSAY_TRY(engine, execute::load_cuda(context.surroundings.programs));
+    task->engine = engine;
+  }
+  if (!on_gpu || request.has("check") || task->is_trained)
+    task->weights = execute::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
+                                             task->imported.model, options.seed);
   if (task->is_trained) {
     ASSAY_CHECK(execute::check_weights(file.weights, task->weights, "--load"));
     task->weights = std::move(file.weights);
@@ -128,11 +155,18 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   return task;
 }
 
+/// The text of tokens; a model on a GPU has more of them than the text.
+std::string text_of(const RunText& text, std::vector<int> tokens) {
+  for (int& token : tokens)
+    if (token >= text.tokenizer.vocabulary()) token = '?';
+  return text.tokenizer.decode(tokens);
+}
+
 report::Items request_rows(const ServingTask& task, const execute::ServerReport& served) {
   report::Items rows;
   for (std::size_t i = 0; i < task.prompts.size(); ++i)
-    rows.emplace_back(report::Members{{"prompt", task.text.tokenizer.decode(task.prompts[i].tokens)},
-                                      {"answer", task.text.tokenizer.decode(served.requests[i].tokens)},
+    rows.emplace_back(report::Members{{"prompt", text_of(task.text, task.prompts[i].tokens)},
+                                      {"answer", text_of(task.text, served.requests[i].tokens)},
                                       {"prompt_tokens", static_cast<std::int64_t>(task.prompts[i].tokens.size())},
                                       {"new_tokens", static_cast<std::int64_t>(served.requests[i].tokens.size())},
                                       {"started", served.requests[i].started},
@@ -156,64 +190,142 @@ report::Screen screen_of_requests(const report::Response& response) {
     };
     table.rows.push_back({text("prompt"), text("answer"), number("started"), number("finished")});
   }
+  constexpr std::size_t most = 12;
+  if (table.rows.size() > most) {
+    table.more = fmt::format("{} of {} requests: --all has all of them", most, table.rows.size());
+    table.rows.resize(most);
+  }
   screen.blocks.emplace_back(std::move(table));
+  add_serving_prediction(response, screen);
   screen.notes = response.important;
   return screen;
 }
 
-Result<report::Response> serve(const Request& request, const ServingTask& task, execute::Transport* transport) {
+/// Compares with one virtual device: the tokens or, of a GPU, how far the logits of its tokens are from the best.
+Result<void> check_tokens(const ServingTask& task, const execute::ServerReport& served, report::Response& response) {
+  const model::Transformer& model = task.imported.model;
+  bool equal = true;
+  if (task.engine) {
+    double shortfall = 0;
+    for (std::size_t i = 0; i < task.prompts.size(); ++i)
+      shortfall = std::max(shortfall, execute::largest_shortfall(model, task.weights, task.prompts[i].tokens,
+                                                                 served.requests[i].tokens));
+    equal = shortfall <= logit_tolerance;
+    response.results.emplace_back("largest_shortfall", shortfall);
+    response.important.push_back(fmt::format(
+        "in fp64 on one virtual device the logits of its tokens are at most {:.1e} below the best", shortfall));
+  } else {
+    execute::ServerOptions single = task.options;
+    single.parallelism = {};
+    single.scheme = {};
+    single.prefill.reset();
+    ASSAY_TRY(one, execute::Server(model, task.weights, single).serve(task.prompts));
+    for (std::size_t i = 0; i < task.prompts.size(); ++i)
+      equal = equal && one.requests[i].tokens == served.requests[i].tokens;
+    response.results.emplace_back("tokens_equal", equal);
+    response.important.emplace_back(equal ? "one device makes the same tokens" : "one device makes other tokens");
+  }
+  if (!equal) response.outcome = report::Outcome::check_failed;
+  return {};
+}
+
+/// A server on the GPU with room for the requests.
+Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& task) {
+  execute::CudaServer::Room room;
+  room.sequences = std::min<std::int64_t>(task.options.slots, std::ssize(task.prompts));
+  for (const execute::Prompt& prompt : task.prompts) {
+    room.prompt = std::max<std::int64_t>(room.prompt, std::ssize(prompt.tokens));
+    room.tokens = std::max<std::int64_t>(room.tokens, std::ssize(prompt.tokens) + prompt.wanted + task.options.drafts);
+  }
+  room.drafts = task.options.drafts;
+  room.draft_layers = task.options.draft_layers;
+  ASSAY_TRY(server, execute::CudaServer::open(*task.engine, task.imported.model, room, task.options.seed));
+  ASSAY_CHECK(server->set_weights(task.weights));
+  return std::move(server);
+}
+
+report::Members members_of(const ServingTask& task, const execute::ServerReport& served, std::string_view engine) {
+  std::int64_t made = 0;
+  for (const execute::ServedRequest& one : served.requests) made += std::ssize(one.tokens);
+  const execute::ServerOptions& options = task.options;
+  const model::Transformer& model = task.imported.model;
+  const double seconds = served.prefill_seconds + served.decode_seconds;
+  return {{"run", "serve"},
+          {"model", model.id},
+          {"engine", std::string(engine)},
+          {"mesh", program::mesh_text(lower::serving_stage(options.parallelism, options.scheme, model).mesh)},
+          {"devices", options.parallelism.devices()},
+          {"trained", task.is_trained},
+          {"iterations", served.iterations},
+          {"prefills", served.prefills},
+          {"decodes", served.decodes},
+          {"mean_batch", served.mean_batch},
+          {"generated", made},
+          {"prefill_time", Seconds(served.prefill_seconds)},
+          {"decode_time", Seconds(served.decode_seconds)},
+          {"tokens_per_second", Tokens(static_cast<double>(made)) / Seconds(seconds)},
+          {"moved", served.moved},
+          {"predicted_bytes", served.stated}};
+}
+
+Result<report::Response> serve(const Request& request, const Context& context, const ServingTask& task,
+                               execute::Transport* transport) {
   const model::Transformer& model = task.imported.model;
   execute::ServerOptions options = task.options;
   options.transport = transport;
-  const execute::ServerReport served = execute::Server(model, task.weights, options).serve(task.prompts);
-  std::int64_t made = 0;
-  for (const execute::ServedRequest& one : served.requests) made += std::ssize(one.tokens);
-  const double seconds = served.prefill_seconds + served.decode_seconds;
+  std::unique_ptr<execute::CudaServer> gpu;
+  if (task.engine) {
+    ASSAY_TRY(opened, server_on_gpu(task));
+    gpu = std::move(opened);
+    options.engine = gpu.get();
+  }
+  ASSAY_TRY(served, execute::Server(model, task.weights, options).serve(task.prompts));
+  if (served.iterations == 0) return fail("run", "interrupted before the first step", "run it again");
   const std::int64_t devices = options.parallelism.devices();
-  const program::Mesh mesh = lower::serving_stage(options.parallelism, options.scheme, model).mesh;
   report::Response response;
-  response.headline = fmt::format("{} on {} {}{}: {} request{}, {} tokens in {} iterations", model.id, devices,
-                                  transport ? "rank" : "virtual device", devices == 1 ? "" : "s", task.prompts.size(),
-                                  task.prompts.size() == 1 ? "" : "s", made, served.iterations);
   report::Members& out = response.results;
-  out = {{"run", "serve"},
-         {"model", model.id},
-         {"engine", transport ? "mpi" : "virtual"},
-         {"mesh", program::mesh_text(mesh)},
-         {"devices", devices},
-         {"trained", task.is_trained},
-         {"iterations", served.iterations},
-         {"prefills", served.prefills},
-         {"decodes", served.decodes},
-         {"mean_batch", served.mean_batch},
-         {"generated", made},
-         {"prefill_time", Seconds(served.prefill_seconds)},
-         {"decode_time", Seconds(served.decode_seconds)},
-         {"tokens_per_second", Tokens(static_cast<double>(made)) / Seconds(seconds)},
-         {"moved", served.moved},
-         {"predicted_bytes", served.stated}};
+  out = members_of(task, served, gpu ? "cuda" : transport ? "mpi" : "virtual");
+  const std::string where =
+      gpu ? "one " + gpu->device()
+          : fmt::format("{} {}{}", devices, transport ? "rank" : "virtual device", devices == 1 ? "" : "s");
+  response.headline =
+      fmt::format("{} on {}: {} request{}, {} tokens in {} iterations", model.id, where, task.prompts.size(),
+                  task.prompts.size() == 1 ? "" : "s",
+                  std::get<std::int64_t>(find_path(report::Value(out), "generated")->data()), served.iterations);
+  if (gpu) {
+    out.emplace_back("device", gpu->device());
+    out.emplace_back("memory", gpu->memory());
+  }
   if (options.drafts > 0) {
     out.emplace_back("drafted", served.drafted);
     out.emplace_back("accepted", served.accepted);
     response.important.push_back(fmt::format("{} of {} drafted tokens were accepted", served.accepted, served.drafted));
   }
   out.emplace_back("requests", request_rows(task, served));
-  if (request.has("check") && (!transport || transport->rank() == 0)) {
-    execute::ServerOptions single = options;
-    single.parallelism = {};
-    single.scheme = {};
-    single.transport = nullptr;
-    const execute::ServerReport one = execute::Server(model, task.weights, single).serve(task.prompts);
-    bool equal = true;
-    for (std::size_t i = 0; i < task.prompts.size(); ++i)
-      equal = equal && one.requests[i].tokens == served.requests[i].tokens;
-    out.emplace_back("tokens_equal", equal);
-    response.important.push_back(equal ? "one device makes the same tokens" : "one device makes other tokens");
-    if (!equal) response.outcome = report::Outcome::check_failed;
+  if (served.is_interrupted) {
+    const auto finished = std::count_if(served.requests.begin(), served.requests.end(),
+                                        [](const execute::ServedRequest& one) { return one.finished > 0; });
+    out.emplace_back("interrupted", true);
+    response.important.push_back(fmt::format("interrupted{}: {} of {} requests had finished",
+                                             transport ? " on a rank, where all stopped" : "", finished,
+                                             task.prompts.size()));
+  } else if (request.has("check") && (!transport || transport->rank() == 0)) {
+    ASSAY_CHECK(check_tokens(task, served, response));
+  }
+  if (options.prefill) {
+    out.emplace_back("handed_over", served.handed);
+    out.emplace_back("predicted_cache", served.cached);
+    response.important.push_back(
+        fmt::format("the devices of the prompts handed over caches of {}; by the model's keys and values, {}",
+                    report::short_binary(served.handed), report::short_binary(served.cached)));
   }
   if (served.moved > Bytes(0) || served.stated > Bytes(0))
     response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
                                              report::short_binary(served.moved), report::short_binary(served.stated)));
+  predict_serving(
+      request, context,
+      {model, options, served, gpu ? gpu->device() : "", transport ? execute::local_rank(*transport).count : 0},
+      response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";
@@ -232,6 +344,7 @@ std::vector<OptionSpec> serving_options() {
       OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
       OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
       OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
+      {"prefill-tp", "N", "process prompts on N other devices, which hand their caches over"},
       {"speculate", "N", "draft N tokens with the first layers, and verify them at once"},
       OptionSpec{"draft-layers", "N", "layers that draft"}.by_default("1"),
       OptionSpec{"cache", "HOW", "what the cache is split by: heads, batch or sequence", false, "heads|batch|sequence"}
@@ -241,8 +354,9 @@ std::vector<OptionSpec> serving_options() {
 Result<report::Response> serve_answer(const Request& request, const Context& context) {
   return run_on_engine(request, context, [&]() -> Result<PreparedRun> {
     ASSAY_TRY(task, prepare_serving(request, context));
-    return PreparedRun{task->options.parallelism.devices(),
-                       [&request, task](execute::Transport* transport) { return serve(request, *task, transport); }};
+    return PreparedRun{task->options.parallelism.devices(), [&request, &context, task](execute::Transport* transport) {
+                         return serve(request, context, *task, transport);
+                       }};
   });
 }
 

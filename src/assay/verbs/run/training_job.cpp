@@ -8,6 +8,7 @@
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/execute/program/tensor_layout.h"
+#include "assay/execute/ranks/mpi.h"
 #include "assay/model/accounting.h"
 #include "assay/training/step_list.h"
 #include "assay/verbs/experts.h"
@@ -34,6 +35,7 @@ constexpr StrategyOption strategy_options[] = {{"dp", in_both},
                                                {"interleave", in_training},
                                                {"residual", in_training},
                                                {"recompute", in_training},
+                                               {"offload", in_training},
                                                {"sequence-parallel", in_training},
                                                {"context-scheme", in_training},
                                                {"micro-batch", in_training}};
@@ -148,6 +150,10 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   job.strategy.schedule = choices.schedule.value_or(
       job.strategy.interleave > 1 ? pipeline::PipelineSchedule::interleaved : pipeline::PipelineSchedule::one_f_one_b);
   job.strategy.recompute = choices.recompute.value_or(lower::Recompute::none());
+  if (request.has("offload") && choices.offloads.size() == 1) job.strategy.offload = choices.offloads.front();
+  if (numerics == Numerics::mixed && job.strategy.offload != training::Offload::none)
+    return fail("--offload", "a GPU of this engine keeps what it needs",
+                "use --engine virtual or mpi, or leave it out");
   job.question.setup.model = &model;
   set_formats(job.question.setup, numerics);
   // Room for every token at every expert: nothing is dropped, so that no strategy changes what is computed.
@@ -164,9 +170,9 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   job.program = training::training_program(job.question, task.length, job.strategy);
   ASSAY_CHECK(execute::check_divides(job.program));
   if (numerics == Numerics::mixed) {
-    if (p.devices() > 1)
-      return fail("--engine cuda", "the engine has one GPU", "leave out --dp, --fsdp, --tp, --cp and --pp");
-    ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed));
+    if (p.pipeline > 1)
+      return fail("--pp", "stages of a pipeline do not run on GPUs yet", "use --engine mpi or virtual");
+    ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed));  // every device has such a list
     job.tasks = std::move(tasks);
   }
   return job;
@@ -199,24 +205,17 @@ Result<std::vector<Request>> compared_requests(const Request& request) {
   return out;
 }
 
-namespace {
-
-/// Whether somebody asked to stop: on ranks any of them, so that all stop after the same step.
-bool is_stopped(execute::Transport* transport) {
-  const bool mine = progress.is_stopped();
-  if (!transport) return mine;
-  const auto all = execute::gather_values(*transport, {mine ? 1.0 : 0.0});
-  return std::any_of(all.begin(), all.end(), [](const std::vector<double>& one) { return one.front() > 0.0; });
-}
-
-}  // namespace
-
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
                    execute::Transport* transport, execute::NamedArrays* trained) {
-  execute::TrainingSession session(job.program, task.imported.model, weights,
-                                   {.pipeline = job.pipeline, .adam = task.adam, .transport = transport});
+  execute::TrainingSession session(
+      job.program, task.imported.model, weights,
+      {.pipeline = job.pipeline,
+       .adam = task.adam,
+       .transport = transport,
+       .offloading = {training::moves_activations(job.strategy.offload), training::moves_states(job.strategy.offload),
+                      job.question.setup.optimizer.state_bytes()}});
   TrainedJob out;
-  for (std::int64_t step = 0; step < task.steps && !is_stopped(transport); ++step) {
+  for (std::int64_t step = 0; step < task.steps && !execute::is_any_stopped(transport); ++step) {
     using Clock = std::chrono::steady_clock;
     const execute::TextBatch batch =
         execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
@@ -229,15 +228,21 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
   out.clocks = session.clocks();
   out.overlap = session.overlap();
   out.timed_steps = std::ssize(out.steps);
+  if (transport) out.local_ranks = execute::local_rank(*transport).count;
   return out;
 }
 
-Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const AssayCuda& engine,
+Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const GpuRun& on,
                                   const execute::NamedArrays& weights, execute::NamedArrays* trained) {
-  ASSAY_TRY(session, execute::CudaSession::open(engine, job.tasks, task.adam));
+  execute::TaskList tasks = job.tasks;
+  if (on.transport) {
+    ASSAY_TRY(own, execute::task_list(job.program, task.imported.model, task.seed, on.transport->rank()));
+    tasks = std::move(own);
+  }
+  ASSAY_TRY(session, execute::CudaSession::open(on.engine, std::move(tasks), task.adam, on.transport));
   ASSAY_CHECK(session.set_weights(weights));
   TrainedJob out;
-  for (std::int64_t step = 0; step < task.steps && !progress.is_stopped(); ++step) {
+  for (std::int64_t step = 0; step < task.steps && !execute::is_any_stopped(on.transport); ++step) {
     const execute::TextBatch batch =
         execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
     if (step == 1) session.reset_clocks();  // the first step also chooses and loads kernels
@@ -252,6 +257,7 @@ Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& j
   out.clocks = session.clocks();
   out.timed_steps = std::max<std::int64_t>(1, std::ssize(out.steps) - 1);
   out.device = session.device();
+  out.network = session.network();
   out.memory = session.memory();
   return out;
 }

@@ -49,15 +49,22 @@ struct TrainedJob {
   std::vector<execute::StepClock> clocks;
   execute::TrainingSession::Overlap overlap;
   std::int64_t timed_steps = 0;  ///< in `clocks`
+  std::size_t local_ranks = 0;   ///< of this machine; 0: all devices are in this process
   std::string device;            ///< of a GPU: "NVIDIA H200"
+  std::string network;           ///< between GPUs: "NCCL 2.28.3"
   Bytes memory;                  ///< of a GPU, in use
 };
 /// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
                    execute::Transport* transport, execute::NamedArrays* trained = nullptr);
 
-/// The same on a GPU. No weights: they are drawn there, as initial_weights() draws them.
-Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const AssayCuda& engine,
+/// The GPU of this process and, with a transport, those of others.
+struct GpuRun {
+  const AssayCuda& engine;
+  execute::Transport* transport = nullptr;
+};
+/// The same on GPUs. No weights: they are drawn there, as initial_weights() draws them.
+Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const GpuRun& on,
                                   const execute::NamedArrays& weights, execute::NamedArrays* trained = nullptr);
 
 }  // namespace assay::verbs::run

@@ -1,0 +1,329 @@
+#include <cuda_pipeline.h>
+#include <math_constants.h>
+
+#include <algorithm>
+
+#include "cuda/cache_kernels.h"
+#include "cuda/pack.cuh"
+
+namespace assay::cuda {
+namespace {
+
+__global__ void cache_write_kernel(const bf16* fresh, const int* places, bf16* cache, CacheWrite s) {
+  const Count token = blockIdx.x % s.tokens, sequence = blockIdx.x / s.tokens;
+  const bf16* from = fresh + blockIdx.x * s.width;
+  bf16* to = cache + (places[sequence] * s.room + s.first + token) * s.width;
+  for (Count i = threadIdx.x * lanes; i < s.width; i += blockDim.x * lanes) store(to + i, load(from + i));
+}
+
+constexpr int cache_threads = 128, cache_warps = cache_threads / 32;
+constexpr int unrolled = 4;        // keys of a lane at once
+constexpr int stages = 3;          // of them on their way
+constexpr int ring_bytes = cache_threads * stages * 2 * unrolled * static_cast<int>(sizeof(Pack));
+constexpr float nothing = -1e30F;  // below every score
+constexpr Count least_part = 256;  // keys
+
+/// Attention of some queries over a part of the keys: the largest score, the sum of powers of two relative to it, and
+/// as many values.
+struct PartLayout {
+  Count parts, keys_of_part;
+};
+/// Blocks of a kernel that a multiprocessor runs at once.
+constexpr int resident(int queries) { return queries > 4 ? 2 : 4; }
+/// Heads of a group that a block has, and the blocks of a group.
+Count queries_of(const CacheAttention& s) {
+  const Count group = s.heads / s.kv_heads;
+  return group > 4 ? 8 : group > 2 ? 4 : group > 1 ? 2 : 1;
+}
+Count query_blocks_of(const CacheAttention& s) { return (s.heads / s.kv_heads + queries_of(s) - 1) / queries_of(s); }
+
+/// As many parts as all run at once: a second round would leave most of the chip idle at its end.
+PartLayout parts_of(const CacheAttention& s) {
+  const Count blocks = s.sequences * s.tokens * s.kv_heads * query_blocks_of(s);
+  const Count round = static_cast<Count>(processors) * resident(static_cast<int>(queries_of(s)));
+  const Count parts = std::max<Count>(1, std::min(round / blocks, s.keys / least_part));
+  const Count step = cache_warps * 32 * unrolled / 8;
+  const Count each = ((s.keys + parts - 1) / parts + step - 1) / step * step;
+  return {(s.keys + each - 1) / each, each};
+}
+
+/// Sums of `count` values over the lanes of a key, of which each lane gets count / key_lanes: those from
+/// lane x count / key_lanes on. Halves of the values are exchanged for each other, so that few are sent.
+template <int key_lanes, int count>
+__device__ void sum_over_lanes(float (&values)[count], int lane) {
+  int left = count;
+#pragma unroll
+  for (int step = key_lanes / 2; step > 0; step /= 2) {
+    if (left == 1) {
+      values[0] += __shfl_xor_sync(0xffffffffU, values[0], step);
+      continue;
+    }
+    left /= 2;
+    const bool upper = (lane & step) != 0;
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      if (i >= left) break;
+      const float sent = upper ? values[i] : values[i + left], mine = upper ? values[i + left] : values[i];
+      values[i] = mine + __shfl_xor_sync(0xffffffffU, sent, step);
+    }
+  }
+}
+
+/// `key_lanes` lanes have a key, 8 elements each; a block has `queries` heads of one group. Every lane fetches what it
+/// reads itself, some keys ahead.
+template <int key_lanes, int queries>
+__global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attention_kernel(CacheOperands on,
+                                                                                             float* scratch,
+                                                                                             CacheAttention s,
+                                                                                             PartLayout layout) {
+  constexpr int width = key_lanes * lanes, at_once = 32 / key_lanes, count = unrolled * queries;
+  constexpr int mine_of = count > key_lanes ? count / key_lanes : 1;  // scores of a lane
+  constexpr int copies = count < key_lanes ? key_lanes / count : 1;   // lanes with the same score
+  constexpr int query_lanes = key_lanes / queries;                    // with scores of the same query
+  extern __shared__ Pack ring[];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int place = lane % key_lanes, mine = place * lanes, which = lane / key_lanes;
+  const Count group = s.heads / s.kv_heads, query_blocks = (group + queries - 1) / queries;
+  const Count row = blockIdx.x, sequence = row / s.tokens;
+  const Count kv_head = blockIdx.y / query_blocks, first_head = kv_head * group + blockIdx.y % query_blocks * queries;
+  const Count end_head = min(first_head + queries, (kv_head + 1) * group);
+  const Count seen = s.keys - s.tokens + row % s.tokens + 1;
+  const Count first = blockIdx.z * layout.keys_of_part, end = min(first + layout.keys_of_part, seen);
+  const Count stride = s.kv_heads * width, start = on.places[sequence] * s.room * stride + kv_head * width + mine;
+  constexpr Count ahead = cache_warps * at_once * unrolled;
+
+  Pack* slots = ring + warp * stages * 2 * unrolled * 32 + lane;
+  const auto fetch = [&](int stage, Count base) {
+    if (base < end) {
+#pragma unroll
+      for (int u = 0; u < unrolled; ++u) {
+        const Count from = start + min(base + u * at_once + which, end - 1) * stride;
+        __pipeline_memcpy_async(slots + (stage * 2 * unrolled + u) * 32, on.k + from, sizeof(Pack));
+        __pipeline_memcpy_async(slots + (stage * 2 * unrolled + unrolled + u) * 32, on.v + from, sizeof(Pack));
+      }
+    }
+    __pipeline_commit();
+  };
+
+  float query[queries][lanes], out[queries][lanes] = {}, best = nothing, sum = 0.0F;
+  for (int q = 0; q < queries; ++q) {
+    const Count head = min(first_head + q, end_head - 1);
+    const Pack pack = load(on.q + (row * s.heads + head) * width + mine);
+    for (int j = 0; j < lanes; ++j) query[q][j] = number(pack.values[j]) * s.scale * CUDART_L2E_F;
+  }
+  const Count begin = first + warp * at_once * unrolled;
+#pragma unroll
+  for (int stage = 0; stage + 1 < stages; ++stage) fetch(stage, begin + stage * ahead);
+  int stage = 0;
+  for (Count base = begin; base < end; base += ahead) {
+    __pipeline_wait_prior(stages - 2);
+    fetch((stage + stages - 1) % stages, base + (stages - 1) * ahead);
+    const Pack* fetched = slots + stage * 2 * unrolled * 32;
+    stage = (stage + 1) % stages;
+    float scores[count];
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) {
+      const Pack pack = fetched[u * 32];
+      float of_key[lanes];
+      for (int j = 0; j < lanes; ++j) of_key[j] = number(pack.values[j]);
+#pragma unroll
+      for (int q = 0; q < queries; ++q) {
+        float score = 0.0F;
+        for (int j = 0; j < lanes; ++j) score += query[q][j] * of_key[j];
+        scores[q * unrolled + u] = score;
+      }
+    }
+    sum_over_lanes<key_lanes>(scores, place);
+    float largest = best;
+#pragma unroll
+    for (int i = 0; i < mine_of; ++i) {
+      const int u = (place / copies * mine_of + i) % unrolled;
+      if (base + u * at_once + which >= end) scores[i] = -CUDART_INF_F;
+      largest = fmaxf(largest, scores[i]);
+    }
+#pragma unroll
+    for (int step = query_lanes / 2; step > 0; step /= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+    if (__any_sync(0xffffffffU, largest > best)) {
+      const float kept = exp2f(best - largest);
+      best = largest;
+      sum *= kept;
+#pragma unroll
+      for (int q = 0; q < queries; ++q) {
+        const float share = __shfl_sync(0xffffffffU, kept, which * key_lanes + q * query_lanes);
+        for (int j = 0; j < lanes; ++j) out[q][j] *= share;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < mine_of; ++i) sum += scores[i] = exp2f(scores[i] - best);
+#pragma unroll
+    for (int u = 0; u < unrolled; ++u) {
+      const Pack pack = fetched[(unrolled + u) * 32];
+      float of_value[lanes];
+      for (int j = 0; j < lanes; ++j) of_value[j] = number(pack.values[j]);
+#pragma unroll
+      for (int q = 0; q < queries; ++q) {
+        constexpr int per_lane = mine_of;
+        const int index = q * unrolled + u;
+        const float weight =
+            __shfl_sync(0xffffffffU, scores[index % per_lane], which * key_lanes + index / per_lane * copies);
+        for (int j = 0; j < lanes; ++j) out[q][j] += weight * of_value[j];
+      }
+    }
+  }
+#pragma unroll
+  for (int step = query_lanes / 2; step >= copies; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+  // Lanes with other keys, then warps with other keys.
+  struct Joined {
+    float best[cache_warps][queries], sum[cache_warps][queries], out[cache_warps][queries][width];
+  };
+  static_assert(sizeof(Joined) <= ring_bytes);
+  __pipeline_wait_prior(0);
+  __syncthreads();  // all have read what they fetched
+  Joined& joined = *reinterpret_cast<Joined*>(ring);
+  for (int q = 0; q < queries; ++q) {
+    const float own = __shfl_sync(0xffffffffU, best, which * key_lanes + q * query_lanes);
+    float all = __shfl_sync(0xffffffffU, sum, which * key_lanes + q * query_lanes), largest = own;
+    for (int step = 16; step >= key_lanes; step /= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+    const float kept = exp2f(own - largest);
+    all *= kept;
+    for (int step = 16; step >= key_lanes; step /= 2) all += __shfl_xor_sync(0xffffffffU, all, step);
+    for (int j = 0; j < lanes; ++j) {
+      out[q][j] *= kept;
+      for (int step = 16; step >= key_lanes; step /= 2) out[q][j] += __shfl_xor_sync(0xffffffffU, out[q][j], step);
+      if (which == 0) joined.out[warp][q][mine + j] = out[q][j];
+    }
+    if (lane == 0) {
+      joined.best[warp][q] = largest;
+      joined.sum[warp][q] = all;
+    }
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < queries * width; i += cache_threads) {
+    const int q = i / width, element = i % width;
+    if (first_head + q >= end_head) continue;
+    float largest = nothing, all = 0.0F, value = 0.0F;
+    for (int w = 0; w < cache_warps; ++w) largest = fmaxf(largest, joined.best[w][q]);
+    for (int w = 0; w < cache_warps; ++w) {
+      const float share = exp2f(joined.best[w][q] - largest);
+      all += share * joined.sum[w][q];
+      value += share * joined.out[w][q][element];
+    }
+    const Count head = row * s.heads + first_head + q;
+    if (layout.parts == 1) {
+      on.o[head * width + element] = half_of(value / all);
+      continue;
+    }
+    float* part = scratch + (head * layout.parts + blockIdx.z) * (width + 2);
+    part[2 + element] = value;
+    if (element == 0) {
+      part[0] = largest;
+      part[1] = all;
+    }
+  }
+}
+
+__global__ void join_parts_kernel(const float* scratch, bf16* o, Count parts, Count width) {
+  const float* mine = scratch + blockIdx.x * parts * (width + 2);
+  float largest = nothing;
+  for (Count p = 0; p < parts; ++p) largest = fmaxf(largest, mine[p * (width + 2)]);
+  float all = 0.0F, value = 0.0F;
+  for (Count p = 0; p < parts; ++p) {
+    const float* part = mine + p * (width + 2);
+    const float share = exp2f(part[0] - largest);
+    all += share * part[1];
+    value += share * part[2 + threadIdx.x];
+  }
+  o[blockIdx.x * width + threadIdx.x] = half_of(value / all);
+}
+
+template <int key_lanes, int queries>
+void launch(const CacheOperands& on, float* scratch, const CacheAttention& s, cudaStream_t stream) {
+  const PartLayout layout = parts_of(s);
+  const dim3 grid(static_cast<unsigned>(s.sequences * s.tokens), static_cast<unsigned>(s.kv_heads * query_blocks_of(s)),
+                  static_cast<unsigned>(layout.parts));
+  const auto kernel = cache_attention_kernel<key_lanes, queries>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring_bytes);
+  kernel<<<grid, cache_threads, ring_bytes, stream>>>(on, scratch, s, layout);
+  if (layout.parts > 1)
+    join_parts_kernel<<<static_cast<unsigned>(s.sequences * s.tokens * s.heads), static_cast<unsigned>(s.width), 0,
+                        stream>>>(scratch, on.o, layout.parts, s.width);
+}
+
+template <int key_lanes>
+void launch_for_group(const CacheOperands& on, float* scratch, const CacheAttention& s, cudaStream_t stream) {
+  switch (queries_of(s)) {
+    case 1:
+      return launch<key_lanes, 1>(on, scratch, s, stream);
+    case 2:
+      return launch<key_lanes, 2>(on, scratch, s, stream);
+    case 4:
+      return launch<key_lanes, 4>(on, scratch, s, stream);
+    default:
+      return launch<key_lanes, 8>(on, scratch, s, stream);
+  }
+}
+
+__global__ void last_tokens_kernel(const bf16* x, bf16* y, Count tokens, Count width, Count before) {
+  const bf16* from = x + ((blockIdx.x + 1) * tokens - 1 - before) * width;
+  for (Count i = threadIdx.x * lanes; i < width; i += blockDim.x * lanes)
+    store(y + blockIdx.x * width + i, load(from + i));
+}
+
+/// The larger of two values with their places; of equal ones the first.
+__device__ float2 larger(float2 a, float2 b) {
+  return b.x > a.x || (b.x == a.x && __float_as_int(b.y) < __float_as_int(a.y)) ? b : a;
+}
+
+__global__ void sample_kernel(const bf16* logits, int* chosen, Count vocabulary) {
+  const bf16* row = logits + blockIdx.x * vocabulary;
+  float2 best{-CUDART_INF_F, __int_as_float(0x7fffffff)};
+  for (Count i = threadIdx.x * lanes; i < vocabulary; i += blockDim.x * lanes) {
+    const Pack pack = load(row + i);
+    for (int j = 0; j < lanes; ++j)
+      best = larger(best, {number(pack.values[j]), __int_as_float(static_cast<int>(i) + j)});
+  }
+  __shared__ float2 parts[32];
+  for (int step = 16; step > 0; step /= 2)
+    best = larger(best, {__shfl_xor_sync(0xffffffffU, best.x, step), __shfl_xor_sync(0xffffffffU, best.y, step)});
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = best;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (unsigned w = 1; w < blockDim.x / 32; ++w) best = larger(best, parts[w]);
+  chosen[blockIdx.x] = __float_as_int(best.y);
+}
+
+}  // namespace
+
+void cache_write(const bf16* fresh, const int* places, bf16* cache, CacheWrite shape, cudaStream_t stream) {
+  cache_write_kernel<<<static_cast<unsigned>(shape.sequences * shape.tokens), cache_threads, 0, stream>>>(
+      fresh, places, cache, shape);
+}
+
+bool has_cache_attention(Count width) { return width == 64 || width == 128 || width == 256; }
+
+Count cache_scratch(const CacheAttention& s) {
+  return s.sequences * s.tokens * s.heads * parts_of(s).parts * (s.width + 2);
+}
+
+void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cudaStream_t stream) {
+  if (shape.width == 64)
+    launch_for_group<8>(on, scratch, shape, stream);
+  else if (shape.width == 128)
+    launch_for_group<16>(on, scratch, shape, stream);
+  else
+    launch_for_group<32>(on, scratch, shape, stream);
+}
+
+void last_tokens(const bf16* x, bf16* y, Count sequences, Count tokens, Count width, Count before,
+                 cudaStream_t stream) {
+  last_tokens_kernel<<<static_cast<unsigned>(sequences), cache_threads, 0, stream>>>(x, y, tokens, width, before);
+}
+
+void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t stream) {
+  constexpr int wide = 512;
+  sample_kernel<<<static_cast<unsigned>(rows), wide, 0, stream>>>(logits, chosen, vocabulary);
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,34 @@
+// Kernels of a server: the cache of keys and values, attention over it, and the choice of the next token.
+#pragma once
+#include "cuda/kernels.h"
+
+namespace assay::cuda {
+
+/// A cache is [places, room, ...]; `places` says which of them each sequence has.
+struct CacheWrite {
+  Count sequences, tokens, width, room, first;  ///< the new tokens start at position `first`
+};
+void cache_write(const bf16* fresh, const int* places, bf16* cache, CacheWrite shape, cudaStream_t);
+
+/// The `tokens` queries of a sequence are its last ones of `keys`.
+struct CacheAttention {
+  Count sequences, heads, kv_heads, tokens, width, keys, room;
+  float scale;
+};
+struct CacheOperands {
+  const bf16 *q, *k, *v;
+  const int* places;
+  bf16* o;
+};
+/// Floats of scratch that attention over the cache takes.
+Count cache_scratch(const CacheAttention& shape);
+/// Whether heads of a width are supported.
+bool has_cache_attention(Count width);
+void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cudaStream_t);
+
+/// The row of one token of each sequence: the last but `before`.
+void last_tokens(const bf16* x, bf16* y, Count sequences, Count tokens, Count width, Count before, cudaStream_t);
+/// The largest of each row, of equal ones the first.
+void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t);
+
+}  // namespace assay::cuda

@@ -1,0 +1,54 @@
+// Collectives between the GPUs of several processes: by NCCL, which is loaded where it is needed, or by messages of the
+// processes, where several share a GPU.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "assay/execute/cuda/cuda_table.h"
+#include "cuda/kernels.h"
+#include "cuda/products.h"
+
+namespace assay::cuda {
+
+/// Fills in what all ranks need to find each other; zeros without NCCL.
+void make_unique_id(char* bytes);
+
+class Network {
+ public:
+  /// All ranks make one at the same time, after they chose their GPUs.
+  explicit Network(const AssayCudaJob& job);
+  ~Network();
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  /// The GPU of a process: as many as there are, or some share one.
+  static int device_of(const AssayCudaRanks* ranks, int devices);
+
+  struct Operands {
+    const void* in;
+    void* out;
+    int type;
+  };
+  /// The sizes are those of a task.
+  void run(int kernel, const Operands& on, const long long* sizes, cudaStream_t stream);
+
+  std::string name;  ///< "NCCL 2.28.3"; empty: there is nobody else
+
+  struct Library;  ///< NCCL
+
+ private:
+  void exchange(int kernel, const void* in, void* out, long long elements, int type, int group, cudaStream_t stream);
+  void exchange_on_host(int kernel, const void* in, void* out, long long elements, int type, int group,
+                        cudaStream_t stream);
+  char* scratch(int which, std::size_t bytes);
+
+  std::vector<AssayCudaGroup> groups_;
+  std::vector<std::vector<int>> members_;
+  AssayCudaRanks ranks_{};
+  std::unique_ptr<Library> library_;  ///< nothing: messages over the host
+  std::vector<void*> communicators_;  ///< of all ranks first, then by group
+  std::unique_ptr<Buffer> scratch_[2];
+};
+
+}  // namespace assay::cuda

@@ -1,0 +1,53 @@
+// Steps of a server on one GPU, in bf16: caches stay there, and every step is timed.
+#pragma once
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "assay/execute/cuda/serving_tasks.h"
+#include "assay/execute/program/run_program.h"
+#include "assay/execute/serving/server.h"
+
+namespace assay::execute {
+
+class CudaServer : public ServingEngine {
+ public:
+  struct Room {
+    std::int64_t sequences = 1;  ///< at once
+    std::int64_t prompt = 1;     ///< tokens of the longest prompt
+    std::int64_t tokens = 1;     ///< of the longest sequence
+    std::int64_t drafts = 0;
+    std::int64_t draft_layers = 1;
+  };
+  /// Weights are drawn on the GPU, as initial_weights() draws them.
+  static Result<std::unique_ptr<CudaServer>> open(const AssayCuda& engine, const model::Transformer& model,
+                                                  const Room& room, std::uint64_t seed);
+
+  /// Replaces weights; those that are not given stay.
+  Result<void> set_weights(const NamedArrays& weights);
+
+  Result<Made> run(const Asked& asked) override;
+
+  std::string device() const { return engine_.device(session_.get()); }
+  Bytes memory() const { return Bytes(static_cast<double>(bytes_)); }
+
+ private:
+  using Owned = std::unique_ptr<void, void (*)(void*)>;
+  CudaServer(const AssayCuda& engine, const model::Transformer& model, const Room& room)
+      : engine_(engine),
+        model_(model),
+        draft_model_(first_layers(model, room.draft_layers)),
+        session_(nullptr, engine.close) {}
+
+  const AssayCuda& engine_;
+  const model::Transformer& model_;
+  model::Transformer draft_model_;
+  KeptArrays kept_;
+  std::int64_t bytes_ = 0;
+  Owned session_;
+  std::set<std::tuple<bool, std::int64_t, std::int64_t>> warm_;  ///< steps whose kernels are chosen and loaded
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace assay::execute

@@ -1,0 +1,105 @@
+// A server whose steps run on a GPU, or on loops that do what it is told: its tokens are those of virtual devices.
+#include "assay/execute/cuda/cuda_server.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/lower/lowering.h"
+#include "assay/testing/host_engine.h"
+
+namespace assay::execute {
+namespace {
+
+model::Transformer served_llama(bool experts) {
+  model::Transformer m;
+  m.id = "llama";
+  m.d_model = 16;
+  m.vocabulary = 24;
+  model::Layer layer;
+  layer.attention.emplace();
+  layer.attention->heads = 4;
+  layer.attention->kv_heads = 2;
+  layer.attention->head_dim = layer.attention->value_dim = 8;
+  layer.feed_forward.emplace();
+  layer.feed_forward->width = 24;
+  if (experts) {
+    layer.feed_forward->experts = 4;
+    layer.feed_forward->experts_per_token = 2;
+  }
+  for (int i = 0; i < 3; ++i) m.decoder.add(layer);
+  return m;
+}
+
+/// Of different lengths, so that sequences join and leave at different times.
+std::vector<Prompt> uneven_prompts() {
+  std::vector<Prompt> out;
+  for (std::int64_t i = 0; i < 7; ++i) {
+    Prompt prompt{{}, 4 + i % 3};
+    for (std::int64_t t = 0; t < 5 + i % 2; ++t) prompt.tokens.push_back(static_cast<int>((5 * i + 3 * t) % 24));
+    out.push_back(std::move(prompt));
+  }
+  return out;
+}
+
+ServerReport served_elsewhere(const model::Transformer& m, const NamedArrays& weights, ServerOptions options) {
+  const CudaServer::Room room{.sequences = options.slots,
+                              .prompt = 6,
+                              .tokens = 12 + options.drafts,
+                              .drafts = options.drafts,
+                              .draft_layers = options.draft_layers};
+  auto server = CudaServer::open(testing::host_engine(), m, room, 3);
+  EXPECT_TRUE(server) << server.error().what;
+  EXPECT_TRUE((*server)->set_weights(weights));
+  options.engine = server->get();
+  return Server(m, weights, options).serve(uneven_prompts()).value();
+}
+
+NamedArrays first_weights(const model::Transformer& m) {
+  return initial_weights(lower::lower_training(m, {}, {}, {}), m, 3);
+}
+
+TEST(CudaServer, ChoosesTokensThatAreBestUpToTheRoundingOfBf16) {
+  const std::vector<Prompt> prompts = uneven_prompts();
+  for (const bool experts : {false, true}) {
+    const model::Transformer m = served_llama(experts);
+    const NamedArrays weights = first_weights(m);
+    const ServerReport report = served_elsewhere(m, weights, {.slots = 3});
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      ASSERT_EQ(std::ssize(report.requests[i].tokens), prompts[i].wanted);
+      EXPECT_LT(largest_shortfall(m, weights, prompts[i].tokens, report.requests[i].tokens), 0.05) << i;
+    }
+  }
+}
+
+TEST(CudaServer, DraftsChangeNoGreedyToken) {
+  const model::Transformer m = served_llama(false);
+  const NamedArrays weights = first_weights(m);
+  const std::vector<Prompt> prompts = uneven_prompts();
+  const ServerReport drafted = served_elsewhere(m, weights, {.slots = 3, .drafts = 2, .draft_layers = 1});
+  EXPECT_GT(drafted.drafted, 0);
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    EXPECT_LT(largest_shortfall(m, weights, prompts[i].tokens, drafted.requests[i].tokens), 0.05) << i;
+}
+
+TEST(CudaServer, TimesEveryStep) {
+  const model::Transformer m = served_llama(false);
+  const ServerReport report = served_elsewhere(m, first_weights(m), {.slots = 7});
+  std::int64_t prompts = 0;
+  for (const ServedStep& step : report.steps) {
+    EXPECT_GT(step.seconds, 0);
+    EXPECT_EQ(step.is_prompt() ? 0 : 1, step.queries == 1 ? 1 : 0);
+    prompts += step.is_prompt() ? 1 : 0;
+  }
+  EXPECT_EQ(prompts, report.prefills);
+  EXPECT_EQ(std::ssize(report.steps) - prompts, report.decodes);
+}
+
+TEST(CudaServer, NamesWhatItCannotKeep) {
+  model::Transformer m = served_llama(false);
+  m.decoder.kinds.front().attention->kv_rank = 8;
+  const auto kept = kept_arrays({&m}, 1, 8, 1);
+  ASSERT_FALSE(kept);
+  EXPECT_NE(kept.error().what.find("layer 0 has no keys and values of its own"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace assay::execute

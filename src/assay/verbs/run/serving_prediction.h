@@ -1,0 +1,25 @@
+// What the steps of a server took beside what was predicted for the chip that they ran on.
+#pragma once
+#include "assay/execute/serving/server.h"
+#include "assay/verbs/run/run.h"
+
+namespace assay::verbs::run {
+
+/// A run whose steps are predicted.
+struct PredictedServer {
+  const model::Transformer& model;
+  const execute::ServerOptions& options;
+  const execute::ServerReport& report;
+  std::string device;           ///< of a GPU: "NVIDIA H200"; otherwise this machine
+  std::size_t local_ranks = 0;  ///< of this machine; 0: all devices are in this process
+};
+
+/// Adds the seconds of prefills and of decode steps, measured and predicted for --on, the GPU, or the chip `host` if
+/// `assay measure` has made one; a note where nothing can be predicted.
+void predict_serving(const Request& request, const Context& context, const PredictedServer& run,
+                     report::Response& response);
+
+/// The same as tables of the screen.
+void add_serving_prediction(const report::Response& response, report::Screen& screen);
+
+}  // namespace assay::verbs::run
