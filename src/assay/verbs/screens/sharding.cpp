@@ -46,6 +46,10 @@ std::optional<report::Screen> shard(const Request&, const Answer& answer) {
   add_line(
       screen, "Times",
       phrases(results, {"compute {compute_time}", "collectives {collective_time}", "{flops_per_device} per device"}));
+  if (results.has("overlap"))
+    add_line(screen, "Overlap",
+             phrases(results, {"{overlap.collective} in {overlap.chunks} chunks: {overlap.overlapped}",
+                               "{overlap.blocking} one after the other", "product alone {overlap.product}"}));
   add_steps(screen, results, "backward", "Backward");
   add_table(screen, table_of(results, "alternatives", "Others",
                              {{"steps", "{steps}"}, {"received", "{collective_bytes}"}, {"time", "{time}"}}, 2));
@@ -56,7 +60,8 @@ std::optional<report::Screen> shard(const Request&, const Answer& answer) {
   return screen;
 }
 
-std::optional<report::Screen> layer(const Request&, const Answer& answer) {
+std::optional<report::Screen> layer(const Request& request, const Answer& answer) {
+  if (request.has("vary")) return std::nullopt;  // the sweep is the answer
   const Reader results(answer.results);
   report::Screen screen = planned(answer);
   add_line(screen, "Mesh", phrases(results, {"{mesh}", "{cluster}"}));
@@ -76,7 +81,7 @@ std::optional<report::Screen> layer(const Request&, const Answer& answer) {
            phrases(results, {"compute {compute_time}", "memory {memory_time}", "collectives {collective_time}"}));
   report::ScreenTable others = table_of(
       results, "alternatives", "Others",
-      {{"sharding", "{shardings}"}, {"time", "{time}"}, {"memory", "{memory}"}, {"why", "{why}"}}, most_others);
+      {{"sharding", "{shardings}"}, {"time", "{time}"}, {"memory", "{memory.total}"}, {"why", "{why}"}}, most_others);
   for (auto& row : others.rows) row.back() = row.back().substr(0, row.back().find(';'));  // one reason is enough
   add_table(screen, std::move(others));
   return screen;
