@@ -216,6 +216,40 @@ void Server::step(const Group& all, bool is_prefill) {
   (is_prefill ? report_.prefill_seconds : report_.decode_seconds) += seconds_since(start);
 }
 
+void Server::record(EngineCall::Kind kind, const Group& group) {
+  if (!options_.records) return;
+  for (const Sequence* sequence : group) {
+    EngineCall call{kind, report_.iterations, sequence->request, sequence->slot, std::ssize(sequence->tokens), {}};
+    if (kind == EngineCall::Kind::insert)
+      for (const LayerCache& layer : sequence->large.kept.caches)
+        for (const Array<double>& array : layer)
+          call.cache += storage(Dtype::fp64, static_cast<double>(array.values.size()));
+    report_.calls.push_back(call);
+  }
+}
+
+void Server::prefill(const Group& joining) {
+  step(joining, true);
+  record(EngineCall::Kind::prefill, joining);
+}
+
+void Server::insert(const Group& joining, Group& running) {
+  for (Sequence* sequence : joining) {
+    const auto taken = [&](std::int64_t slot) {
+      return std::any_of(running.begin(), running.end(), [&](const Sequence* other) { return other->slot == slot; });
+    };
+    sequence->slot = 0;
+    while (taken(sequence->slot)) ++sequence->slot;
+    running.push_back(sequence);
+  }
+  record(EngineCall::Kind::insert, joining);
+}
+
+void Server::generate(const Group& running) {
+  step(running, false);
+  record(EngineCall::Kind::generate, running);
+}
+
 ServerReport Server::serve(const std::vector<Prompt>& prompts) {
   report_ = {};
   report_.requests.resize(prompts.size());
@@ -235,9 +269,9 @@ ServerReport Server::serve(const std::vector<Prompt>& prompts) {
       report_.requests[waiting].started = report_.iterations;
       joining.push_back(&sequences[waiting]);
     }
-    step(joining, true);
-    step(running, false);
-    running.insert(running.end(), joining.begin(), joining.end());
+    prefill(joining);
+    generate(running);
+    insert(joining, running);
     std::erase_if(running, [&](Sequence* sequence) {
       if (sequence->made < sequence->wanted) return false;
       ServedRequest& done = report_.requests[sequence->request];

@@ -27,6 +27,7 @@ struct ServerOptions {
   std::uint64_t seed = 1;
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
+  bool records = false;           ///< every call of the engine
   Transport* transport = nullptr;
 };
 
@@ -38,8 +39,21 @@ struct ServedRequest {
   std::int64_t started = 0, finished = 0;  ///< iterations, from 1
 };
 
+/// What the engine is asked to do, one call after the other: a prompt is processed, its cache gets a slot of the batch,
+/// and all sequences there make their next tokens.
+struct EngineCall {
+  enum class Kind { prefill, insert, generate };
+  Kind kind = Kind::prefill;
+  std::int64_t iteration = 1;
+  std::size_t request = 0;
+  std::int64_t slot = 0;    ///< from 0; prefill has none
+  std::int64_t tokens = 0;  ///< of the sequence afterwards
+  Bytes cache;              ///< insert: what moves into the slot, from other devices where prefill has its own
+};
+
 struct ServerReport {
   std::vector<ServedRequest> requests;
+  std::vector<EngineCall> calls;  ///< where they are recorded
   std::int64_t iterations = 0;
   std::int64_t prefills = 0, decodes = 0;  ///< steps: all sequences of one length are one
   double mean_batch = 0;                   ///< sequences of a decoding step
@@ -71,7 +85,7 @@ class Server {
   struct Sequence {
     std::size_t request = 0;
     std::vector<int> tokens;  ///< prompt, new ones and drafts
-    std::int64_t wanted = 0, made = 0;
+    std::int64_t wanted = 0, made = 0, slot = 0;
     Cached large, small;
     Draws draws{0};
     std::vector<Distribution> drafted;
@@ -86,6 +100,11 @@ class Server {
   /// Drafts for all sequences that still want tokens.
   void draft(const Group& all);
   void step(const Group& all, bool is_prefill);
+  /// The engine's interface, as its orchestrator calls it.
+  void prefill(const Group& joining);
+  void insert(const Group& joining, Group& running);
+  void generate(const Group& running);
+  void record(EngineCall::Kind kind, const Group& group);
   void take(Sequence& sequence, const Array<double>& logits);
   void shorten(Cached& cache, std::int64_t tokens) const;
 

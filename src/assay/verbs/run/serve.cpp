@@ -11,6 +11,7 @@
 #include "assay/verbs/run/engine.h"
 #include "assay/verbs/run/model.h"
 #include "assay/verbs/run/serve.h"
+#include "assay/verbs/run/serving_view.h"
 #include "assay/verbs/train/query.h"
 
 namespace assay::verbs::run {
@@ -24,6 +25,7 @@ struct ServingTask {
   std::vector<execute::Prompt> prompts;
   std::vector<std::string> notes;
   bool is_trained = false;
+  std::optional<std::int64_t> page;  ///< tokens
 };
 
 Result<double> share_of(const Request& request, std::string_view option, double usual, double most) {
@@ -115,6 +117,8 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_TRY(temperature, share_of(request, "temperature", 0.0, hottest));
   ASSAY_TRY(top_p, share_of(request, "top-p", 1.0, 1.0));
   options.sampling = {temperature, top_p};
+  ASSAY_CHECK(read_count(request, "page", task->page));
+  options.records = request.has("calls") || request.picture() || task->page;
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
   task->weights = execute::initial_weights(lower::lower_training(task->imported.model, {}, {}, {}),
@@ -161,6 +165,20 @@ report::Screen screen_of_requests(const report::Response& response) {
   return screen;
 }
 
+/// Adds the engine's calls and the pages of the cache, and draws them.
+void add_views(const Request& request, const ServingTask& task, const execute::ServerReport& served,
+               report::Response& response) {
+  if (request.has("calls")) response.results.emplace_back("calls", call_rows(served));
+  if (request.picture()) response.picture = slots_picture(served);
+  if (!task.page) return;
+  const ServedRun run{task.prompts, served,
+                      [&](const std::vector<int>& tokens) { return task.text.tokenizer.decode(tokens); }};
+  PagesView pages = pages_view(run, *task.page, request.picture());
+  response.results.emplace_back("pages", std::move(pages.members));
+  if (request.picture() && !pages.frames.empty()) response.picture = pages.frames.back();
+  if (request.frames()) response.frames = std::move(pages.frames);
+}
+
 Result<report::Response> serve(const Request& request, const ServingTask& task, execute::Transport* transport) {
   const model::Transformer& model = task.imported.model;
   execute::ServerOptions options = task.options;
@@ -198,6 +216,7 @@ Result<report::Response> serve(const Request& request, const ServingTask& task, 
     response.important.push_back(fmt::format("{} of {} drafted tokens were accepted", served.accepted, served.drafted));
   }
   out.emplace_back("requests", request_rows(task, served));
+  add_views(request, task, served, response);
   if (request.has("check") && (!transport || transport->rank() == 0)) {
     execute::ServerOptions single = options;
     single.parallelism = {};
@@ -230,6 +249,8 @@ std::vector<OptionSpec> serving_options() {
       OptionSpec{"prompt-length", "N", "tokens of a prompt that is cut from the text"}.by_default("16"),
       OptionSpec{"new-tokens", "N", "tokens to make for a prompt"}.by_default("16"),
       OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
+      {"calls", "", "also list the calls of the engine: prefill, insert into a slot, generate"},
+      {"page", "N", "also follow a cache of pages of N tokens: tables, shared pages, copies on writing"},
       OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
       OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
       {"speculate", "N", "draft N tokens with the first layers, and verify them at once"},
