@@ -56,6 +56,12 @@ export function Lines({
           frame.top,
           frame.bottom,
         );
+        // The name of the rule goes where the curves leave it more room.
+        const room = (end: boolean): number =>
+          Math.min(
+            ...clean.map(({ points: all }) => Math.abs(y(all[end ? all.length - 1 : 0]![1]) - y(rule!.at) + 10)),
+          );
+        const atEnd = rule !== undefined && room(true) > room(false);
         return (
           <Drawing width={width} height={height} label={label}>
             <Axes
@@ -81,11 +87,6 @@ export function Lines({
                 width={1.25}
               />
             )}
-            {rule && (
-              <Label x={frame.left + 6} y={y(rule.at) - 6} role="b" halo>
-                {rule.name}
-              </Label>
-            )}
             {clean.map((one, i) => (
               <g key={one.name}>
                 <polyline
@@ -106,6 +107,17 @@ export function Lines({
                 )}
               </g>
             ))}
+            {rule && (
+              <Label
+                x={atEnd ? frame.right - 6 : frame.left + 6}
+                y={y(rule.at) - 6}
+                anchor={atEnd ? "end" : "start"}
+                role="b"
+                halo
+              >
+                {rule.name}
+              </Label>
+            )}
           </Drawing>
         );
       }}

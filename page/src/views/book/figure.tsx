@@ -3,6 +3,7 @@ import type { Request } from "../../engine/ask";
 import { refused, useAsk } from "../../engine/ask";
 import { asCommand } from "../../engine/command";
 import { asQuery } from "../../engine/request";
+import { options } from "../../engine/schema";
 import type { Arguments, BookResults, Verb } from "../../engine/schema";
 import { Callout } from "../../parts/basics";
 import { Card } from "../../parts/card";
@@ -50,6 +51,11 @@ const words: Partial<Record<string, string>> = {
   picks: "Experts of a token",
   picture: "Shown",
   while: "Attention takes",
+  "kv-heads": "KV heads",
+  "local-layers": "Layers with a window",
+  "share-cache": "Layers that share a cache",
+  "prefix-memory": "Memory for prefixes",
+  page: "Tokens of a page",
 };
 
 function Control({
@@ -95,7 +101,8 @@ export function FigureCard({
   const chosen: Record<string, string> = {};
   for (const { argument, values } of figure.controls) {
     const own = figure.arguments[argument];
-    chosen[argument] = query[`f${index}.${argument}`] ?? String(own ?? values[0] ?? "");
+    const standard = options[figure.verb as Verb]?.[argument]?.standard;
+    chosen[argument] = query[`f${index}.${argument}`] ?? String(own ?? standard ?? values[0] ?? "");
   }
   const args: Arguments = { ...(figure.arguments as Arguments), ...chosen };
   const request = { verb: figure.verb as Verb, arguments: args, picture: figure.picture } as Request;
