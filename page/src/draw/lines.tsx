@@ -56,12 +56,18 @@ export function Lines({
           frame.top,
           frame.bottom,
         );
-        // The name of the rule goes where the curves leave it more room.
-        const room = (end: boolean): number =>
+        // The name of the rule goes where the curves leave it most room.
+        const named = rule ? 6.6 * rule.name.length : 0;
+        const room = (from: number): number =>
           Math.min(
-            ...clean.map(({ points: all }) => Math.abs(y(all[end ? all.length - 1 : 0]![1]) - y(rule!.at) + 10)),
+            ...clean.flatMap((one) =>
+              one.points
+                .filter(([a]) => x(a) > from - 24 && x(a) < from + named + 24)
+                .map(([, b]) => Math.abs(y(b) - y(rule!.at) + 10)),
+            ),
           );
-        const atEnd = rule !== undefined && room(true) > room(false);
+        const places = [frame.left + 6, (frame.left + frame.right - named) / 2, frame.right - named - 6];
+        const place = rule ? places.reduce((best, one) => (room(one) > room(best) ? one : best)) : 0;
         return (
           <Drawing width={width} height={height} label={label}>
             <Axes
@@ -108,13 +114,7 @@ export function Lines({
               </g>
             ))}
             {rule && (
-              <Label
-                x={atEnd ? frame.right - 6 : frame.left + 6}
-                y={y(rule.at) - 6}
-                anchor={atEnd ? "end" : "start"}
-                role="b"
-                halo
-              >
+              <Label x={place} y={y(rule.at) - 6} role="b" halo>
                 {rule.name}
               </Label>
             )}

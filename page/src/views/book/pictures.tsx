@@ -581,19 +581,7 @@ function ModelsPicture({ results, intensity }: { results: ModelsResults; intensi
 }
 
 function ShardPicture({ results }: { results: ShardResults }): JSX.Element {
-  if (results.overlap)
-    return (
-      <>
-        <Figures
-          rows={[
-            ["One after the other", time(v(results.overlap.blocking))],
-            [`In ${int(results.overlap.chunks)} chunks`, time(v(results.overlap.overlapped))],
-            ["Arithmetic alone", time(v(results.overlap.product))],
-          ]}
-        />
-        <TimelineCard timeline={results.overlap.timeline} />
-      </>
-    );
+  if (results.overlap) return <TimelineCard timeline={results.overlap.timeline} />;
   const axes = parseMesh(results.mesh);
   const devices = devicesOf(axes);
   const tensors = results.tensors.flatMap((one) => {

@@ -28,6 +28,33 @@ void add_steps(report::Screen& screen, const Reader& results, std::string_view p
                              {{"step", "{text}"}, {"received", "{bytes}"}, {"time", "{time}"}}, most_steps));
 }
 
+/// A layer over one of its sizes, or over chips.
+report::Screen swept_layer(const Answer& answer, const std::string& varied) {
+  constexpr std::size_t most_points = 16;
+  const Reader results(answer.results);
+  report::Screen screen;
+  screen.headline = {{answer.headline, Tone::strong}};
+  add_line(screen, "On", phrases(results, {"{cluster}", "{mesh}"}));
+  add_table(screen, table_of(results, "sweep", "Sweep",
+                             {{varied, "{" + varied + "}"},
+                              {"time", "{time.estimate}"},
+                              {"arithmetic", "{compute_time}"},
+                              {"memory", "{memory_time}"},
+                              {"network", "{collective_time}"},
+                              {"output", "{tokens_per_second}"},
+                              {"limit", "{limiter}"}},
+                             most_points));
+  add_table(screen, table_of(results, "splits", "Weights split in",
+                             {{"chips", "{chips}"},
+                              {"slice", "{cluster}"},
+                              {"one direction", "{one_direction}"},
+                              {"two directions", "{two_directions}"},
+                              {"faster", "{faster}"}},
+                             most_points));
+  screen.notes = answer.notes;
+  return screen;
+}
+
 }  // namespace
 
 std::optional<report::Screen> shard(const Request&, const Answer& answer) {
@@ -61,7 +88,7 @@ std::optional<report::Screen> shard(const Request&, const Answer& answer) {
 }
 
 std::optional<report::Screen> layer(const Request& request, const Answer& answer) {
-  if (request.has("vary")) return std::nullopt;  // the sweep is the answer
+  if (const auto vary = request.value("vary")) return swept_layer(answer, vary->substr(0, vary->find('=')));
   const Reader results(answer.results);
   report::Screen screen = planned(answer);
   add_line(screen, "Mesh", phrases(results, {"{mesh}", "{cluster}"}));

@@ -56,7 +56,7 @@ draw::Timeline timeline_of(const Overlapping& moved, const std::string& collecti
                            const plan::ChunkSchedule& chunks) {
   draw::Timeline out;
   out.title = "A product after its collective, and in chunks beside it";
-  out.lanes = {{"blocking: network"}, {"blocking: arithmetic"}, {"in chunks: network"}, {"in chunks: arithmetic"}};
+  out.lanes = {{"blocking: network"}, {"blocking: arithmetic"}, {"chunks: network"}, {"chunks: arithmetic"}};
   out.classes = {{"network", draw::network_colour}, {"arithmetic", draw::arithmetic_colour}};
   const auto bar = [&](Lane lane, Seconds start, Seconds length, std::string label) {
     const bool is_network = lane == blocking_network || lane == chunk_network;
