@@ -87,6 +87,17 @@ function Control({
   return <Segments label={name} value={value} choices={all.map((one) => ({ value: one }))} onChange={set} />;
 }
 
+/** The request as a command; a long one, with data in it, opens. */
+function Command({ text }: { text: string }): JSX.Element {
+  if (text.length < 400) return <p class="mono tiny muted after">{text}</p>;
+  return (
+    <details class="more after">
+      <summary class="btn quiet">The command, with its data</summary>
+      <p class="mono tiny muted">{text}</p>
+    </details>
+  );
+}
+
 export function FigureCard({
   figure,
   index,
@@ -145,7 +156,7 @@ export function FigureCard({
           <p class="muted">Being asked…</p>
         )}
       </div>
-      <p class="mono tiny muted after">{asCommand(request)}</p>
+      <Command text={asCommand(request)} />
     </Card>
   );
 }
