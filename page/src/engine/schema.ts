@@ -798,7 +798,7 @@ export interface ServeResults {
   prefix_cache?: {
     requests: number;
     block: Quantity;
-    blocks: number;
+    distinct_blocks: number;
     memory_of_all: Quantity;
     prompt_tokens: Quantity;
     hit_tokens: Quantity;
@@ -819,7 +819,6 @@ export interface ServeResults {
     };
     sizes: {
       memory: Quantity;
-      blocks: number;
       hit_share: number;
     }[];
     tree: {
