@@ -15,13 +15,13 @@ namespace {
 
 constexpr double column_of_chip = 430.0, between_chips = 36.0, inside = 16.0;
 constexpr double core_pitch = 13.0, core_side = 11.0, lane_pitch = 3.0;
-constexpr double unit_side = 78.0, memory_height = 34.0;
+constexpr double unit_side = 78.0, units_gap = 10.0, memory_height = 34.0;
 constexpr std::int64_t cores_in_a_row = 33;
 
 /// Heights that all columns share, so that their parts are level.
 struct ChipRows {
   double cores = 0, units = unit_side, lanes = 0, core_memories = 0, chip_memories = 0;
-  double largest_unit = 0;  ///< as multipliers
+  double pixels = HUGE_VAL;  ///< of the side of a matrix unit, for a multiplier along it
 };
 
 /// Numbers that a matrix unit multiplies in a cycle.
@@ -39,7 +39,9 @@ ChipRows rows_of(const std::vector<hardware::Chip>& chips) {
   for (const hardware::Chip& chip : chips) {
     const std::int64_t rows = (chip.cores.count.value + cores_in_a_row - 1) / cores_in_a_row;
     out.cores = std::max(out.cores, static_cast<double>(rows) * core_pitch);
-    out.largest_unit = std::max(out.largest_unit, multipliers(chip.matrix_unit));
+    const double room = (column_of_chip - 2.0 * inside) / static_cast<double>(chip.matrix_unit.count.value) - units_gap;
+    if (const double side = std::sqrt(multipliers(chip.matrix_unit)); side > 0.0)
+      out.pixels = std::min(out.pixels, std::min(unit_side, room) / side);
     out.lanes = std::max(out.lanes, static_cast<double>(chip.vector_unit.partitions.value) * lane_pitch * 2.0);
     const auto of_core = static_cast<std::size_t>(std::count_if(chip.memory.begin(), chip.memory.end(), &is_of_core));
     out.core_memories = std::max(out.core_memories, stack_height(of_core));
@@ -99,9 +101,9 @@ class ChipColumn {
                                                        : human_number(multipliers(unit));
     words({x_ + inside, y + 10.0}, fmt::format("{} matrix units of {} multipliers", unit.count.value, size));
     y += 18.0;
-    const double side = unit_side * std::sqrt(multipliers(unit) / rows_.largest_unit);
+    const double side = multipliers(unit) > 0.0 ? rows_.pixels * std::sqrt(multipliers(unit)) : 0.0;
     for (std::int64_t i = 0; i < unit.count.value; ++i) {
-      Rectangle box{x_ + inside + static_cast<double>(i) * (side + 10.0), y, side, side, 3.0, {}};
+      Rectangle box{x_ + inside + static_cast<double>(i) * (side + units_gap), y, side, side, 3.0, {}};
       box.paint = {.fill = arithmetic_colour, .fill_opacity = 0.25, .stroke = arithmetic_colour};
       scene_.add(box);
     }
