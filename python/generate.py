@@ -67,7 +67,7 @@ def argument_type(option):
         words = [word for word in option["enum"] if word is not None]
         return f"Optional[Literal[{', '.join(repr(word) for word in words)}]]"
     types = [plain[kind] for kind in option["type"] if kind != "null"]
-    if option.get("kind") in ("file", "directory", "model", "catalogue"):
+    if option.get("kind") in ("file", "directory", "model", "catalogue", "records"):
         types.append("PathLike[str]")
     return f"Optional[Union[{', '.join(dict.fromkeys(types))}]]"
 

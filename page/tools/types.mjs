@@ -11,6 +11,7 @@ const verbs = [
   "scaling",
   "roofline",
   "shard",
+  "layer",
   "collective",
   "clusters",
   "systolic",
@@ -121,6 +122,20 @@ text += `export const options: Record<Verb, Record<string, Option>> = ${`{\n${Ob
         .join("\n")}\n  },`,
   )
   .join("\n")}\n}`};\n`;
+
+// Programs that run a plan, and what starts them.
+const named = (verb, option) =>
+  schema.$defs[`${verb}.request`].properties.arguments.properties[option].names.map(({ id, name, software }) => ({
+    value: id,
+    name,
+    software,
+  }));
+const list = (items) => `[\n${items.map((one) => `    ${JSON.stringify(one)},`).join("\n")}\n  ]`;
+text += `export interface Program {\n  value: string;\n  name: string;\n  software?: string;\n}\n`;
+text += `export const programs: Record<"train" | "serve", readonly Program[]> = {\n${["train", "serve"]
+  .map((verb) => `  ${verb}: ${list(named(verb, "emit"))},`)
+  .join("\n")}\n};\n`;
+text += `export const launchers: readonly Program[] = ${list(named("train", "launcher"))};\n`;
 
 if (process.argv.includes("--check")) {
   if (readFileSync(target, "utf8") !== text) {

@@ -56,6 +56,18 @@ export function Lines({
           frame.top,
           frame.bottom,
         );
+        // The name of the rule goes where the curves leave it most room.
+        const named = rule ? 6.6 * rule.name.length : 0;
+        const room = (from: number): number =>
+          Math.min(
+            ...clean.flatMap((one) =>
+              one.points
+                .filter(([a]) => x(a) > from - 24 && x(a) < from + named + 24)
+                .map(([, b]) => Math.abs(y(b) - y(rule!.at) + 10)),
+            ),
+          );
+        const places = [frame.left + 6, (frame.left + frame.right - named) / 2, frame.right - named - 6];
+        const place = rule ? places.reduce((best, one) => (room(one) > room(best) ? one : best)) : 0;
         return (
           <Drawing width={width} height={height} label={label}>
             <Axes
@@ -81,11 +93,6 @@ export function Lines({
                 width={1.25}
               />
             )}
-            {rule && (
-              <Label x={frame.left + 6} y={y(rule.at) - 6} role="b" halo>
-                {rule.name}
-              </Label>
-            )}
             {clean.map((one, i) => (
               <g key={one.name}>
                 <polyline
@@ -106,6 +113,11 @@ export function Lines({
                 )}
               </g>
             ))}
+            {rule && (
+              <Label x={place} y={y(rule.at) - 6} role="b" halo>
+                {rule.name}
+              </Label>
+            )}
           </Drawing>
         );
       }}

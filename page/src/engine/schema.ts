@@ -753,6 +753,12 @@ export interface ServeResults {
     time_gain: number;
     time_to_first_token: Quantity;
     strategy: string;
+    interval?: Interval;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "tight" | "no";
+    };
+    arguments?: Arguments;
   }[];
   changes?: {
     change: string;
@@ -789,6 +795,43 @@ export interface ServeResults {
     time_to_first_token: Quantity;
     time_per_token: Quantity;
   };
+  prefix_cache?: {
+    requests: number;
+    block: Quantity;
+    distinct_blocks: number;
+    memory_of_all: Quantity;
+    prompt_tokens: Quantity;
+    hit_tokens: Quantity;
+    hit_share: number;
+    evicted_blocks: number;
+    saved_flops: Quantity;
+    requests_per_second?: number;
+    memory?: Quantity;
+    host?: {
+      memory: Quantity;
+      hit_share: number;
+      loaded_tokens: Quantity;
+    };
+    routing?: {
+      replicas: number;
+      in_turn: number;
+      by_prefix: number;
+    };
+    sizes: {
+      memory: Quantity;
+      hit_share: number;
+    }[];
+    tree: {
+      tokens: Quantity;
+      requests: number;
+      parent?: number;
+    }[];
+  };
+  cache_by_length?: {
+    tokens: number;
+    cache: Quantity;
+    as_published: Quantity;
+  }[];
   lengths?: {
     requests: string;
     prompt: Quantity;
@@ -1302,18 +1345,141 @@ export interface ShardResults {
     kind: string;
     bytes: Quantity;
   }[];
+  memory?: {
+    total: Quantity;
+    verdict: "fits" | "no";
+  };
   alternatives?: {
     steps: string;
     collective_bytes: Quantity;
     time?: Quantity;
+    memory?: {
+      total: Quantity;
+      verdict: "fits" | "no";
+    };
     arguments: Arguments;
   }[];
+  overlap?: {
+    collective: string;
+    chunks: number;
+    product: Quantity;
+    blocking: Quantity;
+    overlapped: Quantity;
+    speedup: number;
+    timeline: {
+      title: string;
+      subtitle: string;
+      lanes: {
+        name: string;
+        members: number;
+      }[];
+      classes: string[];
+      bars: {
+        lane: number;
+        class: number;
+        label: string;
+        start: Quantity;
+        end: Quantity;
+      }[];
+      marks: {
+        at: Quantity;
+        label: string;
+      }[];
+      counters: {
+        name: string;
+        points: {
+          at: Quantity;
+          value: number;
+        }[];
+      }[];
+    };
+  };
   check?: {
     max_error: number;
     bytes_moved: Quantity;
     bytes_predicted: Quantity;
     ok: boolean;
   };
+}
+export interface LayerResults {
+  cluster: string;
+  mesh?: string;
+  fits: boolean;
+  shardings?: Record<string, string>;
+  steps?: {
+    text: string;
+    kind: string;
+    axes: string;
+    bytes: Quantity;
+    time: Quantity;
+  }[];
+  memory?: {
+    stored: Quantity;
+    working: Quantity;
+    total: Quantity;
+    capacity: Quantity;
+    fits: boolean;
+    verdict: "fits" | "no";
+  };
+  compute_time?: Quantity;
+  memory_time?: Quantity;
+  weight_read_time?: Quantity;
+  collective_time?: Quantity;
+  time?: Range;
+  limiter?: string;
+  alternatives?: {
+    shardings: string;
+    time: Quantity;
+    collective_time: Quantity;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "no";
+    };
+    why: string;
+    arguments: Arguments;
+  }[];
+  search?: {
+    considered: number;
+    over_memory: number;
+    equal_to_best: number;
+  };
+  shortfall?: Quantity;
+  memory_that_fits?: Quantity;
+  critical_size?: {
+    name: string;
+    value: number;
+  };
+  sweep?: {
+    time: Range;
+    compute_time: Quantity;
+    memory_time: Quantity;
+    collective_time: Quantity;
+    limiter: string;
+    tokens_per_second?: Quantity;
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "no";
+    };
+    arguments: Arguments;
+  }[];
+  crossover?: {
+    chips: number;
+    cluster: string;
+  };
+  splits?: {
+    chips: number;
+    cluster: string;
+    one_direction: Quantity | null;
+    one_direction_limiter: string | null;
+    two_directions: Quantity | null;
+    two_directions_limiter: string | null;
+    faster: "one direction" | "two directions";
+    memory: {
+      total: Quantity;
+      verdict: "fits" | "no";
+    };
+    arguments: Arguments;
+  }[];
 }
 export interface CollectiveResults {
   collective: string;
@@ -2485,6 +2651,30 @@ export interface RunResults {
     started: number;
     finished: number;
   }[];
+  calls?: {
+    iteration: number;
+    call: "prefill" | "insert" | "generate";
+    request?: number;
+    tokens?: number;
+    slot?: number;
+    cache?: Quantity;
+    sequences?: number;
+  }[];
+  pages?: {
+    page: Quantity;
+    most: number;
+    most_shared: number;
+    copies: number;
+    unused_share: number;
+    moments: {
+      iteration: number;
+      tables: {
+        request: number;
+        tokens: number;
+        pages: number[];
+      }[];
+    }[];
+  };
   tokens_equal?: boolean;
 }
 export interface Results {
@@ -2493,6 +2683,7 @@ export interface Results {
   scaling: ScalingResults;
   roofline: RooflineResults;
   shard: ShardResults;
+  layer: LayerResults;
   collective: CollectiveResults;
   clusters: ClustersResults;
   systolic: SystolicResults;
@@ -2618,6 +2809,8 @@ export const options: Record<Verb, Record<string, Option>> = {
     "gather-weights": {"help":"with --weights-2d: gather weights before use and split sequences instead","kind":"flag"},
     "cache": {"help":"how the KV cache is sharded within a tensor-parallel group; heads-batch and heads-sequence: by heads, and what devices would hold twice by batch or sequence","kind":"choice","choices":["heads","batch","sequence","heads-batch","heads-sequence"],"placeholder":"HOW"},
     "prefix-hit": {"help":"part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)","kind":"share","placeholder":"SHARE"},
+    "prefix-memory": {"help":"with --requests: memory of a replica's chips that keeps prefixes, least recently used ones are evicted (default: enough for all)","kind":"quantity","unit":"B","placeholder":"BYTES"},
+    "prefix-host": {"help":"with --prefix-memory: host memory for prefixes that no longer fit there","kind":"quantity","unit":"B","placeholder":"BYTES"},
     "imbalance": {"help":"load of the busiest experts over an even load (default 1)","kind":"number","standard":"1","placeholder":"F"},
     "dispatch": {"help":"send each token once per node and forward it to its experts inside (node, default), or once per expert (expert)","kind":"choice","choices":["node","expert"],"standard":"node","placeholder":"HOW"},
     "chunk": {"help":"chunked prefill: prompt tokens added to each decode step of a replica","kind":"count","placeholder":"N"},
@@ -2633,11 +2826,14 @@ export const options: Record<Verb, Record<string, Option>> = {
     "products": {"help":"also list the matrix products of a decode step, with the batch at which each becomes compute-bound","kind":"flag"},
     "stretch": {"help":"allow contexts longer than the model's","kind":"flag"},
     "kv-heads": {"help":"number of KV heads, instead of the model's","kind":"count","placeholder":"K"},
+    "window": {"help":"what if layers saw only the last N tokens: all of them, or --local-layers","kind":"count","placeholder":"N"},
+    "local-layers": {"help":"with --window: N of every M layers, the others see all tokens","kind":"text","placeholder":"N/M"},
+    "share-cache": {"help":"what if N layers in a row shared the keys and values of their first","kind":"count","placeholder":"N"},
     "parameters": {"help":"number of parameters, instead of counting them","kind":"count","placeholder":"N"},
     "prefill-time": {"help":"measured prefill time, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "step-time": {"help":"measured time of a decode step, instead of the estimate","kind":"quantity","unit":"s","placeholder":"TIME"},
     "mfu": {"help":"MFU of prefill, instead of the estimate","kind":"share","placeholder":"SHARE"},
-    "picture": {"help":"front (default), step (its parts against the batch), cost, or drafts (lengths of drafts; with --draft)","kind":"choice","choices":["front","step","cost","drafts"],"standard":"front","placeholder":"WHAT"},
+    "picture": {"help":"front (default), step (its parts against the batch), cost, cache (of a sequence against its length), prefixes (with --requests), or drafts (lengths of drafts; with --draft)","kind":"choice","choices":["front","step","cost","cache","prefixes","drafts"],"standard":"front","placeholder":"WHAT"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
@@ -2704,7 +2900,21 @@ export const options: Record<Verb, Record<string, Option>> = {
     "dtype": {"help":"of all tensors (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
     "plan": {"help":"the N-th plan by cost, instead of the cheapest (default 1)","kind":"count","standard":"1","placeholder":"N"},
     "check": {"help":"execute the plan on virtual devices and compare numbers and bytes","kind":"flag"},
+    "overlap": {"help":"with --on: also the product in chunks that travel while others are multiplied","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
+    "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
+  },
+  layer: {
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml","kind":"cluster","placeholder":"CLUSTER"},
+    "sizes": {"help":"sizes of B, D and F, or with --one of I, J and K","kind":"text","placeholder":"B=128,..."},
+    "vary": {"help":"sweep a size, or chips=4..256: the layer with weights split in one direction and in two on slices of so many chips","kind":"text","placeholder":"B=1..4096"},
+    "memory": {"help":"memory available per device (default: the chip's)","kind":"quantity","unit":"B","placeholder":"CAP"},
+    "mesh": {"help":"axes of the mesh (default: those of the slice)","kind":"text","placeholder":"X=4,Y=4"},
+    "dtype": {"help":"of all tensors (default bf16)","kind":"dtype","examples":["fp64","fp32","tf32","bf16","fp16","fp8","fp6","fp4","int32","int16","int8","int4"],"standard":"bf16","placeholder":"DTYPE"},
+    "fix": {"help":"a sharding to keep fixed, e.g. \"In[B_X, D]\"","kind":"text","placeholder":"TENSOR"},
+    "one": {"help":"one product A[I, J] * B[J, K] -> C[I, K]","kind":"flag"},
+    "result": {"help":"with --one: the sharding of C, or `any` (default: C[I, K] on every device)","kind":"text","placeholder":"TENSOR"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
@@ -2782,6 +2992,7 @@ export const options: Record<Verb, Record<string, Option>> = {
   chips: {
     "id": {"help":"a chip id, or @file.toml","kind":"chip"},
     "compare": {"help":"another chip beside it, part by part (repeatable)","kind":"chip","placeholder":"CHIP"},
+    "picture": {"help":"rates (default): rooflines, or bandwidths of several chips; parts: cores, units and memories","kind":"choice","choices":["rates","parts"],"standard":"rates","placeholder":"WHAT"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s","kind":"text","placeholder":"KEY=VALUE"},
     "price": {"help":"what an hour of a chip costs you, e.g. h100-sxm=2.50","kind":"text","placeholder":"CHIP=USD"},
     "prices": {"help":"use the list prices of this provider, e.g. AWS","kind":"text","placeholder":"PROVIDER"},
@@ -2845,6 +3056,8 @@ export const options: Record<Verb, Record<string, Option>> = {
     "prompt-length": {"help":"tokens of a prompt that is cut from the text (default 16) (for a serving run)","kind":"count","standard":"16","placeholder":"N"},
     "new-tokens": {"help":"tokens to make for a prompt (default 16) (for a serving run)","kind":"count","standard":"16","placeholder":"N"},
     "slots": {"help":"most sequences at once; the others wait (default 4) (for a serving run)","kind":"count","standard":"4","placeholder":"N"},
+    "calls": {"help":"also list the calls of the engine: prefill, insert into a slot, generate (for a serving run)","kind":"flag"},
+    "page": {"help":"also follow a cache of pages of N tokens: tables, shared pages, copies on writing (for a serving run)","kind":"count","placeholder":"N"},
     "temperature": {"help":"0 takes the likeliest token, 1 samples as the model says (default 0) (for a serving run)","kind":"number","standard":"0","placeholder":"F"},
     "top-p": {"help":"sample among the likeliest tokens of this probability (default 1) (for a serving run)","kind":"number","standard":"1","placeholder":"F"},
     "speculate": {"help":"draft N tokens with the first layers, and verify them at once (for a serving run)","kind":"count","placeholder":"N"},
@@ -2853,3 +3066,26 @@ export const options: Record<Verb, Record<string, Option>> = {
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
   },
 };
+export interface Program {
+  value: string;
+  name: string;
+  software?: string;
+}
+export const programs: Record<"train" | "serve", readonly Program[]> = {
+  train: [
+    {"value":"deepspeed","name":"DeepSpeed","software":"deepspeed"},
+    {"value":"maxtext","name":"MaxText","software":"maxtext"},
+    {"value":"megatron-bridge","name":"Megatron-Bridge","software":"megatron-core"},
+    {"value":"megatron-core","name":"Megatron-LM","software":"megatron-core"},
+    {"value":"torchtitan","name":"torchtitan","software":"torchtitan"},
+  ],
+  serve: [
+    {"value":"sglang","name":"SGLang","software":"sglang"},
+    {"value":"tensorrt-llm","name":"TensorRT-LLM","software":"tensorrt-llm"},
+    {"value":"vllm","name":"vLLM","software":"vllm"},
+  ],
+};
+export const launchers: readonly Program[] = [
+    {"value":"slurm","name":"Slurm"},
+    {"value":"k8s","name":"Kubernetes"},
+  ];

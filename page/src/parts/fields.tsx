@@ -326,12 +326,18 @@ export function Segments({
   keep?: boolean;
 }): JSX.Element {
   const id = useId();
+  const group = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const all = group.current;
+    const chosen = all?.querySelector<HTMLElement>("[aria-pressed=true]");
+    if (all && chosen) all.scrollLeft = chosen.offsetLeft - (all.clientWidth - chosen.offsetWidth) / 2;
+  }, [value]);
   return (
     <div class={`field${keep ? " keep" : ""}`}>
       <span class={hideLabel ? "sr" : "lab"} id={id}>
         {label}
       </span>
-      <div class="seg" role="group" aria-labelledby={id}>
+      <div class="seg" role="group" aria-labelledby={id} ref={group}>
         {choices.map((one) => (
           <button type="button" key={one.value} aria-pressed={one.value === value} onClick={() => onChange(one.value)}>
             {one.name ?? one.value}

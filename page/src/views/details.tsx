@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import type { Answer, Request } from "../engine/ask";
 import { refused, useAsk } from "../engine/ask";
 import { withArguments } from "../engine/request";
+import { launchers, programs } from "../engine/schema";
 import { Callout } from "../parts/basics";
 import { Tree } from "../parts/derivation";
 import { Segments } from "../parts/fields";
@@ -12,30 +13,25 @@ import { sentence } from "../text/format";
 import { change } from "../url";
 import type { Query } from "../url";
 
-const programs: Record<"train" | "serve", readonly { value: string; name: string }[]> = {
-  train: [
-    { value: "megatron-core", name: "Megatron-LM" },
-    { value: "torchtitan", name: "torchtitan" },
-    { value: "megatron-bridge", name: "Megatron Bridge" },
-    { value: "deepspeed", name: "DeepSpeed" },
-    { value: "maxtext", name: "MaxText" },
-  ],
-  serve: [
-    { value: "vllm", name: "vLLM" },
-    { value: "sglang", name: "SGLang" },
-    { value: "tensorrt-llm", name: "TensorRT-LLM" },
-  ],
-};
-const launchers = [
-  { value: "", name: "Shell" },
-  { value: "slurm", name: "Slurm" },
-  { value: "k8s", name: "Kubernetes" },
-];
+const shell = { value: "", name: "Shell" };
 
-function Launch({ request, query }: { request: Request<"train"> | Request<"serve">; query: Query }): JSX.Element {
-  const list = programs[request.verb];
-  const tpu = String(request.arguments.on ?? "").startsWith("tpu-");
-  const program = query.emit || (request.verb === "train" ? (tpu ? "maxtext" : "megatron-core") : "vllm");
+/** The program whose properties the answer assumes, or the first. */
+function usual(verb: "train" | "serve", software: string | undefined): string {
+  const list = programs[verb];
+  const name = (software ?? "").split("@")[0];
+  return (list.find((one) => one.software === name) ?? list[0])!.value;
+}
+
+function Launch({
+  request,
+  software,
+  query,
+}: {
+  request: Request<"train"> | Request<"serve">;
+  software: string | undefined;
+  query: Query;
+}): JSX.Element {
+  const program = query.emit || usual(request.verb, software);
   const launcher = query.launcher ?? "";
   const asked = useAsk(
     withArguments(request as Request<"train">, { emit: program, ...(launcher ? { launcher } : {}) }),
@@ -49,14 +45,14 @@ function Launch({ request, query }: { request: Request<"train"> | Request<"serve
           label="Program"
           hideLabel
           value={program}
-          choices={list}
+          choices={programs[request.verb]}
           onChange={(emit) => change({ emit }, true)}
         />
         <Segments
           label="Launcher"
           hideLabel
           value={launcher}
-          choices={launchers}
+          choices={[shell, ...launchers]}
           onChange={(value) => change({ launcher: value }, true)}
         />
         {launch && (
@@ -164,7 +160,11 @@ export function Details({
               <p class="muted">This answer has no derivation.</p>
             ),
         },
-        { id: "launch", name: "Launch files", body: () => <Launch request={request} query={query} /> },
+        {
+          id: "launch",
+          name: "Launch files",
+          body: () => <Launch request={request} software={answer.results.software} query={query} />,
+        },
         { id: "notes", name: "Notes and assumptions", body: () => <Notes answer={answer as Answer} /> },
         { id: "json", name: "JSON", body: () => <Json answer={answer as Answer} /> },
       ]}

@@ -3,6 +3,7 @@
 
 #include "assay/base/text.h"
 #include "assay/draw/chart/roofline_chart.h"
+#include "assay/draw/chip_scene.h"
 #include "assay/hardware/chip_figures.h"
 #include "assay/verbs/prices.h"
 #include "assay/verbs/screens/screens.h"
@@ -261,8 +262,11 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     response.results.emplace_back("side_by_side", side_by_side(chips));
     response.table_key = "side_by_side";
   }
-  if (request.picture())
-    response.picture = chips.size() > 1 ? bandwidth_ladder(chips) : draw::draw(draw::chip_chart(chip));
+  if (!request.picture()) return response;
+  const std::string what = request.value("picture").value_or("rates");
+  response.picture = what == "parts"    ? draw::draw_chips(chips)
+                     : chips.size() > 1 ? bandwidth_ladder(chips)
+                                        : draw::draw(draw::chip_chart(chip));
   return response;
 }
 
@@ -275,6 +279,11 @@ VerbSpec verb() {
           "of other sources, and derived quantities.",
           {{"id", "a chip id, or @file.toml", false}},
           {{"compare", "CHIP", "another chip beside it, part by part (repeatable)", true},
+           OptionSpec{"picture", "WHAT",
+                      "rates (default): rooflines, or bandwidths of several chips; parts: cores, "
+                      "units and memories",
+                      false, "rates|parts"}
+               .by_default("rates"),
            set_option,
            price_option,
            prices_option},
@@ -283,6 +292,7 @@ VerbSpec verb() {
            {"assay chips h100-sxm --format json", "the same for programs"},
            {"assay chips h100-sxm --output h100.svg", "its rooflines, every memory level and dtype"},
            {"assay chips h100-sxm --compare tpu-v5p", "two chips, part by part"},
+           {"assay chips h100-sxm --compare tpu-v5p --picture parts --output parts.svg", "a GPU and a TPU, drawn"},
            {"assay chips tpu-v4 --compare tpu-v5e --compare tpu-v5p --output ladder.svg",
             "bandwidths of several generations"}},
           &answer,

@@ -130,6 +130,12 @@ Request Request::with(std::string_view option, std::string value) const {
   return out;
 }
 
+Request Request::with_more(std::string_view option, std::string value) const {
+  Request out = *this;
+  out.options_.emplace_back(option, std::move(value));
+  return out;
+}
+
 Request Request::with_argument(std::string value) const {
   Request out = *this;
   out.arguments_.resize(std::max<std::size_t>(1, out.arguments_.size()));

@@ -145,6 +145,8 @@ class Request {
   bool frames() const { return frames_; }
   void want_frames() { picture_ = frames_ = true; }
 
+  /// The same request with one more value of an option that may be given several times.
+  Request with_more(std::string_view option, std::string value) const;
   /// The same request without the n-th value of an option, and without a picture.
   Request without(std::string_view option, std::size_t n) const;
   /// The same request without an option, or with this value of it alone.

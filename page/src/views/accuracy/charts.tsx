@@ -6,7 +6,7 @@ import { v } from "../../engine/request";
 import type { ValidateResults } from "../../engine/schema";
 import { Card } from "../../parts/card";
 import { Select } from "../../parts/fields";
-import { int, percent, quantity, signed } from "../../text/format";
+import { int, percent, quantity, thin } from "../../text/format";
 
 export interface Family {
   name: string;
@@ -278,9 +278,9 @@ export function Errors({ rows }: { rows: Row[] }): JSX.Element {
               })}
               <Line x1={4} y1={118} x2={width - 4} y2={118} role="ax" />
               <Line x1={x(0)} y1={8} x2={x(0)} y2={118} stroke="var(--ink)" width={1.5} />
-              {[-0.4, -0.2, 0, 0.2, 0.4].map((t) => (
+              {(width < 320 ? [-0.4, 0, 0.4] : [-0.4, -0.2, 0, 0.2, 0.4]).map((t) => (
                 <Label key={t} x={x(t)} y={136} role="m" anchor={t === -0.4 ? "start" : t === 0.4 ? "end" : "middle"}>
-                  {t === 0 ? "0" : signed(t)}
+                  {t === 0 ? "0" : `${t > 0 ? "+" : "−"}${Math.abs(100 * t)}${thin}%`}
                 </Label>
               ))}
             </Drawing>

@@ -3,6 +3,7 @@ import type { Request } from "../../engine/ask";
 import { refused, useAsk } from "../../engine/ask";
 import { asCommand } from "../../engine/command";
 import { asQuery } from "../../engine/request";
+import { options } from "../../engine/schema";
 import type { Arguments, BookResults, Verb } from "../../engine/schema";
 import { Callout } from "../../parts/basics";
 import { Card } from "../../parts/card";
@@ -50,6 +51,11 @@ const words: Partial<Record<string, string>> = {
   picks: "Experts of a token",
   picture: "Shown",
   while: "Attention takes",
+  "kv-heads": "KV heads",
+  "local-layers": "Layers with a window",
+  "share-cache": "Layers that share a cache",
+  "prefix-memory": "Memory for prefixes",
+  page: "Tokens of a page",
 };
 
 function Control({
@@ -81,6 +87,17 @@ function Control({
   return <Segments label={name} value={value} choices={all.map((one) => ({ value: one }))} onChange={set} />;
 }
 
+/** The request as a command; a long one, with data in it, opens. */
+function Command({ text }: { text: string }): JSX.Element {
+  if (text.length < 400) return <p class="mono tiny muted after">{text}</p>;
+  return (
+    <details class="more after">
+      <summary class="btn quiet">The command, with its data</summary>
+      <p class="mono tiny muted">{text}</p>
+    </details>
+  );
+}
+
 export function FigureCard({
   figure,
   index,
@@ -95,7 +112,8 @@ export function FigureCard({
   const chosen: Record<string, string> = {};
   for (const { argument, values } of figure.controls) {
     const own = figure.arguments[argument];
-    chosen[argument] = query[`f${index}.${argument}`] ?? String(own ?? values[0] ?? "");
+    const standard = options[figure.verb as Verb]?.[argument]?.standard;
+    chosen[argument] = query[`f${index}.${argument}`] ?? String(own ?? standard ?? values[0] ?? "");
   }
   const args: Arguments = { ...(figure.arguments as Arguments), ...chosen };
   const request = { verb: figure.verb as Verb, arguments: args, picture: figure.picture } as Request;
@@ -138,7 +156,7 @@ export function FigureCard({
           <p class="muted">Being asked…</p>
         )}
       </div>
-      <p class="mono tiny muted after">{asCommand(request)}</p>
+      <Command text={asCommand(request)} />
     </Card>
   );
 }

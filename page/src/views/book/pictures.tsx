@@ -7,6 +7,7 @@ import type {
   ChipsResults,
   ClustersResults,
   CollectiveResults,
+  LayerResults,
   ModelsResults,
   Quantity,
   RooflineResults,
@@ -61,6 +62,8 @@ export function Picture({
       return <ModelsPicture results={r as ModelsResults} intensity={title.includes("intensity")} />;
     case "shard":
       return <ShardPicture results={r as ShardResults} />;
+    case "layer":
+      return <LayerPicture results={r as LayerResults} letter={String(args.vary ?? "").split("=")[0] ?? ""} />;
     case "chips":
       return <ChipPicture results={r as ChipsResults} />;
     case "clusters":
@@ -296,6 +299,32 @@ function ServePicture({ results, picture }: { results: ServeResults; picture: st
         ]}
       />
     );
+  const cached = results.cache_by_length ?? [];
+  if (picture === "cache" && cached.length > 1)
+    return (
+      <>
+        <Lines
+          label="cache of a sequence against its length"
+          x={{ title: "tokens of a sequence", log: true }}
+          y={{ title: "cache of a sequence", unit: "B", log: true }}
+          series={[
+            {
+              name: "as published",
+              colour: "var(--edge)",
+              points: cached.map((one) => [one.tokens, v(one.as_published)] as const),
+            },
+            { name: "as asked", colour: "var(--s5)", points: cached.map((one) => [one.tokens, v(one.cache)] as const) },
+          ]}
+        />
+        <Figures
+          rows={[
+            ["Sequences that fit", int(results.memory?.max_batch)],
+            ["Output", si(v(results.served?.output_tokens_per_second), "tokens/s")],
+          ]}
+        />
+      </>
+    );
+  if (results.prefix_cache) return <PrefixPicture cache={results.prefix_cache} />;
   const front = results.pareto ?? [];
   if (picture === "cost" && front.some((one) => one.cost))
     return (
@@ -321,6 +350,86 @@ function ServePicture({ results, picture }: { results: ServeResults; picture: st
         },
       ]}
     />
+  );
+}
+
+/** What a cache of prefixes hits, by its memory. */
+function PrefixPicture({ cache }: { cache: NonNullable<ServeResults["prefix_cache"]> }): JSX.Element {
+  return (
+    <>
+      <Lines
+        label="share of the tokens that are cached, against the memory"
+        x={{ title: "memory for prefixes", unit: "B", log: true }}
+        y={{ title: "share of the prompts that is cached", unit: "%", from: 0 }}
+        series={[
+          {
+            name: "cached",
+            colour: "var(--s5)",
+            points: cache.sizes.map((one) => [v(one.memory), one.hit_share] as const),
+          },
+        ]}
+      />
+      <Figures
+        rows={[
+          ["Tokens of all prompts", int(v(cache.prompt_tokens))],
+          ["Tokens that were cached", `${int(v(cache.hit_tokens))}, ${percent(cache.hit_share)}`],
+          ["Arithmetic saved", si(v(cache.saved_flops), "FLOP")],
+          ["Blocks that were evicted", int(cache.evicted_blocks)],
+        ]}
+      />
+    </>
+  );
+}
+
+/** A layer over one of its sizes, or over the chips that split its weights. */
+function LayerPicture({ results, letter }: { results: LayerResults; letter: string }): JSX.Element {
+  const splits = results.splits ?? [];
+  if (splits.length > 0) {
+    const series = (name: string, colour: string, key: "one_direction" | "two_directions"): Series => ({
+      name,
+      colour,
+      points: splits.flatMap((one) => (one[key] ? [[one.chips, v(one[key] ?? undefined)] as const] : [])),
+    });
+    return (
+      <Lines
+        label="time of a layer against the chips that split its weights"
+        x={{ title: "chips", log: true }}
+        y={{ title: "time of a layer, ideal hardware", unit: "s", log: true }}
+        series={[
+          series("one direction", "var(--s1)", "one_direction"),
+          series("two directions", "var(--s2)", "two_directions"),
+        ]}
+      />
+    );
+  }
+  const sweep = results.sweep ?? [];
+  const size = (one: (typeof sweep)[number]): number => Number((one as unknown as Record<string, number>)[letter]);
+  const series = (name: string, colour: string, value: (one: (typeof sweep)[number]) => number): Series => ({
+    name,
+    colour,
+    points: sweep.map((one) => [size(one), value(one)] as const),
+  });
+  const from = results.critical_size ? `; arithmetic limits from ${int(results.critical_size.value)}` : "";
+  return (
+    <>
+      <Lines
+        label={`time of a layer against ${letter}`}
+        x={{ title: `${letter}${from}`, log: true }}
+        y={{ title: "time of a layer", unit: "s", log: true }}
+        series={[
+          series("estimate", "var(--ink)", (one) => v(one.time.estimate)),
+          series("arithmetic", "var(--s1)", (one) => v(one.compute_time)),
+          series("memory", "var(--s3)", (one) => v(one.memory_time)),
+          series("network", "var(--s2)", (one) => v(one.collective_time)),
+        ]}
+      />
+      <Lines
+        label={`tokens a second against ${letter}`}
+        x={{ title: letter, log: true }}
+        y={{ title: "tokens/s of a layer", log: true }}
+        series={[series("tokens/s", "var(--s1)", (one) => v(one.tokens_per_second))]}
+      />
+    </>
   );
 }
 
@@ -472,6 +581,7 @@ function ModelsPicture({ results, intensity }: { results: ModelsResults; intensi
 }
 
 function ShardPicture({ results }: { results: ShardResults }): JSX.Element {
+  if (results.overlap) return <TimelineCard timeline={results.overlap.timeline} />;
   const axes = parseMesh(results.mesh);
   const devices = devicesOf(axes);
   const tensors = results.tensors.flatMap((one) => {
@@ -588,28 +698,37 @@ function RunPicture({ results }: { results: RunResults }): JSX.Element {
   if (!results.requests)
     return <Figures rows={(results.steps ?? []).map((step) => [step.text, bytes(v(step.received))] as const)} />;
   return (
-    <Scroll>
-      <table class="rows small">
-        <thead>
-          <tr>
-            <th>Prompt</th>
-            <th>Answer</th>
-            <th class="n">From step</th>
-            <th class="n">To step</th>
-          </tr>
-        </thead>
-        <tbody>
-          {results.requests.map((one, i) => (
-            <tr key={i}>
-              <td class="mono tiny">{one.prompt}</td>
-              <td class="mono tiny">{one.answer}</td>
-              <td class="n">{one.started}</td>
-              <td class="n">{one.finished}</td>
+    <>
+      {results.tokens_equal !== undefined && (
+        <p>
+          <Tag verdict={results.tokens_equal ? "fits" : "no"}>
+            {results.tokens_equal ? "The same tokens as on one device" : "Other tokens than on one device"}
+          </Tag>
+        </p>
+      )}
+      <Scroll>
+        <table class="rows small">
+          <thead>
+            <tr>
+              <th>Prompt</th>
+              <th>Answer</th>
+              <th class="n">From step</th>
+              <th class="n">To step</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+          </thead>
+          <tbody>
+            {results.requests.map((one, i) => (
+              <tr key={i}>
+                <td class="mono tiny">{one.prompt}</td>
+                <td class="mono tiny">{one.answer}</td>
+                <td class="n">{one.started}</td>
+                <td class="n">{one.finished}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </>
   );
 }
 

@@ -124,6 +124,7 @@ export const apply = (one: Change): void => goTo({ ...one.query, open: "" });
 export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
   const most = Math.max(0.01, ...changes.map((one) => one.gain));
   const least = Math.min(-0.001, ...changes.map((one) => one.gain));
+  const memory = changes.every((one) => one.verdict === "fits") ? "n hide-s" : "n";
   return (
     <Card
       title="What would change it"
@@ -146,7 +147,7 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
                 </th>
                 <th class="n">Gain</th>
                 <th class="n">Step</th>
-                <th class="n">Memory</th>
+                <th class={memory}>Memory</th>
                 <th>
                   <span class="sr">Apply</span>
                 </th>
@@ -189,7 +190,7 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
                     <br />
                     <Between interval={one.interval} share={false} />
                   </td>
-                  <td class="n">
+                  <td class={memory}>
                     <Tag verdict={one.verdict}>{bytes(one.memory)}</Tag>
                   </td>
                   <td class="n">

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { v } from "../../engine/request";
+import { asQuery, v } from "../../engine/request";
 import type { ServeResults } from "../../engine/schema";
 import { Track } from "../../parts/basics";
 import { Card } from "../../parts/card";
@@ -9,10 +9,6 @@ import { change } from "../../url";
 import type { Query } from "../../url";
 
 type Help = NonNullable<ServeResults["helps"]>[number];
-/** Options that a change names, as keys of the address; a faster chip is none. */
-const asked = (one: Help): Query =>
-  Object.fromEntries([...one.change.matchAll(/--([\w-]+) (\S+)/g)].map((match) => [match[1]!, match[2]!]));
-
 export function HelpsCard({ helps, at }: { helps: readonly Help[]; at: Query }): JSX.Element {
   const most = Math.max(0.01, ...helps.map((one) => one.output_gain));
   const least = Math.min(0, ...helps.map((one) => one.output_gain));
@@ -65,12 +61,12 @@ export function HelpsCard({ helps, at }: { helps: readonly Help[]; at: Query }):
                 <td class="n">{time(v(one.time_per_token))}</td>
                 <td class="n">{time(v(one.time_to_first_token))}</td>
                 <td class="n">
-                  {one.change.startsWith("--") && (
+                  {one.arguments && (
                     <button
                       type="button"
                       class="btn mini"
                       aria-label={`Apply ${one.change}`}
-                      onClick={() => change({ ...at, ...asked(one), batch: "", open: "" })}
+                      onClick={() => change({ ...at, ...asQuery(one.arguments!), open: "" })}
                     >
                       Apply
                     </button>

@@ -271,10 +271,41 @@ Result<void> Server::step(const Group& all, bool is_prefill) {
 }
 
 void Server::seat(const Group& joining) {
+  std::sort(free_places_.begin(), free_places_.end(), std::greater<>());
   for (Sequence* sequence : joining) {
     sequence->place = free_places_.back();
     free_places_.pop_back();
   }
+}
+
+void Server::record(EngineCall::Kind kind, const Group& group) {
+  if (!options_.records) return;
+  for (const Sequence* sequence : group) {
+    EngineCall call{kind, report_.iterations, sequence->request, sequence->place, std::ssize(sequence->tokens), {}};
+    if (kind == EngineCall::Kind::insert)
+      for (const LayerCache& layer : sequence->large.kept.caches)
+        for (const Array<double>& array : layer)
+          call.cache += storage(Dtype::fp64, static_cast<double>(array.values.size()));
+    report_.calls.push_back(call);
+  }
+}
+
+Result<void> Server::prefill(const Group& joining) {
+  seat(joining);
+  ASSAY_CHECK(step(joining, true));
+  record(EngineCall::Kind::prefill, joining);
+  return {};
+}
+
+void Server::insert(const Group& joining, Group& running) {
+  running.insert(running.end(), joining.begin(), joining.end());
+  record(EngineCall::Kind::insert, joining);
+}
+
+Result<void> Server::generate(const Group& running) {
+  ASSAY_CHECK(step(running, false));
+  record(EngineCall::Kind::generate, running);
+  return {};
 }
 
 Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
@@ -303,10 +334,9 @@ Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
       report_.requests[waiting].started = report_.iterations;
       joining.push_back(&sequences[waiting]);
     }
-    seat(joining);
-    ASSAY_CHECK(step(joining, true));
-    ASSAY_CHECK(step(running, false));
-    running.insert(running.end(), joining.begin(), joining.end());
+    ASSAY_CHECK(prefill(joining));
+    ASSAY_CHECK(generate(running));
+    insert(joining, running);
     std::erase_if(running, [&](Sequence* sequence) {
       if (sequence->made < sequence->wanted) return false;
       ServedRequest& done = report_.requests[sequence->request];

@@ -56,6 +56,7 @@ struct ServerOptions {
   std::uint64_t seed = 1;
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
+  bool records = false;           ///< every call of the engine
   /// Prompts are processed by other devices, split so, which then hand their caches over; nothing: by the same ones.
   std::optional<lower::Parallelism> prefill = {};
   Transport* transport = nullptr;
@@ -84,8 +85,21 @@ struct ServedStep {
   bool is_prompt() const { return queries == keys; }
 };
 
+/// What the engine is asked to do, one call after the other: a prompt is processed, its cache gets a slot of the batch,
+/// and all sequences there make their next tokens.
+struct EngineCall {
+  enum class Kind { prefill, insert, generate };
+  Kind kind = Kind::prefill;
+  std::int64_t iteration = 1;
+  std::size_t request = 0;
+  std::int64_t slot = 0;    ///< from 0; prefill has none
+  std::int64_t tokens = 0;  ///< of the sequence afterwards
+  Bytes cache;              ///< insert: what moves into the slot, from other devices where prefill has its own
+};
+
 struct ServerReport {
   std::vector<ServedRequest> requests;
+  std::vector<EngineCall> calls;  ///< where they are recorded
   std::int64_t iterations = 0;
   std::int64_t prefills = 0, decodes = 0;  ///< steps: all sequences of one length are one
   double mean_batch = 0;                   ///< sequences of a decoding step
@@ -141,6 +155,11 @@ class Server {
   /// Drafts for all sequences that still want tokens.
   Result<void> draft(const Group& all);
   Result<void> step(const Group& all, bool is_prefill);
+  /// The engine's interface, as its orchestrator calls it.
+  Result<void> prefill(const Group& joining);
+  void insert(const Group& joining, Group& running);
+  Result<void> generate(const Group& running);
+  void record(EngineCall::Kind kind, const Group& group);
   void take(Sequence& sequence, const Scores& scores);
   /// Gives those that join a place; those that finished leave theirs.
   void seat(const Group& joining);

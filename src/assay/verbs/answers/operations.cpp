@@ -75,6 +75,7 @@ blocks?: [{hop: count, devices: [[{block: count, from: [count]}]]}]
 )keys";
 
 extern const std::string_view shard = R"keys(
+$memory: {total: <B>, verdict: "fits"|"no"},
 expression: text, mesh: text, devices: count, propagated?: {result: text, considered: count, why: text},
 local_shapes: map [count|text], bytes_per_device?: <B>,
 tensors: [{
@@ -84,18 +85,36 @@ memory_time?: <s>, case?: count,
 steps?: [{text: text, kind: text, collective: flag, axes: text, bytes: <B>, critical: flag, time?: <s>}],
 collective_bytes?: <B>, flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>, time?: range<s>,
 limiter?: text, backward?: [{text: text, kind: text, bytes: <B>}],
-alternatives?: [{steps: text, collective_bytes: <B>, time?: <s>, arguments: arguments}],
+memory?: $memory,
+alternatives?: [{steps: text, collective_bytes: <B>, time?: <s>, memory?: $memory, arguments: arguments}],
+overlap?: {
+    collective: text, chunks: count, product: <s>, blocking: <s>, overlapped: <s>, speedup: number,
+    timeline: {
+      title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
+      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>}], marks: [{at: <s>, label: text}],
+      counters: [{name: text, points: [{at: <s>, value: number}]}]}},
 check?: {max_error: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag}
 )keys";
 
 extern const std::string_view layer = R"keys(
-cluster: text, mesh: text, fits: flag, shardings: map text,
-steps: [{text: text, kind: text, axes: text, bytes: <B>, time: <s>}],
-memory: {*: <B>, stored: <B>, working: <B>, total: <B>, capacity: <B>, fits: flag},
-compute_time: <s>, memory_time: <s>, weight_read_time: <s>, collective_time: <s>, time: range<s>,
-limiter: text, alternatives?: [{
-    shardings: text, time: <s>, collective_time: <s>, memory: <B>, why: text, arguments: arguments}],
-search: {considered: count, over_memory: count, equal_to_best: count}, shortfall?: <B>, memory_that_fits?: <B>
+$verdict: "fits"|"no",
+$memory: {total: <B>, verdict: $verdict},
+cluster: text, mesh?: text, fits: flag, shardings?: map text,
+steps?: [{text: text, kind: text, axes: text, bytes: <B>, time: <s>}],
+memory?: {*: <B>, stored: <B>, working: <B>, total: <B>, capacity: <B>, fits: flag, verdict: $verdict},
+compute_time?: <s>, memory_time?: <s>, weight_read_time?: <s>, collective_time?: <s>, time?: range<s>,
+limiter?: text, alternatives?: [{
+    shardings: text, time: <s>, collective_time: <s>, memory: $memory, why: text, arguments: arguments}],
+search?: {considered: count, over_memory: count, equal_to_best: count}, shortfall?: <B>, memory_that_fits?: <B>,
+critical_size?: {name: text, value: count},
+sweep?: [{
+    *: count, time: range<s>, compute_time: <s>, memory_time: <s>, collective_time: <s>, limiter: text,
+    tokens_per_second?: <tokens/s>, memory: $memory, arguments: arguments}],
+crossover?: {chips: count, cluster: text},
+splits?: [{
+    chips: count, cluster: text, one_direction: <s>|null, one_direction_limiter: text|null,
+    two_directions: <s>|null, two_directions_limiter: text|null, faster: "one direction"|"two directions",
+    memory: $memory, arguments: arguments}]
 )keys";
 
 extern const std::string_view scaling = R"keys(

@@ -194,13 +194,23 @@ from?: {
     not_used: [{option: text, value: text, why: text}]},
 helps?: [{
     change: text, chips: number, tokens_per_second: <tokens/s>, output_gain: number, time_per_token: <s>,
-    time_gain: number, time_to_first_token: <s>, strategy: text}],
+    time_gain: number, time_to_first_token: <s>, strategy: text, interval?: interval<s>, memory: $memory,
+    arguments?: arguments}],
 changes?: [{
     change: text, tokens_per_second: <tokens/s>, gain: number, time_per_token: <s>, time_to_first_token: <s>,
     interval?: interval<s>, memory: $memory, arguments: arguments}],
 floors?: {time_to_first_token: <s>, time_to_first_token_bound: <s>, time_per_token: <s>, time_per_token_bound: <s>},
 would_meet?: {cluster: text, strategy: text, batch: number, time_to_first_token: <s>, time_per_token: <s>, weights?: text, kv?: text},
 fastest?: {cluster: text, strategy: text, batch: number, time_to_first_token: <s>, time_per_token: <s>},
+prefix_cache?: {
+    requests: count, block: <tokens>, distinct_blocks: count, memory_of_all: <B>, prompt_tokens: <tokens>,
+    hit_tokens: <tokens>, hit_share: number, evicted_blocks: count, saved_flops: <FLOP>,
+    requests_per_second?: number, memory?: <B>,
+    host?: {memory: <B>, hit_share: number, loaded_tokens: <tokens>},
+    routing?: {replicas: count, in_turn: number, by_prefix: number},
+    sizes: [{memory: <B>, hit_share: number}],
+    tree: [{tokens: <tokens>, requests: count, parent?: count}]},
+cache_by_length?: [{tokens: count, cache: <B>, as_published: <B>}],
 lengths?: [{requests: text, prompt: <tokens>, output: <tokens>, time_to_first_token: <s>}],
 products?: [{
     block: text, layers: number, product: text, flops: <FLOP>, bytes: <B>, intensity: <FLOP/B>,

@@ -33,6 +33,12 @@ trained?: flag, iterations?: count, prefills?: count, decodes?: count, mean_batc
 prefill_time?: <s>, decode_time?: <s>, tokens_per_second?: <tokens/s>, drafted?: count, accepted?: count,
 requests?: [{
     prompt: text, answer: text, prompt_tokens: count, new_tokens: count, started: count, finished: count}],
+calls?: [{
+    iteration: count, call: "prefill"|"insert"|"generate", request?: count, tokens?: count, slot?: count,
+    cache?: <B>, sequences?: count}],
+pages?: {
+    page: <tokens>, most: count, most_shared: count, copies: count, unused_share: number,
+    moments: [{iteration: count, tables: [{request: count, tokens: count, pages: [count]}]}]},
 handed_over?: <B>, predicted_cache?: <B>,
 tokens_equal?: flag, largest_shortfall?: number, interrupted?: flag
 )keys";

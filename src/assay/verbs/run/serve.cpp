@@ -14,6 +14,7 @@
 #include "assay/verbs/run/model.h"
 #include "assay/verbs/run/serve.h"
 #include "assay/verbs/run/serving_prediction.h"
+#include "assay/verbs/run/serving_view.h"
 #include "assay/verbs/train/query.h"
 
 namespace assay::verbs::run {
@@ -28,6 +29,7 @@ struct ServingTask {
   std::vector<std::string> notes;
   bool is_trained = false;
   const AssayCuda* engine = nullptr;  ///< of a GPU, which draws its own weights unless some are given
+  std::optional<std::int64_t> page;  ///< tokens
 };
 
 /// How far below the best a token's logit in fp64 may be that a GPU chose in bf16.
@@ -133,6 +135,8 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
       return fail("--prefill-tp", "every rank has a device of the prompts and one that decodes",
                   fmt::format("give {}, as there are ranks", options.parallelism.devices()));
   }
+  ASSAY_CHECK(read_count(request, "page", task->page));
+  options.records = request.has("calls") || request.picture() || task->page;
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
   if (on_gpu) {
@@ -268,6 +272,20 @@ report::Members members_of(const ServingTask& task, const execute::ServerReport&
           {"predicted_bytes", served.stated}};
 }
 
+/// Adds the engine's calls and the pages of the cache, and draws them.
+void add_views(const Request& request, const ServingTask& task, const execute::ServerReport& served,
+               report::Response& response) {
+  if (request.has("calls")) response.results.emplace_back("calls", call_rows(served));
+  if (request.picture()) response.picture = slots_picture(served);
+  if (!task.page) return;
+  const ServedRun run{task.prompts, served,
+                      [&](const std::vector<int>& tokens) { return task.text.tokenizer.decode(tokens); }};
+  PagesView pages = pages_view(run, *task.page, request.picture());
+  response.results.emplace_back("pages", std::move(pages.members));
+  if (request.picture() && !pages.frames.empty()) response.picture = pages.frames.back();
+  if (request.frames()) response.frames = std::move(pages.frames);
+}
+
 Result<report::Response> serve(const Request& request, const Context& context, const ServingTask& task,
                                execute::Transport* transport) {
   const model::Transformer& model = task.imported.model;
@@ -302,6 +320,7 @@ Result<report::Response> serve(const Request& request, const Context& context, c
     response.important.push_back(fmt::format("{} of {} drafted tokens were accepted", served.accepted, served.drafted));
   }
   out.emplace_back("requests", request_rows(task, served));
+  add_views(request, task, served, response);
   if (served.is_interrupted) {
     const auto finished = std::count_if(served.requests.begin(), served.requests.end(),
                                         [](const execute::ServedRequest& one) { return one.finished > 0; });
@@ -342,6 +361,8 @@ std::vector<OptionSpec> serving_options() {
       OptionSpec{"prompt-length", "N", "tokens of a prompt that is cut from the text"}.by_default("16"),
       OptionSpec{"new-tokens", "N", "tokens to make for a prompt"}.by_default("16"),
       OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
+      {"calls", "", "also list the calls of the engine: prefill, insert into a slot, generate"},
+      {"page", "N", "also follow a cache of pages of N tokens: tables, shared pages, copies on writing"},
       OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
       OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),
       {"prefill-tp", "N", "process prompts on N other devices, which hand their caches over"},

@@ -28,6 +28,33 @@ void add_steps(report::Screen& screen, const Reader& results, std::string_view p
                              {{"step", "{text}"}, {"received", "{bytes}"}, {"time", "{time}"}}, most_steps));
 }
 
+/// A layer over one of its sizes, or over chips.
+report::Screen swept_layer(const Answer& answer, const std::string& varied) {
+  constexpr std::size_t most_points = 16;
+  const Reader results(answer.results);
+  report::Screen screen;
+  screen.headline = {{answer.headline, Tone::strong}};
+  add_line(screen, "On", phrases(results, {"{cluster}", "{mesh}"}));
+  add_table(screen, table_of(results, "sweep", "Sweep",
+                             {{varied, "{" + varied + "}"},
+                              {"time", "{time.estimate}"},
+                              {"arithmetic", "{compute_time}"},
+                              {"memory", "{memory_time}"},
+                              {"network", "{collective_time}"},
+                              {"output", "{tokens_per_second}"},
+                              {"limit", "{limiter}"}},
+                             most_points));
+  add_table(screen, table_of(results, "splits", "Weights split in",
+                             {{"chips", "{chips}"},
+                              {"slice", "{cluster}"},
+                              {"one direction", "{one_direction}"},
+                              {"two directions", "{two_directions}"},
+                              {"faster", "{faster}"}},
+                             most_points));
+  screen.notes = answer.notes;
+  return screen;
+}
+
 }  // namespace
 
 std::optional<report::Screen> shard(const Request&, const Answer& answer) {
@@ -46,6 +73,10 @@ std::optional<report::Screen> shard(const Request&, const Answer& answer) {
   add_line(
       screen, "Times",
       phrases(results, {"compute {compute_time}", "collectives {collective_time}", "{flops_per_device} per device"}));
+  if (results.has("overlap"))
+    add_line(screen, "Overlap",
+             phrases(results, {"{overlap.collective} in {overlap.chunks} chunks: {overlap.overlapped}",
+                               "{overlap.blocking} one after the other", "product alone {overlap.product}"}));
   add_steps(screen, results, "backward", "Backward");
   add_table(screen, table_of(results, "alternatives", "Others",
                              {{"steps", "{steps}"}, {"received", "{collective_bytes}"}, {"time", "{time}"}}, 2));
@@ -56,7 +87,8 @@ std::optional<report::Screen> shard(const Request&, const Answer& answer) {
   return screen;
 }
 
-std::optional<report::Screen> layer(const Request&, const Answer& answer) {
+std::optional<report::Screen> layer(const Request& request, const Answer& answer) {
+  if (const auto vary = request.value("vary")) return swept_layer(answer, vary->substr(0, vary->find('=')));
   const Reader results(answer.results);
   report::Screen screen = planned(answer);
   add_line(screen, "Mesh", phrases(results, {"{mesh}", "{cluster}"}));
@@ -76,7 +108,7 @@ std::optional<report::Screen> layer(const Request&, const Answer& answer) {
            phrases(results, {"compute {compute_time}", "memory {memory_time}", "collectives {collective_time}"}));
   report::ScreenTable others = table_of(
       results, "alternatives", "Others",
-      {{"sharding", "{shardings}"}, {"time", "{time}"}, {"memory", "{memory}"}, {"why", "{why}"}}, most_others);
+      {{"sharding", "{shardings}"}, {"time", "{time}"}, {"memory", "{memory.total}"}, {"why", "{why}"}}, most_others);
   for (auto& row : others.rows) row.back() = row.back().substr(0, row.back().find(';'));  // one reason is enough
   add_table(screen, std::move(others));
   return screen;

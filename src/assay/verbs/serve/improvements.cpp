@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "assay/base/text.h"
 #include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/plans.h"
 #include "assay/verbs/serve/sections.h"
+#include "assay/verbs/verbs.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -59,24 +61,42 @@ struct WhatIf {
   std::string change;
   ServeQuery query;
   search::ServingChoices choices;
+  std::optional<Request> request;  ///< that asks so; nothing where a cluster's own figures cannot be set
 };
 
-/// Faster hardware of the same kind.
+/// Faster hardware of the same kind, and the figures of the chip that say so.
 struct FasterPart {
   std::string_view text;
   void (*scale)(hardware::Cluster&);
+  std::vector<std::string> (*figures)(const hardware::Chip&);
   bool is_network = false;
 };
 constexpr double twice = 2.0;
+
+template <class Q>
+std::string doubled(std::string_view key, const Q& quantity) {
+  return fmt::format("{}={}{}", key, exact_number(twice * quantity.value()), base_unit(Q::dim));
+}
+
 constexpr FasterPart faster_parts[] = {
     {"twice the memory bandwidth",
      [](hardware::Cluster& c) {
        if (auto& hbm = c.chip.memory.front().bandwidth) hbm->value = twice * hbm->value;
+     },
+     [](const hardware::Chip& chip) {
+       return std::vector{doubled("memory.hbm.bandwidth", chip.hbm().bandwidth->value)};
      }},
     {"twice the matrix rate",
      [](hardware::Cluster& c) {
        for (auto& peak : c.chip.peak)
          if (peak) peak->value = twice * peak->value;
+     },
+     [](const hardware::Chip& chip) {
+       std::vector<std::string> out;
+       for (const DtypeFacts& dtype : all_dtypes())
+         if (const auto& peak = chip.peak[static_cast<std::size_t>(dtype.dtype)])
+           out.push_back(doubled(fmt::format("peak.{}", dtype.name), peak->value));
+       return out;
      }},
     {"twice the network bandwidth",
      [](hardware::Cluster& c) {
@@ -87,17 +107,46 @@ constexpr FasterPart faster_parts[] = {
        if (auto& up = c.chip.network.scale_up; up && c.torus)
          up->link_bandwidth.value = twice * up->link_bandwidth.value;
      },
+     [](const hardware::Chip& chip) {
+       std::vector<std::string> out;
+       if (const auto& up = chip.network.scale_up)
+         out.push_back(doubled("network.scale_up.link_bandwidth", up->link_bandwidth.value));
+       if (const auto& beyond = chip.network.scale_out) {
+         out.push_back(doubled("network.scale_out.bandwidth", beyond->bandwidth.value));
+         for (const hardware::FabricLevel& level : beyond->levels)
+           out.push_back(
+               doubled(fmt::format("network.scale_out.level.{}.bandwidth", level.name), level.bandwidth.value));
+       }
+       return out;
+     },
      true},
 };
 
+/// The request with these figures of the chip, if it then means such a cluster.
+std::optional<Request> request_of(const Request& request, const Context& context, const hardware::Cluster& cluster,
+                                  const std::vector<std::string>& figures) {
+  Request out = request.with("on", cluster.text);
+  for (const std::string& figure : figures) out = out.with_more("set", figure);
+  const auto overrides = overrides_of(out);
+  if (!overrides) return std::nullopt;
+  const auto same = hardware::parse_cluster(cluster.text, context.catalogue, "--on", *overrides);
+  if (!same || same->levels.size() != cluster.levels.size()) return std::nullopt;
+  for (std::size_t i = 0; i < cluster.levels.size(); ++i)
+    if (same->levels[i].child_bandwidth != cluster.levels[i].child_bandwidth ||
+        same->levels[i].chip_bandwidth != cluster.levels[i].chip_bandwidth)
+      return std::nullopt;
+  return out;
+}
+
 /// The options by which the formats of a question differ.
-std::string format_options(const ServeQuery& from, const ServeQuery& to) {
+std::vector<std::pair<std::string_view, std::string_view>> format_options(const ServeQuery& from,
+                                                                          const ServeQuery& to) {
   const lower::Formats &a = from.question.setup.formats, &b = to.question.setup.formats;
-  std::string out;
-  if (a.most() != b.most()) out += fmt::format(" --weights {}", name(b.most().dtype));
-  if (a.kv_cache != b.kv_cache) out += fmt::format(" --kv {}", name(b.kv_cache));
-  if (from.compute != to.compute) out += fmt::format(" --compute {}", name(to.compute));
-  return out.empty() ? out : out.substr(1);
+  std::vector<std::pair<std::string_view, std::string_view>> out;
+  if (a.most() != b.most()) out.emplace_back("weights", name(b.most().dtype));
+  if (a.kv_cache != b.kv_cache) out.emplace_back("kv", name(b.kv_cache));
+  if (from.compute != to.compute) out.emplace_back("compute", name(to.compute));
+  return out;
 }
 
 /// Weights and cache in the next narrower format that the chip has; the cache alone where weights are narrow already.
@@ -105,8 +154,13 @@ void add_narrower(const Request& request, const Context& context, const ServeQue
                   const search::ServingChoices& same, std::vector<WhatIf>& out) {
   const lower::Formats& formats = query.question.setup.formats;
   const auto add = [&](ServeQuery narrower) {
-    std::string change = format_options(query, narrower);
-    if (!change.empty()) out.push_back({std::move(change), std::move(narrower), same});
+    std::string change;
+    Request asked = request;
+    for (const auto& [option, format] : format_options(query, narrower)) {
+      change += fmt::format("{}--{} {}", change.empty() ? "" : " ", option, format);
+      asked = asked.with(option, std::string(format));
+    }
+    if (!change.empty()) out.push_back({std::move(change), std::move(narrower), same, std::move(asked)});
   };
   const int bits = facts(formats.most().dtype).bits;
   if (bits <= 8 && facts(formats.kv_cache).bits > 8) {
@@ -133,7 +187,8 @@ void add_larger(const Request& request, const Context& context, const ServeQuery
          {&search::ServingChoices::tensor, &search::ServingChoices::pipeline}) {
       search::ServingChoices choices = same;
       choices.*axis = 2 * *(choices.*axis);
-      out.push_back({"--on " + slice_text(query, slice), *larger, choices});
+      const std::string on = slice_text(query, slice);
+      out.push_back({"--on " + on, *larger, choices, request.with("on", on)});
     }
     return;
   }
@@ -191,18 +246,19 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
     hardware::Cluster cluster = query.cluster;
     part.scale(cluster);
     if (auto faster = on_other_cluster(query, cluster, request, context))
-      all.push_back({std::string(part.text), *std::move(faster), same});
+      all.push_back({std::string(part.text), *std::move(faster), same,
+                     request_of(request, context, cluster, part.figures(query.cluster.chip))});
   }
   add_larger(request, context, query, same, all);
   if (query.choices.batch) {
     search::ServingChoices more = same;
     more.batch = 2 * *same.batch;
-    all.push_back({fmt::format("--batch {}", *more.batch), query, more});
+    all.push_back({fmt::format("--batch {}", *more.batch), query, more, request});
   }
   struct Help {
-    std::string change;
+    const WhatIf* of;
     serving::ServingPoint point;
-    double chips, output_gain, time_gain;
+    double output_gain, time_gain;
   };
   std::vector<Help> helps;
   for (WhatIf& one : all) {
@@ -212,8 +268,9 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
     const serving::ServedRate &now = given.served, &then = found->best->served;
     const TokensPerSecond output = then.tokens_per_second / one.query.chips(),
                           before = now.tokens_per_second / query.chips();
-    Help help{one.change, *found->best, one.query.chips(), output / before - 1.0, 1.0 - then.per_token / now.per_token};
-    const auto known = std::find_if(helps.begin(), helps.end(), [&](const Help& h) { return h.change == help.change; });
+    Help help{&one, *found->best, output / before - 1.0, 1.0 - then.per_token / now.per_token};
+    const auto known =
+        std::find_if(helps.begin(), helps.end(), [&](const Help& h) { return h.of->change == one.change; });
     const auto gain = [&](const Help& h) { return is_batch_given ? h.time_gain : h.output_gain; };
     if (known == helps.end())
       helps.push_back(std::move(help));
@@ -224,15 +281,18 @@ Result<report::Items> help_rows(const Request& request, const Context& context, 
     return is_batch_given ? a.time_gain > b.time_gain : a.output_gain > b.output_gain;
   });
   report::Items rows;
-  for (const Help& help : helps)
-    rows.emplace_back(report::Members{{"change", help.change},
-                                      {"chips", help.chips},
-                                      {"tokens_per_second", help.point.served.tokens_per_second},
-                                      {"output_gain", help.output_gain},
-                                      {"time_per_token", help.point.served.per_token},
-                                      {"time_gain", help.time_gain},
-                                      {"time_to_first_token", help.point.prefill.estimate},
-                                      {"strategy", strategy_text(help.point.strategy)}});
+  for (const Help& help : helps) {
+    report::Members row{{"change", help.of->change},
+                        {"chips", help.of->query.chips()},
+                        {"tokens_per_second", help.point.served.tokens_per_second},
+                        {"output_gain", help.output_gain},
+                        {"time_per_token", help.point.served.per_token},
+                        {"time_gain", help.time_gain},
+                        {"time_to_first_token", help.point.prefill.estimate},
+                        {"strategy", strategy_text(help.point.strategy)}};
+    add_plan(help.of->request, help.of->query, help.point, row);
+    rows.emplace_back(std::move(row));
+  }
   return rows;
 }
 

@@ -67,9 +67,16 @@ Result<void> read_distributions(const Request& request, bool prompt_given, bool 
     return fail("--overflow", "it needs a paged cache, and --page is not given", "add --page 16", Error::Kind::usage);
   ASSAY_CHECK(read_share(request, "overflow", question.overflow, false));
   if (question.overflow <= 0.0) return fail("--overflow", "it must be above 0", "e.g. 0.01");
-  if (!page && !request.has("prompt-lengths") && !request.has("output-lengths")) return {};
+  if (!page && !request.has("prompt-lengths") && !request.has("output-lengths") && !query.prefixes) return {};
   ASSAY_TRY(prompts, read_lengths(request, "prompt-lengths", "prompt", prompt_given, question.prompt));
   ASSAY_TRY(outputs, read_lengths(request, "output-lengths", "output", output_given, question.output));
+  if (query.prefixes) {
+    std::vector<std::int64_t> in, out;
+    for (const serving::TracedRequest& one : query.prefixes->trace.requests)
+      in.push_back(one.prompt), out.push_back(one.output);
+    prompts = serving::Lengths::sampled(std::move(in));
+    if (!output_given) outputs = serving::Lengths::sampled(std::move(out));
+  }
   // Distributions without an end are cut where the model's context ends.
   const std::int64_t limit = query.model().max_context;
   const auto open = [&](std::string_view option) {
@@ -156,7 +163,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   query.question.output = output.value_or(256);
   const auto has_mean = [&](std::string_view option) {
     const auto text = request.value(option);
-    return !text || serving::lengths_need_mean(*text);
+    return !query.prefixes && (!text || serving::lengths_need_mean(*text));
   };
   if (!prompt && has_mean("prompt-lengths")) query.notes.emplace_back("--prompt not given: 1024 tokens");
   if (!output && has_mean("output-lengths")) query.notes.emplace_back("--output not given: 256 tokens");

@@ -93,6 +93,14 @@ std::vector<OptionSpec> sharding_options() {
 std::vector<OptionSpec> prompt_options() {
   return {
       {"prefix-hit", "SHARE", "part of the prompt that is already cached: a share (0.5, 50%) or tokens (512)"},
+      OptionSpec{"requests", "FILE|JSON",
+                 "real requests: their lengths, and the prefixes that they share, as JSON lines {\"timestamp\": ms, "
+                 "\"input_length\", \"output_length\", \"hash_ids\": blocks}"}
+          .may_be_attached(),
+      {"prefix-memory", "BYTES",
+       "with --requests: memory of a replica's chips that keeps prefixes, least recently used ones are evicted "
+       "(default: enough for all)"},
+      {"prefix-host", "BYTES", "with --prefix-memory: host memory for prefixes that no longer fit there"},
       OptionSpec{"imbalance", "F", "load of the busiest experts over an even load"}.by_default("1"),
       dispatch_option,
       {"chunk", "N", "chunked prefill: prompt tokens added to each decode step of a replica"},
@@ -126,14 +134,17 @@ std::vector<OptionSpec> answer_options() {
        "also list the matrix products of a decode step, with the batch at which each becomes compute-bound"},
       {"stretch", "", "allow contexts longer than the model's"},
       {"kv-heads", "K", "number of KV heads, instead of the model's"},
+      {"window", "N", "what if layers saw only the last N tokens: all of them, or --local-layers"},
+      {"local-layers", "N/M", "with --window: N of every M layers, the others see all tokens"},
+      {"share-cache", "N", "what if N layers in a row shared the keys and values of their first"},
       {"parameters", "N", "number of parameters, instead of counting them"},
       {"prefill-time", "TIME", "measured prefill time, instead of the estimate"},
       {"step-time", "TIME", "measured time of a decode step, instead of the estimate"},
       {"mfu", "SHARE", "MFU of prefill, instead of the estimate"},
-      OptionSpec{
-          "picture", "WHAT",
-          "front (default), step (its parts against the batch), cost, or drafts (lengths of drafts; with --draft)",
-          false, "front|step|cost|drafts"}
+      OptionSpec{"picture", "WHAT",
+                 "front (default), step (its parts against the batch), cost, cache (of a sequence against its length), "
+                 "prefixes (with --requests), or drafts (lengths of drafts; with --draft)",
+                 false, "front|step|cost|cache|prefixes|drafts"}
           .by_default("front"),
   };
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "assay/base/text.h"
+#include "assay/verbs/serve/cache.h"
 
 namespace assay::verbs::serve {
 namespace {
@@ -158,6 +159,7 @@ Result<draw::Chart> serve_chart(const ServeQuery& query, const search::ServingSe
                                 const serving::ServingPoint& point, std::string_view what,
                                 const std::vector<Comparison::Front>& fronts) {
   if (what == "step") return step_chart(query, point);
+  if (what == "cache") return cache_chart(query);
   if (what == "cost") return cost_chart(query, found, fronts);
   return front_chart(query, found, fronts);
 }

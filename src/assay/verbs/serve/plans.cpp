@@ -45,7 +45,7 @@ Request plan_request(const Request& request, const ServeQuery& query, const serv
   return out;
 }
 
-void add_plan(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
+void add_plan(const std::optional<Request>& request, const ServeQuery& query, const serving::ServingPoint& point,
               report::Members& row) {
   serving::ServingTime token = point.decode;  // measured steps tell how far tokens of a loaded server are off, too
   token.estimate = point.served.per_token;
@@ -53,7 +53,7 @@ void add_plan(const Request& request, const ServeQuery& query, const serving::Se
     row.emplace_back("interval", std::move(interval));
   row.emplace_back("memory", report::Members{{"total", point.memory.total()},
                                              {"verdict", memory_verdict(query, point.memory.total())}});
-  row.emplace_back("arguments", plan_request(request, query, point).named_arguments());
+  if (request) row.emplace_back("arguments", plan_request(*request, query, point).named_arguments());
 }
 
 }  // namespace assay::verbs::serve

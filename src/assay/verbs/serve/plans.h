@@ -18,8 +18,8 @@ std::string_view memory_verdict(const ServeQuery& query, Bytes total);
 /// The request that asks for this point alone: every choice is written out, what else was asked for is left out.
 Request plan_request(const Request& request, const ServeQuery& query, const serving::ServingPoint& point);
 
-/// Adds interval, memory and arguments of a point.
-void add_plan(const Request& request, const ServeQuery& query, const serving::ServingPoint& point,
+/// Adds interval, memory and arguments of a point; no arguments without a request that asks for it.
+void add_plan(const std::optional<Request>& request, const ServeQuery& query, const serving::ServingPoint& point,
               report::Members& row);
 
 }  // namespace assay::verbs::serve

@@ -15,7 +15,9 @@
 #include "assay/verbs/cluster_range.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/option_values.h"
+#include "assay/verbs/serve/cache.h"
 #include "assay/verbs/serve/load.h"
+#include "assay/verbs/serve/prefixes.h"
 #include "assay/verbs/serve/software.h"
 #include "assay/verbs/verbs.h"
 
@@ -141,18 +143,10 @@ Result<void> read_model(const Request& request, const Context& context, ServeQue
                 "`assay train` and `assay models` accept it");
   query.imported = imported;
   model::Transformer& model = query.imported.model;
-  std::optional<std::int64_t> kv_heads;
-  ASSAY_CHECK(read_count(request, "kv-heads", kv_heads));
-  for (model::Layer& layer : model.decoder.kinds) {
-    if (!kv_heads || !layer.attention) continue;
-    if (layer.attention->kv_rank > 0)
-      return fail("--kv-heads", fmt::format("{} caches a compressed latent, not heads", model.id), "leave it out");
-    if (layer.attention->heads % *kv_heads != 0)
-      return fail("--kv-heads",
-                  fmt::format("{} attention heads cannot share {} KV heads", layer.attention->heads, *kv_heads),
-                  fmt::format("it must divide {}", layer.attention->heads));
-    layer.attention->kv_heads = *kv_heads;
-  }
+  query.published = model;
+  ASSAY_TRY(mix, read_cache_mix(request, query.notes));
+  ASSAY_CHECK(model::apply_cache_mix(mix, model));
+  ASSAY_CHECK(lower::check_lowers(model, "MODEL"));
   const model::ParameterCounts counts = model::parameter_counts(model);
   const auto total = static_cast<double>(counts.total);
   query.parameters = total;
@@ -364,6 +358,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
   query.cluster = cluster;
   query.notes.insert(query.notes.end(), cluster.notes.begin(), cluster.notes.end());
   ASSAY_CHECK(read_memory(request, query));
+  ASSAY_CHECK(read_requests(request, context, query));
   ASSAY_CHECK(read_serve_load(request, query));
   ASSAY_CHECK(read_measured(request, query));
   ASSAY_CHECK(read_strategy(request, query));
@@ -387,6 +382,7 @@ Result<ServeQuery> read_serve_query(const Request& request, const Context& conte
       query.compared_formats.push_back(format);
     }
   ASSAY_CHECK(read_formats(request, context, query));
+  ASSAY_CHECK(replay_requests(request, query));
   return query;
 }
 

@@ -8,13 +8,23 @@
 #include "assay/model/import/config_import.h"
 #include "assay/search/serving/search.h"
 #include "assay/search/serving/speculation.h"
+#include "assay/serving/load/prefix_cache.h"
 #include "assay/verbs/assumed_software.h"
 #include "assay/verbs/request.h"
 
 namespace assay::verbs::serve {
 
+/// Requests that share prefixes, and the memory that keeps them.
+struct PrefixCaching {
+  serving::RequestTrace trace;
+  std::optional<Bytes> memory, host;  ///< for prefixes, over all chips of a replica, and of its hosts; nothing: enough
+  Bytes block;                        ///< of cache
+  serving::PrefixReplay replay;       ///< with that memory
+};
+
 struct ServeQuery {
   model::ImportedModel imported;
+  model::Transformer published;  ///< the model without what-ifs of its cache
   hardware::Cluster cluster;
   serving::ServingQuestion question;  ///< its model is set by bind()
   search::ServingChoices choices;
@@ -30,6 +40,7 @@ struct ServeQuery {
   std::optional<Hertz> rate;                       ///< of requests
   std::optional<std::int64_t> prefill_servers;     ///< replicas that only run prefill
   std::optional<std::int64_t> simulated_requests;
+  std::optional<PrefixCaching> prefixes;  ///< of real requests
   std::optional<search::Draft> draft;
   double acceptance = 0.8;
   std::vector<std::int64_t> draft_lengths, batches;

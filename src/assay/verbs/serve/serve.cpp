@@ -9,11 +9,13 @@
 #include "assay/model/accounting.h"
 #include "assay/verbs/experts.h"
 #include "assay/verbs/prices.h"
+#include "assay/verbs/serve/cache.h"
 #include "assay/verbs/serve/improvements.h"
 #include "assay/verbs/serve/launch.h"
 #include "assay/verbs/serve/load.h"
 #include "assay/verbs/serve/picture.h"
 #include "assay/verbs/serve/plans.h"
+#include "assay/verbs/serve/prefixes.h"
 #include "assay/verbs/serve/screen.h"
 #include "assay/verbs/serve/sections.h"
 #include "assay/verbs/serve/software.h"
@@ -270,7 +272,14 @@ Result<void> add_lists(const Request& request, const Context& context, const Ser
   for (const Comparison::Front& front : fronts) chips.push_back(&front.query.cluster.chip);
   add_prices(chips, "cost", response);
   const std::string picture = request.value("picture").value_or("front");
-  if (request.picture() && picture != "drafts") {
+  if (query.prefixes) out.emplace_back("prefix_cache", prefix_section(query, point));
+  if (picture == "prefixes" && !query.prefixes)
+    return fail("--picture", "there are no requests whose prefixes could be drawn", "add --requests FILE",
+                Error::Kind::usage);
+  if (picture == "cache") out.emplace_back("cache_by_length", cache_rows(query));
+  if (request.picture() && picture == "prefixes") {
+    response.picture = prefix_picture(query);
+  } else if (request.picture() && picture != "drafts") {
     ASSAY_TRY(chart, serve_chart(query, found, point, picture, fronts));
     response.picture = draw::draw(chart);
   }

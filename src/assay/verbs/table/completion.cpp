@@ -36,6 +36,7 @@ Offer offer_of(ValueKind kind) {
     case ValueKind::file:
     case ValueKind::directory:
     case ValueKind::catalogue:
+    case ValueKind::records:
       return {Offer::Kind::files, {}};
     case ValueKind::dtype: {
       Offer offer{Offer::Kind::words, {}};

@@ -7,7 +7,9 @@
 #include "assay/base/dtype.h"
 #include "assay/base/text.h"
 #include "assay/base/version.h"
+#include "assay/launch/target.h"
 #include "assay/verbs/answers/answers.h"
+#include "assay/verbs/launched.h"
 #include "assay/verbs/table/value_kinds.h"
 
 namespace assay::verbs {
@@ -75,6 +77,25 @@ Members value_members(ValueType type) {
   return out;
 }
 
+/// What the values of an option are called where the catalogue knows: programs that run a plan, with the software whose
+/// properties they have, and what starts them.
+Items names_of(const VerbSpec& verb, const OptionSpec& option) {
+  Items out;
+  const bool is_program = option.name == emit_option.name, is_launcher = option.name == launcher_option.name;
+  if (!is_program && !is_launcher) return out;
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  if (is_launcher) {
+    for (const std::string& id : split(option.choices, '|'))
+      if (const auto launcher = launch::find_launcher(catalogue, id, "schema"))
+        out.emplace_back(Members{{"id", id}, {"name", launcher->name}});
+    return out;
+  }
+  if (const auto targets = launch::targets_of(catalogue, verb.name))
+    for (const launch::Target& target : **targets)
+      out.emplace_back(Members{{"id", target.id}, {"name", target.name}, {"software", target.software}});
+  return out;
+}
+
 Value option_schema(const VerbSpec& verb, const OptionSpec& option) {
   const ValueType type = type_of(option);
   Members one;
@@ -100,6 +121,7 @@ Value option_schema(const VerbSpec& verb, const OptionSpec& option) {
   if (!option.value.empty()) out.emplace_back("placeholder", option.value);
   for (auto& member : value_members(type))
     if (member.first != "examples" || option.offers.empty()) out.push_back(std::move(member));
+  if (Items names = names_of(verb, option); !names.empty()) out.emplace_back("names", std::move(names));
   return out;
 }
 

@@ -52,6 +52,7 @@ constexpr Placeholder placeholders[] = {
     {"FILE", {ValueKind::file}},
     {"FILE.json", {ValueKind::file}},
     {"FILE|COMMAND", {ValueKind::file}},
+    {"FILE|JSON", {ValueKind::records}},
     {"DIR", {ValueKind::directory}},
     {"DIR|JSON", {ValueKind::catalogue}},
     // texts with a form of their own, which the help describes
@@ -74,6 +75,7 @@ constexpr Placeholder placeholders[] = {
     {"LEVEL", {}},
     {"LEVELS", {}},
     {"LIST", {}},
+    {"N/M", {}},
     {"NAME", {}},
     {"OP", {}},
     {"PLACE", {}},
@@ -114,7 +116,8 @@ bool names_file(ValueKind kind, std::string_view value) {
     case ValueKind::directory:
       return !value.empty();  // alone it asks for what would be written
     case ValueKind::catalogue:
-      return !value.starts_with('{');
+    case ValueKind::records:
+      return !trim(value).starts_with('{');
     case ValueKind::cluster:
     case ValueKind::chip:
       return value.find('@') != std::string_view::npos;
@@ -150,7 +153,7 @@ ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
 std::string_view name(ValueKind kind) {
   constexpr std::string_view names[] = {"flag",     "text",      "choice",    "count",   "number", "share",
                                         "quantity", "dtype",     "chip",      "cluster", "model",  "software",
-                                        "file",     "directory", "catalogue", "request"};
+                                        "file",     "directory", "catalogue", "records", "request"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -25,6 +25,7 @@ enum class ValueKind {
   file,       ///< a path that is read or written
   directory,  ///< the same
   catalogue,  ///< a directory of files, or the files in JSON
+  records,    ///< a path that is read, or JSON lines
   request,    ///< another request: a command line, JSON, or @file
 };
 

@@ -5,159 +5,13 @@
 
 #include "assay/base/text.h"
 #include "assay/network/placement.h"
-#include "assay/search/layer/chooser.h"
+#include "assay/verbs/layer/query.h"
+#include "assay/verbs/layer/sweep.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::layer {
 namespace {
-
-struct Query {
-  hardware::Cluster cluster;
-  program::Mesh mesh;
-  search::ChooserProblem problem;
-  plan::DimensionSizes sizes;
-  Dtype dtype = Dtype::bf16;
-  Bytes memory;
-};
-
-/// The axes of the slice, or the levels of the switched network from the outside in.
-program::Mesh default_mesh(const hardware::Cluster& cluster) {
-  program::Mesh mesh;
-  if (cluster.slices > 1 && cluster.torus) mesh.axes.push_back({"S", cluster.slices});
-  if (cluster.torus) {
-    for (const hardware::Axis& axis : cluster.torus->axes)
-      if (axis.size > 1) mesh.axes.push_back({axis.name, axis.size});
-  } else {
-    for (std::size_t i = cluster.levels.size(); i-- > 0;)
-      if (cluster.levels[i].degree > 1)
-        mesh.axes.push_back({std::string(1, "XYZABCDE"[mesh.axes.size() % 8]), cluster.levels[i].degree});
-  }
-  if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
-  return mesh;
-}
-
-Result<program::Mesh> read_mesh(const Request& request, const hardware::Cluster& cluster) {
-  program::Mesh mesh = default_mesh(cluster);
-  if (const auto text = request.value("mesh")) {
-    ASSAY_TRY(parsed, program::parse_mesh(*text, "--mesh"));
-    mesh = parsed;
-  }
-  const auto long_axes =
-      std::count_if(mesh.axes.begin(), mesh.axes.end(), [](const program::MeshAxis& axis) { return axis.size > 1; });
-  if (long_axes > search::max_chooser_axes)
-    return fail("--mesh",
-                fmt::format("the search covers up to {} axes, {} has {}", search::max_chooser_axes,
-                            program::mesh_text(mesh), long_axes),
-                "merge axes: one mesh axis may span several axes of the cluster, e.g. X=8,Y=16", Error::Kind::usage);
-  return mesh;
-}
-
-Result<plan::DimensionSizes> read_sizes(const Request& request, const std::vector<std::string>& wanted) {
-  const std::string example = wanted[0] + "=128," + wanted[1] + "=8192," + wanted[2] + "=32768";
-  const auto text = request.value("sizes");
-  if (!text) return fail("layer", "--sizes is missing", "e.g. --sizes " + example, Error::Kind::usage);
-  ASSAY_TRY(sizes, plan::parse_dimension_sizes(*text, "--sizes"));
-  for (const std::string& dim : wanted)
-    if (!sizes.count(dim))
-      return fail("--sizes", fmt::format("dimension {} has no size", dim), "e.g. --sizes " + example);
-  for (const auto& [dim, size] : sizes)
-    if (std::find(wanted.begin(), wanted.end(), dim) == wanted.end())
-      return fail("--sizes", fmt::format("there is no dimension {}", in_quotes(dim)),
-                  "the dimensions are " + join(wanted, ", "));
-  return sizes;
-}
-
-/// The sharding that a tensor in the notation has; it must be one of `known`, dimension by dimension.
-Result<std::size_t> read_sharding(std::string_view text, std::string_view where, const Query& query,
-                                  std::vector<program::Tensor>& known) {
-  // The notation has no _ in names, but the weights are called W_in.
-  const std::size_t open = std::min(text.find('['), text.size());
-  std::string plain(text);
-  plain.erase(std::remove(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(open), '_'),
-              plain.begin() + static_cast<std::ptrdiff_t>(open));
-  auto parsed = plan::parse_sharding(plain, query.mesh, query.sizes, query.dtype);
-  if (!parsed) {
-    Error error = std::move(parsed).error();
-    error.where = fmt::format("{}: {}", where, error.where);
-    return tl::unexpected<Error>(std::move(error));
-  }
-  const program::Tensor& tensor = parsed->left;
-  std::vector<std::string> shapes;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const auto same = [](const program::Dimension& a, const program::Dimension& b) { return a.name == b.name; };
-    std::string name = known[i].name;
-    std::erase(name, '_');
-    const bool matches = name == tensor.name && known[i].dims.size() == tensor.dims.size() &&
-                         std::equal(tensor.dims.begin(), tensor.dims.end(), known[i].dims.begin(), same);
-    program::Tensor whole = known[i];
-    whole.sharding = {};
-    shapes.push_back(program::tensor_text(query.mesh, whole));
-    if (!matches || parsed->right || parsed->result) continue;
-    if (tensor.sharding.unreduced)
-      return fail(std::string(where), fmt::format("{} cannot be partial sums", tensor.name), "leave {U_...} out");
-    known[i].sharding = tensor.sharding;
-    return i;
-  }
-  return fail(std::string(where), fmt::format("{} is not a sharding of {}", in_quotes(text), join(shapes, " or ")),
-              fmt::format("e.g. {}", in_quotes(shapes.front().substr(0, shapes.front().size() - 1) + "_" +
-                                               query.mesh.axes.front().name + "]")));
-}
-
-Result<void> read_problem(const Request& request, Query& query) {
-  const bool one = request.has("one");
-  const std::vector<std::string> dims =
-      one ? std::vector<std::string>{"I", "J", "K"} : std::vector<std::string>{"B", "D", "F"};
-  ASSAY_TRY(sizes, read_sizes(request, dims));
-  query.sizes = sizes;
-  const auto tensor = [&](std::string name, const std::string& rows, const std::string& columns) {
-    return program::Tensor{std::move(name), {{rows, sizes.at(rows)}, {columns, sizes.at(columns)}}, query.dtype, {}};
-  };
-  search::ChooserProblem& problem = query.problem;
-  if (one) {
-    problem.tensors = {tensor("A", "I", "J"), tensor("B", "J", "K")};
-    problem.result = tensor("C", "I", "K");
-  } else {
-    problem.tensors = {tensor("In", "B", "D"), tensor("W_in", "D", "F"), tensor("W_out", "F", "D")};
-    problem.intermediate = tensor("Tmp", "B", "F");
-    problem.result = tensor("Out", "B", "D");
-  }
-  problem.fixed.assign(problem.tensors.size(), false);
-  for (const std::string& text : request.values("fix")) {
-    ASSAY_TRY(index, read_sharding(text, "--fix", query, problem.tensors));
-    problem.fixed[index] = true;
-  }
-  if (const auto text = request.value("result")) {
-    if (!one)
-      return fail("--result", "the result of a layer is sharded like In", "fix In: --fix \"In[B_X, D]\"",
-                  Error::Kind::usage);
-    problem.result_free = trim(*text) == "any";
-    std::vector<program::Tensor> known{problem.result};
-    if (!problem.result_free) ASSAY_CHECK(read_sharding(*text, "--result", query, known).map([](std::size_t) {}));
-    problem.result = known.front();
-  }
-  return {};
-}
-
-Result<Query> read_query(const Request& request, const Context& context) {
-  Query query;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = cluster;
-  if (const auto text = request.value("dtype")) {
-    ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
-    query.dtype = parsed;
-  }
-  ASSAY_TRY(mesh, read_mesh(request, query.cluster));
-  query.mesh = mesh;
-  query.memory = query.cluster.chip.hbm().capacity.value;
-  if (const auto text = request.value("memory")) {
-    ASSAY_TRY(memory, parse_as<Bytes>(*text, "--memory"));
-    if (!(memory > Bytes(0))) return fail("--memory", "memory must be positive", "give a positive size, e.g. 300MB");
-    query.memory = memory;
-  }
-  ASSAY_CHECK(read_problem(request, query));
-  return query;
-}
 
 /// Why a runner-up comes after the best one.
 std::string reason(const search::LayerChoice& best, const search::LayerChoice& other) {
@@ -199,6 +53,7 @@ report::Members memory_members(const Query& query, const search::LayerChoice& ch
   memory.emplace_back("total", choice.memory());
   memory.emplace_back("capacity", query.memory);
   memory.emplace_back("fits", choice.memory() <= query.memory);
+  memory.emplace_back("verdict", choice.memory() <= query.memory ? "fits" : "no");
   return memory;
 }
 
@@ -257,7 +112,7 @@ report::Items alternative_rows(const Request& request, const Query& query,
     rows.emplace_back(report::Members{{"shardings", shardings_text(query.mesh, other)},
                                       {"time", other.times.lower},
                                       {"collective_time", other.times.communication},
-                                      {"memory", other.memory()},
+                                      {"memory", report::Members{{"total", other.memory()}, {"verdict", "fits"}}},
                                       {"why", reason(choices.front(), other)},
                                       {"arguments", choice_arguments(request, query, other)}});
   }
@@ -265,11 +120,12 @@ report::Items alternative_rows(const Request& request, const Query& query,
 }
 
 Result<report::Response> answer(const Request& request, const Context& context) {
+  if (request.has("vary")) return sweep_answer(request, context);
+  if (request.picture())
+    return fail("--format svg", "a picture shows a sweep", "add --vary B=1..1024 or --vary chips=4..256",
+                Error::Kind::usage);
   ASSAY_TRY(query, read_query(request, context));
-  ASSAY_TRY(placement, network::Placement::make(query.mesh, query.cluster, "--mesh"));
-  ASSAY_TRY(peak, hardware::peak_rate(query.cluster.chip, query.dtype, "--dtype"));
-  const search::ChooserHardware hardware{network::time_prices(placement, query.mesh, peak.value), peak.value,
-                                         query.cluster.chip.hbm().bandwidth->value, query.memory};
+  ASSAY_TRY(hardware, chooser_hardware(query));
   const search::LayerSearch search = search::choose_sharding(query.mesh, query.problem, hardware);
   const bool fits = !search.choices.empty();
   report::Response response;
@@ -302,6 +158,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   out.emplace_back("search", report::Members{{"considered", search.considered},
                                              {"over_memory", search.over_memory},
                                              {"equal_to_best", search.equal}});
+  ASSAY_TRY(placement, network::Placement::make(query.mesh, query.cluster, "--mesh"));
   if (!placement.plain())
     response.notes.push_back("placed " + network::placement_text(placement, query.mesh, query.cluster));
   if (!request.has("memory"))
@@ -321,6 +178,9 @@ VerbSpec verb() {
           {},
           {on_option,
            {"sizes", "B=128,...", "sizes of B, D and F, or with --one of I, J and K"},
+           {"vary", "B=1..4096",
+            "sweep a size, or chips=4..256: the layer with weights split in one direction and in two on slices of so "
+            "many chips"},
            {"memory", "CAP", "memory available per device (default: the chip's)"},
            {"mesh", "X=4,Y=4", "axes of the mesh (default: those of the slice)"},
            OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
@@ -330,9 +190,12 @@ VerbSpec verb() {
            set_option},
           {{"assay layer --sizes B=128,D=8192,F=32768 --on tpu-v5e:2x2 --memory 300MB", "a layer under a memory limit"},
            {"assay layer --one --sizes I=8192,J=8192,K=8192 --on tpu-v4:4x4x4",
-            "the fastest product whose result is on every device"}},
+            "the fastest product whose result is on every device"},
+           {"assay layer --sizes D=8192,F=32768 --vary B=1..1024 --on tpu-v5e", "the time of a layer over its batch"},
+           {"assay layer --sizes B=512,D=8192,F=16384 --vary chips=4..256 --on tpu-v5e",
+            "from how many chips on weights are split in two directions"}},
           &answer,
-          false,
+          true,
           false,
           &screens::layer};
 }

@@ -7,25 +7,15 @@
 #include "assay/draw/sharding/sharding_scene.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/execute/plan/run_plan.h"
-#include "assay/network/placement.h"
 #include "assay/plan/backward.h"
-#include "assay/plan/planner.h"
-#include "assay/plan/propagation.h"
+#include "assay/plan/memory.h"
 #include "assay/verbs/screens/screens.h"
+#include "assay/verbs/shard/overlap.h"
+#include "assay/verbs/shard/query.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::shard {
 namespace {
-
-struct Query {
-  program::Mesh mesh;
-  plan::ShardingExpression expression;
-  std::vector<std::string> unknown;  ///< dimensions without a size, where --sizes is not given
-  std::optional<hardware::Cluster> cluster;
-  network::Placement placement;                      ///< on the cluster
-  std::optional<FlopsPerSecond> peak;                ///< of a product on the cluster
-  std::optional<plan::PropagatedResult> propagated;  ///< where the expression leaves the result open
-};
 
 plan::Prices prices_of(const Query& query) {
   return query.cluster ? network::time_prices(query.placement, query.mesh, query.peak) : plan::byte_prices(query.mesh);
@@ -66,7 +56,7 @@ Result<Query> read_query(const Request& request, const Context& context) {
   ASSAY_TRY(expression, plan::parse_sharding(request.arguments().front(), query.mesh, sizes, dtype, stand_in));
   query.expression = expression;
   if (stand_in) query.unknown = names_of(expression);
-  for (const char* option : {"check", "on"})
+  for (const char* option : {"check", "on", "overlap"})
     if (!query.unknown.empty() && request.has(option))
       return fail("--sizes", fmt::format("missing: --{} needs them", option),
                   fmt::format("add --sizes {}=4096", join(query.unknown, "=4096,")), Error::Kind::usage);
@@ -316,6 +306,12 @@ void add_times(const Query& query, const plan::Plan& plan, report::Members& out)
   out.emplace_back("limiter", move > compute ? "network" : "compute");
 }
 
+/// The most that a device holds while it runs the plan.
+report::Members memory_members(const Query& query, const program::Mesh& mesh, const plan::Plan& plan) {
+  const Bytes total = plan::peak_memory(mesh, plan), capacity = query.cluster->chip.hbm().capacity.value;
+  return {{"total", total}, {"verdict", total <= capacity ? "fits" : "no"}};
+}
+
 report::Items alternative_rows(const Request& request, const Query& query, const std::vector<OtherPlan>& others) {
   report::Items rows;
   for (const auto& [number, other] : others) {
@@ -324,7 +320,10 @@ report::Items alternative_rows(const Request& request, const Query& query, const
       if (step.op != program::Op::slice)
         text += (text.empty() ? "" : "; ") + program::step_text(query.mesh, other.tensors, step);
     report::Members row{{"steps", text}, {"collective_bytes", other.bytes}};
-    if (query.cluster) row.emplace_back("time", Seconds(other.total));
+    if (query.cluster) {
+      row.emplace_back("time", Seconds(other.total));
+      row.emplace_back("memory", memory_members(query, query.mesh, other));
+    }
     row.emplace_back("arguments", request.with("plan", std::to_string(number)).named_arguments());
     rows.emplace_back(std::move(row));
   }
@@ -350,13 +349,17 @@ Result<void> add_plan(const Request& request, const Query& query, report::Respon
   out.emplace_back("steps", step_rows(query, chosen.mesh, chosen.best));
   out.emplace_back("collective_bytes", chosen.best.bytes);
   if (e.right) out.emplace_back("flops_per_device", chosen.best.flops);
-  if (query.cluster) add_times(query, chosen.best, out);
+  if (query.cluster) {
+    add_times(query, chosen.best, out);
+    out.emplace_back("memory", memory_members(query, chosen.mesh, chosen.best));
+  }
   out.emplace_back("backward", backward_rows(chosen.mesh, execute::over_plan_mesh(query.mesh, chosen.mesh, e),
                                              chosen.best, chosen.prices));
   if (!others.empty()) out.emplace_back("alternatives", alternative_rows(request, query, others));
   response.table_key = "steps";
   response.headline = plan_headline(chosen.mesh, chosen.best);
   if (request.picture()) response.picture = picture_of(query, chosen.mesh, chosen.best, response.headline);
+  if (request.has("overlap")) ASSAY_CHECK(add_overlap(request, query, chosen.mesh, chosen.best, response));
   if (!request.has("check")) return {};
   ASSAY_CHECK(execute::check_blas());
   return add_check(query, chosen.mesh, chosen.best, response);
@@ -406,6 +409,9 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     ASSAY_CHECK(add_plan(request, query, response));
     return response;
   }
+  if (request.has("overlap"))
+    return fail("--overlap", "there is no product to overlap with", "give a product A[I, J_X] * B[J, K] -> C[I, K]",
+                Error::Kind::usage);
   if (request.has("check"))
     return fail("--check", "a single tensor has nothing to execute",
                 "give a resharding A[I_X, J] -> A[I, J_X] or a product", Error::Kind::usage);
@@ -431,12 +437,16 @@ VerbSpec verb() {
            OptionSpec{"dtype", "DTYPE", "of all tensors"}.by_default("bf16"),
            OptionSpec{"plan", "N", "the N-th plan by cost, instead of the cheapest"}.by_default("1"),
            {"check", "", "execute the plan on virtual devices and compare numbers and bytes"},
+           {"overlap", "", "with --on: also the product in chunks that travel while others are multiplied"},
            on_option,
            set_option},
           {{"assay shard \"A[I_XY, J]\" --mesh X=8,Y=2 --sizes I=1024,J=4096 --dtype fp32", "what each device holds"},
            {"assay shard \"A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]\" --mesh X=4,Y=4 --sizes I=8192,J=8192,K=8192 --on "
             "tpu-v5e:4x4",
-            "a product, planned by time"}},
+            "a product, planned by time"},
+           {"assay shard \"A[B_X, D_Y] * W[D, F_Y] -> C[B_X, F_Y]\" --mesh X=2,Y=4 --sizes B=1024,D=2048,F=8192 --on "
+            "tpu-v5e:2x4 --overlap",
+            "a product that gathers its operand before, or on the way"}},
           &answer,
           true,
           false,

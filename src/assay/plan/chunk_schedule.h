@@ -1,0 +1,29 @@
+// A product that overlaps with its collective: both are cut into chunks, and one travels while another is multiplied.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/base/units.h"
+
+namespace assay::plan {
+
+/// Which comes first for a chunk.
+enum class ChunkOrder {
+  gather_first,  ///< its operand arrives by the all-gather; the device's own chunk is there from the start
+  reduce_after   ///< its partial sums leave by the reduce-scatter, once they are there
+};
+
+struct ChunkSpan {
+  Seconds start, end;
+};
+
+struct ChunkSchedule {
+  std::vector<ChunkSpan> hops;      ///< of the collective: one fewer than chunks
+  std::vector<ChunkSpan> products;  ///< one for each chunk
+  Seconds end;
+};
+
+/// As many chunks as the collective has devices; each hop and each product takes an equal part of the whole.
+ChunkSchedule chunk_schedule(ChunkOrder order, std::int64_t chunks, Seconds product, Seconds collective);
+
+}  // namespace assay::plan

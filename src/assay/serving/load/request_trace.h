@@ -1,0 +1,30 @@
+// Requests that a server really got: when they came, how long they are, and which blocks of tokens their prompts begin
+// with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "assay/base/result.h"
+#include "assay/base/units.h"
+
+namespace assay::serving {
+
+struct TracedRequest {
+  std::int64_t prompt = 1, output = 1;  ///< tokens
+  std::vector<std::int64_t> blocks;     ///< of the prompt, in order; equal numbers are equal tokens
+};
+
+struct RequestTrace {
+  std::int64_t block = 1;  ///< tokens of a block; the last one of a prompt may have fewer
+  std::vector<TracedRequest> requests;
+  std::optional<Seconds> span;  ///< from the first arrival to the last, where they are told
+};
+
+/// JSON lines as Mooncake writes them, {"timestamp": ms, "input_length", "output_length", "hash_ids"}, or one object
+/// with "block_size" and "requests", whose times "t" are seconds and lengths "in" and "out". Without a block size it is
+/// the smallest power of two that the lengths allow. `file` names the place in errors.
+Result<RequestTrace> parse_request_trace(std::string_view text, std::string_view file);
+
+}  // namespace assay::serving

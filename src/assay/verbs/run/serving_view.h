@@ -1,0 +1,31 @@
+// What a serving run did, step by step: calls of the engine, slots of the batch, pages of the cache.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "assay/draw/scene.h"
+#include "assay/execute/serving/server.h"
+#include "assay/report/document.h"
+
+namespace assay::verbs::run {
+
+struct ServedRun {
+  const std::vector<execute::Prompt>& prompts;
+  const execute::ServerReport& report;                       ///< with its calls
+  std::function<std::string(const std::vector<int>&)> text;  ///< of tokens
+};
+
+/// prefill, insert and generate, in the order of the calls; one generate is for all sequences of the batch.
+report::Items call_rows(const execute::ServerReport& report);
+/// Which request is in which slot, iteration by iteration.
+draw::Scene slots_picture(const execute::ServerReport& report);
+
+/// The same sequences in a cache of pages: tables at every iteration, copies, and what is not used.
+struct PagesView {
+  report::Members members;
+  std::vector<draw::Scene> frames;  ///< where wanted
+};
+PagesView pages_view(const ServedRun& run, std::int64_t page, bool draws);
+
+}  // namespace assay::verbs::run
