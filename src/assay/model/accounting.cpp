@@ -293,10 +293,11 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
 template TokenFlops<Plain> token_flops(const Plain&, const Transformer&, std::int64_t, MaskCount);
 template TokenFlops<Traced> token_flops(const Traced&, const Transformer&, std::int64_t, MaskCount);
 
-Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+template <class N>
+NumberOf<N, Flops> sequence_flops(const N& num, const Transformer& model, std::int64_t sequence, std::int64_t source) {
   const auto tokens = static_cast<double>(sequence), read = static_cast<double>(source);
-  const Flops forward = token_flops(Plain{}, model, sequence).forward;
-  if (!model.encoder || source == sequence) return tokens * forward;
+  const auto forward = num.given("tokens", tokens, "of a sequence") * token_flops(num, model, sequence).forward;
+  if (!model.encoder || source == sequence) return forward;
   // Start from equal lengths: subtract what depends on the encoder's tokens, then add it for the real length.
   Transformer decoder = model;
   decoder.encoder.reset();
@@ -318,13 +319,29 @@ Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64
   };
   add(*model.encoder, true);
   add(model.decoder, false);
-  return tokens * forward + (read - tokens) * source_matrices * 2_FLOP + (apart - alike);
+  return forward +
+         num.given("tokens beyond", read - tokens, "of the encoder's sequence") *
+             num.given("matrix elements", source_matrices, "that read the encoder's tokens") *
+             num.given("per element", 2_FLOP, "a multiply and an add") +
+         num.given("attention of those", apart - alike, "over another number of keys");
 }
 
-Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+template <class N>
+NumberOf<N, Flops> training_flops(const N& num, const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  const auto all = num.given("passes", 3.0, "forward, and two backward") *
+                   num.named("forward pass of a sequence", sequence_flops(num, model, sequence, source));
   const auto frozen = static_cast<double>(parameter_counts(model).frozen_matrix);
-  return 3.0 * sequence_flops(model, sequence, source) - static_cast<double>(sequence) * frozen * 2_FLOP;
+  if (frozen == 0.0) return all;
+  return all - num.given("tokens", static_cast<double>(sequence), "of a sequence") *
+                   num.given("frozen matrix elements", frozen, "without gradients") *
+                   num.given("per element", 2_FLOP, "a multiply and an add");
 }
+#define ASSAY_INSTANTIATE(N)                                                                            \
+  template NumberOf<N, Flops> sequence_flops(const N&, const Transformer&, std::int64_t, std::int64_t); \
+  template NumberOf<N, Flops> training_flops(const N&, const Transformer&, std::int64_t, std::int64_t);
+ASSAY_INSTANTIATE(Plain)
+ASSAY_INSTANTIATE(Traced)
+#undef ASSAY_INSTANTIATE
 
 std::int64_t kv_values_per_token(const Transformer& model) {
   std::int64_t values = 0;
