@@ -9,6 +9,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
 #include "assay/pipeline/stage_split.h"
+#include "assay/serving/fullest_moment.h"
 #include "assay/serving/profile.h"
 
 namespace assay::serving {
@@ -29,81 +30,6 @@ NumberOf<N, Bytes> cache_bytes_at(const N& num, const program::Program& program,
 bool is_cross(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::attention && step.detail >= 0 && program.attentions[at(step.detail)].cross;
 }
-
-/// Peak bytes that are alive at once on one device: a tensor lives from the step that makes it to the last one that
-/// reads it, and a tensor passed to other blocks lives to the end.
-class FullestMoment {
- public:
-  explicit FullestMoment(const program::Program& program, std::vector<int>* at_peak = nullptr)
-      : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size()), at_peak_(at_peak) {}
-
-  /// Of the activations of a block, or of the weights that it gathers.
-  Bytes operator()(const program::Block& block, bool gathered) {
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      for (int id : program_.steps[at(i)].in)
-        if (id >= 0) last_[at(id)] = i;
-    Bytes held, most;
-    const auto begin = [&](int id) {
-      if (id < 0 || alive_[at(id)] > Bytes() || !counts(program_.tensor(id), gathered)) return;
-      held += alive_[at(id)] = program::local_bytes(program_, program_.tensor(id));
-    };
-    const auto end = [&](int id) {
-      held -= alive_[at(id)];
-      alive_[at(id)] = Bytes();
-    };
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program_.steps[at(i)];
-      const auto end_inputs = [&] {
-        for (int id : step.in)
-          if (id >= 0 && last_[at(id)] == i) end(id);
-      };
-      if (!gathered)
-        for (int id : step.in) begin(id);        // of the blocks before
-      if (step.bytes == Bytes(0)) end_inputs();  // another view of the same memory
-      for (int id : step.out) begin(id);
-      if (held > most) {
-        most = held;
-        if (at_peak_) keep_alive();
-      }
-      end_inputs();
-      for (int id : step.out)  // what only a backward pass would read
-        if (id >= 0 && last_[at(id)] == never && program_.tensor(id).tensor_class != program::TensorClass::residual)
-          end(id);
-    }
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      for (int id : program_.steps[at(i)].in)
-        if (id >= 0) {
-          last_[at(id)] = never;
-          alive_[at(id)] = Bytes();
-        }
-      for (int id : program_.steps[at(i)].out)
-        if (id >= 0) alive_[at(id)] = Bytes();
-    }
-    return most;
-  }
-
- private:
-  static bool counts(const program::ProgramTensor& tensor, bool gathered) {
-    const bool passed = tensor.tensor_class == program::TensorClass::residual;  // of the block before
-    if ((tensor.is_given && !passed) || (tensor.tensor_class == program::TensorClass::used_weight) != gathered)
-      return false;
-    const bool cache =
-        tensor.tensor_class == program::TensorClass::key_value && tensor.find(model::LogicalDim::context) >= 0;
-    return !cache;
-  }
-
-  void keep_alive() {
-    at_peak_->clear();
-    for (std::size_t id = 0; id < alive_.size(); ++id)
-      if (alive_[id] > Bytes()) at_peak_->push_back(static_cast<int>(id));
-  }
-
-  static constexpr std::int32_t never = -1;
-  const program::Program& program_;
-  std::vector<std::int32_t> last_;  ///< step that reads a tensor last
-  std::vector<Bytes> alive_;        ///< 0: not alive
-  std::vector<int>* at_peak_;       ///< the tensors that were alive then, if anyone asks
-};
 
 template <class T>
 void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, const T&)) {
