@@ -158,6 +158,17 @@ std::string_view SourceTable::of(std::string_view key) const {
   }
 }
 
+int Ledger::origin(std::string_view name, AnyQuantity quantity) const {
+  for (std::size_t i = origins_.size(); i-- > 0;)
+    if (const Node& known = at(origins_[i]); known.name == name && known.quantity == quantity) return origins_[i];
+  return -1;
+}
+
+int Traced::derived_or_given(std::string_view name, AnyQuantity quantity, std::string_view source) const {
+  if (const int known = ledger->origin(name, quantity); known >= 0) return known;
+  return ledger->push({Node::Op::given, quantity, -1, -1, std::string(name), std::string(source)});
+}
+
 int limiter(const Ledger& ledger, int id) {
   while (ledger.at(id).op == Node::Op::max || ledger.at(id).op == Node::Op::alias) {
     const Node& node = ledger.at(id);

@@ -59,9 +59,13 @@ class Ledger {
   const Node& at(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
   void name(int id, std::string_view text) { nodes_[static_cast<std::size_t>(id)].name = text; }
   int size() const { return static_cast<int>(nodes_.size()); }
+  /// What a number of that name and that very value consists of, if an Origins knows it; else -1.
+  int origin(std::string_view name, AnyQuantity quantity) const;
 
  private:
+  friend class Origins;
   std::vector<Node> nodes_;
+  std::vector<int> origins_;  ///< nodes by their names, those of the innermost Origins last
 };
 
 /// A quantity together with its node in a ledger. Dimensionless numbers are traced like all others. One without a
@@ -210,7 +214,7 @@ struct Traced {
 
   template <Dim D>
   TracedQuantity<D> given(std::string_view name, Quantity<D> q, std::string_view source) const {
-    return {q.value(), ledger, ledger->push({Node::Op::given, q, -1, -1, std::string(name), std::string(source)})};
+    return {q.value(), ledger, derived_or_given(name, q, source)};
   }
   template <Dim D>
   TracedQuantity<D> given(std::string_view name, const Sourced<Quantity<D>>& q) const {
@@ -220,8 +224,7 @@ struct Traced {
     return given(name, q.value, q.source);
   }
   TracedQuantity<Dim{}> given(std::string_view name, double value, std::string_view source) const {
-    return {value, ledger,
-            ledger->push({Node::Op::given, {value, Dim{}}, -1, -1, std::string(name), std::string(source)})};
+    return {value, ledger, derived_or_given(name, {value, Dim{}}, source)};
   }
   template <class Q>
   auto given(std::string_view name, Q q, const SourceTable* sources, std::string_view key) const {
@@ -248,6 +251,9 @@ struct Traced {
     ledger->name(t.id, name);
     return t;
   }
+
+ private:
+  int derived_or_given(std::string_view name, AnyQuantity quantity, std::string_view source) const;
 };
 
 /// A number of one quantity under a policy: NumberOf<N, Seconds>, NumberOf<N, double>.
@@ -261,6 +267,54 @@ struct NumberType<N, double> {
 };
 template <class N, class Q>
 using NumberOf = typename NumberType<N, Q>::type;
+
+/// What given numbers consist of. A formula that takes a number as given under one of these names, with the very value
+/// that is derived here, gets the derivation: who prices a step need not know how its bytes were counted. Lives as long
+/// as the numbers are asked for; the innermost one counts.
+class Origins {
+ public:
+  explicit Origins(const Traced& num) : num_(num), outer_(num.ledger->origins_.size()) {}
+  ~Origins() { num_.ledger->origins_.resize(outer_); }
+  Origins(const Origins&) = delete;
+  Origins& operator=(const Origins&) = delete;
+
+  template <Dim D>
+  void add(std::string_view name, TracedQuantity<D> number) {
+    if (number.is_nothing()) return;
+    const bool is_named = num_.ledger->at(number.id).name == name;
+    num_.ledger->origins_.push_back(is_named ? number.id : num_.named(name, number).id);
+  }
+
+ private:
+  Traced num_;
+  std::size_t outer_;
+};
+
+/// The product of some factors, of which there may be none.
+template <class N>
+class Factors {
+ public:
+  void operator*=(NumberOf<N, double> factor) {
+    if constexpr (N::traced)
+      all_ = all_.is_nothing() ? factor : all_ * factor;
+    else
+      all_ *= factor;
+  }
+  NumberOf<N, double> of(const N& num) const {
+    if constexpr (N::traced)
+      if (all_.is_nothing()) return num.constant(1.0);
+    return all_;
+  }
+
+ private:
+  static constexpr NumberOf<N, double> none() {
+    if constexpr (N::traced)
+      return {};
+    else
+      return 1.0;
+  }
+  NumberOf<N, double> all_ = none();
+};
 
 /// The value of a number under either policy, as a plain quantity.
 template <Dim D>

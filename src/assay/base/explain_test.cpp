@@ -263,5 +263,38 @@ RC_GTEST_PROP(Limiter, IsTheWinnerOfAllTheMaxima, (const std::vector<std::uint16
   RC_ASSERT(open[0].value() == static_cast<double>(drawn[static_cast<std::size_t>(first)]));
 }
 
+TEST(Origins, AGivenNumberOfTheSameNameAndValueIsDerived) {
+  Ledger ledger;
+  const Traced num{&ledger};
+  const auto bytes = [&](double count) { return num.given("bytes", Bytes(count), "of the step"); };
+  {
+    Origins origins(num);
+    origins.add("bytes", num.given("elements", 4.0, "of the array") * num.given("each", 2_B, "bf16"));
+    EXPECT_EQ(ledger.at(bytes(8.0).id).op, Node::Op::mul);
+    EXPECT_EQ(ledger.at(bytes(8.0).id).name, "bytes");
+    EXPECT_EQ(ledger.at(bytes(9.0).id).op, Node::Op::given) << "another value";
+    EXPECT_EQ(ledger.at(num.given("array", 8_B, "").id).op, Node::Op::given) << "another name";
+    EXPECT_EQ(ledger.at(num.given("bytes", 8.0, "").id).op, Node::Op::given) << "another unit";
+    {
+      Origins inner(num);  // counts before the outer one
+      inner.add("bytes", num.given("halves", 2.0, "") * num.given("half", 4_B, ""));
+      EXPECT_EQ(ledger.at(ledger.at(bytes(8.0).id).lhs).name, "halves");
+    }
+    EXPECT_EQ(ledger.at(ledger.at(bytes(8.0).id).lhs).name, "elements");
+  }
+  EXPECT_EQ(ledger.at(bytes(8.0).id).op, Node::Op::given) << "nobody knows any more";
+}
+
+TEST(Factors, OfNothingAreOne) {
+  Ledger ledger;
+  const Traced num{&ledger};
+  EXPECT_EQ(Factors<Traced>().of(num).value(), 1.0);
+  EXPECT_EQ(Factors<Plain>().of(Plain{}), 1.0);
+  Factors<Traced> traced;
+  traced *= num.given("a", 3.0, "");
+  traced *= num.given("b", 5.0, "");
+  EXPECT_EQ(traced.of(num).value(), 15.0);
+}
+
 }  // namespace
 }  // namespace assay

@@ -41,7 +41,8 @@ class CollectiveFormer {
       const auto per_byte =
           num_.named("time of a byte",
                      cost.bandwidth / given("share of the bandwidth", curve_.share, "share") / num_.constant(1_B));
-      return {num_.named("latency", latency + cost.latency), per_byte, num_.named("filling", filled(per_byte))};
+      return CollectiveForm<N>({num_.named("latency", latency + cost.latency), per_byte, {}},
+                               num_.named("filling", filled(per_byte)));
     }
     const Levels levels = crossed();
     Time starts = latency;
@@ -54,7 +55,8 @@ class CollectiveFormer {
                                              given("each", curve_.member, "member"));
       fill = filled(inside);
     }
-    if (levels.nodes <= 1.0) return {num_.named("latency", starts), inside, num_.named("filling", fill)};
+    if (levels.nodes <= 1.0)
+      return CollectiveForm<N>({num_.named("latency", starts), inside, {}}, num_.named("filling", fill));
     if (program::is_exchange(kind_) || program::is_one_to_one(kind_)) return exchanged(levels, starts, inside, fill);
     return best_of(ways(levels));
   }
@@ -92,9 +94,10 @@ class CollectiveFormer {
   CollectiveForm<N> exchanged(const Levels& levels, const Time& starts, const Rate& inside, const Time& fill) const {
     const auto doublings = num_.given("doublings of nodes", std::log2(levels.nodes), "of the group");
     const auto between = num_.named("between nodes", between_nodes(levels, interfaces(levels)));
-    CollectiveForm<N> form{num_.named("latency", starts + doublings * step_between(fit_.protocols.simple.ring, true)),
-                           num_.named("time of a byte", max(inside, between)), num_.named("filling", fill)};
-    form.pipeline = num_.named("filling between nodes", doublings * chunk());
+    CollectiveForm<N> form(
+        {num_.named("latency", starts + doublings * step_between(fit_.protocols.simple.ring, true)),
+         num_.named("time of a byte", max(inside, between)), num_.named("filling between nodes", doublings * chunk())},
+        num_.named("filling", fill));
     return form;
   }
 
@@ -152,7 +155,7 @@ class CollectiveFormer {
     };
     CollectiveForm<N> form;
     const std::size_t bulk = fastest(last_size);
-    form.set_bulk(ways.all[bulk]);
+    form.bulk() = ways.all[bulk];
     take(bulk);
     while (form.quicker_ways < form.quicker.size()) {
       std::size_t best = form.quicker_ways == 0 ? fastest(first_size) : 0;
@@ -362,9 +365,7 @@ bool never_slower(const CollectiveForm<Plain>& a, const CollectiveForm<Plain>& b
 }
 
 void lower_to(CollectiveForm<Plain>& least, const CollectiveForm<Plain>& other) {
-  CollectiveWay<Plain> bulk = least.bulk();
-  lower_way(bulk, other.bulk());
-  least.set_bulk(bulk);
+  lower_way(least.bulk(), other.bulk());
   least.fill = std::min(least.fill, other.fill);
   for (std::size_t i = 0; i < other.quicker_ways; ++i)
     if (i < least.quicker_ways)
@@ -384,7 +385,7 @@ CollectiveForm<N> uncalibrated_form(const N& num, const hardware::Chip& chip, pr
                                     const network::CollectiveGroup& group, const network::CollectiveLabels* labels) {
   const auto cost = network::collective_cost(num, kind, 1_B, group, labels);
   const hardware::Efficiency& reached = chip.efficiency;
-  CollectiveForm<N> form{cost.latency, cost.bandwidth / num.constant(1_B), {}};
+  CollectiveForm<N> form({cost.latency, cost.bandwidth / num.constant(1_B), {}});
   if (reached.network) form.per_byte = form.per_byte / num.given("share of the bandwidth", *reached.network);
   if (reached.latency && group.devices > 1.0)
     form.latency = num.named("latency", form.latency + num.given("latency of a collective", *reached.latency));

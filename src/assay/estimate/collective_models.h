@@ -31,19 +31,19 @@ inline bool operator==(const CollectiveWay<Plain>& a, const CollectiveWay<Plain>
 
 /// The estimate of a kind of collective over a group: the fastest of its ways.
 template <class N>
-struct CollectiveForm {
-  NumberOf<N, Seconds> latency{};
-  NumberOf<N, SecondsPerByte> per_byte{};
+struct CollectiveForm : CollectiveWay<N> {
   NumberOf<N, Seconds> fill{};  ///< of an array of one byte: pipelining at the best chunk size, as its square root
-  NumberOf<N, Seconds> pipeline{};
   /// Algorithms and protocols that start faster and move less.
   std::array<CollectiveWay<N>, 3> quicker{};
   std::uint8_t quicker_ways = 0;
 
-  CollectiveWay<N> bulk() const { return {latency, per_byte, pipeline}; }
-  void set_bulk(const CollectiveWay<N>& way) {
-    latency = way.latency, per_byte = way.per_byte, pipeline = way.pipeline;
-  }
+  CollectiveForm() = default;
+  explicit CollectiveForm(const CollectiveWay<N>& way, NumberOf<N, Seconds> filling = {})
+      : CollectiveWay<N>(way), fill(filling) {}
+
+  /// The way of long arrays.
+  CollectiveWay<N>& bulk() { return *this; }
+  const CollectiveWay<N>& bulk() const { return *this; }
 };
 inline bool operator==(const CollectiveForm<Plain>& a, const CollectiveForm<Plain>& b) {
   return a.bulk() == b.bulk() && a.fill == b.fill && a.quicker_ways == b.quicker_ways && a.quicker == b.quicker;

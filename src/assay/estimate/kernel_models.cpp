@@ -12,11 +12,19 @@ namespace {
 /// 128 x 256, the tile that loses least: the mean of 1/128 and 1/256.
 constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
 
+/// Loss at the edges of a tile, over the best.
+template <class N>
+constexpr NumberOf<N, double> tile_edges(const N& num, NumberOf<N, double> m, NumberOf<N, double> n) {
+  const auto one = num.constant(1.0);
+  const auto best = num.given("edges of the best tile", large_tile_edge, "128 x 256");
+  return num.named("edges", max(num.constant(0.0), (one / m + one / n) / 2.0 - best));
+}
+
 /// A tile of the result.
 struct TileSize {
   double m, n;
   double over_area = 1.0 / (m * n);
-  double edges = std::max(0.0, (1.0 / m + 1.0 / n) / 2.0 - large_tile_edge);  ///< loss at its edges, over the best
+  double edges = tile_edges(Plain{}, m, n);
   double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
 };
 /// Tiles that GPU libraries choose among; a core holds one at a time. Tiles whose sides are not powers of two come in
@@ -26,6 +34,7 @@ constexpr TileSize tile_sizes[] = {{16, 64},   {16, 128},  {32, 64},   {32, 128}
                                    {128, 160}, {192, 128}, {128, 192}, {192, 192}, {160, 256}, {256, 160}};
 constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
 constexpr double unit_rows = 16;         ///< every tile has a multiple of these
+constexpr Seconds never(HUGE_VAL);       ///< of a tile that is not taken
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
 /// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
@@ -228,13 +237,12 @@ struct TileRates {
   auto fill(const N& num, const ProductRates& rates) const {
     return num.named("fill", num.given("fill in bf16", rates.fit.fill, rates.sources, "matmul.fill") * faster);
   }
-  /// Time of one tile for one element of k.
-  NumberOf<N, Seconds> step(const N& num, const TileSize& tile) const {
-    const auto edges = num.given("edges", tile.edges, "of the tile, beyond those of 128 x 256");
-    const auto work = num.given("FLOP of a tile", Flops(2.0 * tile.m * tile.n), "for one element of k");
+  /// Time of one tile of m x n for one element of k.
+  NumberOf<N, Seconds> step(const N& num, NumberOf<N, double> m, NumberOf<N, double> n,
+                            NumberOf<N, double> edges) const {
+    const auto work = num.named("FLOP of a tile", product_flops(num) * m * n);
     auto time = work * (1.0 + small_tile * edges) / per_core;
-    if (loaded)
-      time = max(time, num.given("operands of a tile", tile.m + tile.n, "elements, for one element of k") * *loaded);
+    if (loaded) time = max(time, num.named("operands of a tile", m + n) * *loaded);
     return num.named("step of a tile", straddles ? time * longer : time);
   }
 };
@@ -243,20 +251,21 @@ struct TileRates {
 
 TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
   TileSteps steps;
-  static_assert(std::tuple_size_v<decltype(steps.seconds)> == std::size(tile_sizes));
+  static_assert(std::tuple_size_v<decltype(steps.step)> == std::size(tile_sizes));
   const Plain num;
   const TileRates<Plain> tiles(num, rates, shape);
   const bool fine = rates.fit.fine_tiles && !loads_narrowly(rates.fit, shape);
   steps.fill = tiles.fill(num, rates);
-  steps.seconds.fill(HUGE_VAL);
-  for (std::size_t t = 0; t < (fine ? steps.seconds.size() : coarse_tiles); ++t)
-    steps.seconds[t] = tiles.step(num, tile_sizes[t]).value();
+  steps.step.fill(never);
+  for (std::size_t t = 0; t < (fine ? steps.step.size() : coarse_tiles); ++t)
+    steps.step[t] = tiles.step(num, tile_sizes[t].m, tile_sizes[t].n, tile_sizes[t].edges);
   return steps;
 }
 
 namespace {
 
 using Splits = std::array<double, 4>;
+using SplitTimes = std::array<Seconds, 4>;
 constexpr Splits splits{1.0, 2.0, 4.0, 8.0};  ///< parts that k may be cut into
 
 /// Elements of k that a core does, for each split.
@@ -267,10 +276,10 @@ Splits parts_of(const TileSteps& steps, double k) {
 }
 
 /// Time to add up partial sums in fp32, for each split.
-Splits adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
-  const double partial = 4.0 * shape.batch * shape.m * shape.n / (fit.memory_share * chip.hbm).value();
-  Splits adding{};
-  for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost.value() + splits[i] * partial;
+SplitTimes adding_parts(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape) {
+  const Seconds partial = Bytes(4.0 * shape.batch * shape.m * shape.n) / (fit.memory_share * chip.hbm);
+  SplitTimes adding{};
+  for (std::size_t i = 1; i < adding.size(); ++i) adding[i] = fit.split_cost + splits[i] * partial;
   return adding;
 }
 
@@ -280,9 +289,9 @@ NumberOf<N, double> waves_of(const N& num, NumberOf<N, double> rounds) {
   return num.named("waves", 0.5 * ceil(rounds) + 0.5 * max(num.given("one", 1.0, "at least one round"), rounds));
 }
 
-/// Seconds of the tiles of a product, and of adding up its partial sums over k.
+/// Time of the tiles of a product, and of adding up its partial sums over k.
 struct Tiled {
-  double arithmetic = HUGE_VAL, adding = 0;
+  Seconds arithmetic = never, adding;
   std::size_t size = 0;  ///< in tile_sizes
 };
 
@@ -294,28 +303,29 @@ Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& 
   const std::size_t ways = may_split ? splits.size() : 1;
   const double share_of_core = 1.0 / chip.cores;
   const double unpadded = shape.batch * shape.m * shape.n * share_of_core;
-  const Splits part = parts_of(steps, shape.k), adding = adding_parts(fit, chip, shape);
+  const Splits part = parts_of(steps, shape.k);
+  const SplitTimes adding = adding_parts(fit, chip, shape);
   // The smallest tile that holds all rows is a good first guess, which rules out most others.
   const int guess = shape.m <= 16.0 ? 1 : shape.m <= 32.0 ? 3 : shape.m <= 64.0 ? 5 : shape.m <= 128.0 ? 6 : 7;
   constexpr double nearly = 1.0 - 1e-12;  // bounds are rounded
   Tiled found;
-  double best = HUGE_VAL;
+  Seconds best = never;
   for (int next = -1; next < static_cast<int>(std::size(tile_sizes)); ++next) {
     if (next == guess) continue;
     const auto t = static_cast<std::size_t>(next < 0 ? guess : next);
     const TileSize& tile = tile_sizes[t];
     // At least the time of one round of one tile, and of all tiles if cores were never idle; first without padding.
-    if (nearly * steps.seconds[t] * std::max(part[ways - 1], unpadded * tile.over_area * part[0]) >= best) continue;
+    if (nearly * steps.step[t] * std::max(part[ways - 1], unpadded * tile.over_area * part[0]) >= best) continue;
     const double tiles = shape.batch * tile.tiles(shape.m, shape.n);
     const double fair = tiles * share_of_core;
-    if (nearly * steps.seconds[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
+    if (nearly * steps.step[t] * std::max(part[ways - 1], fair * part[0]) >= best) continue;
     for (std::size_t i = 0; i < ways; ++i) {
-      if (nearly * (steps.seconds[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
+      if (nearly * (steps.step[t] * std::max(1.0, fair * splits[i]) * part[i] + adding[i]) >= best) continue;
       const double waves = waves_of(Plain{}, tiles / chip.cores * splits[i]);
-      const double seconds = waves * steps.seconds[t] * part[i];
-      if (!(seconds + adding[i] < best)) continue;
-      best = seconds + adding[i];
-      found = {seconds, adding[i], t};
+      const Seconds time = waves * steps.step[t] * part[i];
+      if (!(time + adding[i] < best)) continue;
+      best = time + adding[i];
+      found = {time, adding[i], t};
       choice = {tile.m, tile.n, splits[i], waves};
     }
   }
@@ -342,7 +352,7 @@ TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const Matmul
   const auto tiles = num.named("tiles", size.batch * (ceil(size.m / tile_m) * ceil(size.n / tile_n)));
   const auto waves = waves_of(num, tiles / core_count(num, rates.chip, rates.sources) * split);
   const auto part = num.named("k of a core", size.k / split + by.fill(num, rates));
-  TiledTime<N> time{waves * by.step(num, tile) * part, {}};
+  TiledTime<N> time{waves * by.step(num, tile_m, tile_n, tile_edges(num, tile_m, tile_n)) * part, {}};
   if (!(choice.split > 1.0)) return time;
   const auto rate = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share") *
                     main_memory(num, rates.chip, rates.sources);
@@ -387,8 +397,8 @@ MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const Mat
   if constexpr (N::traced) {
     tiled = derived_tiles(num, rates, shape, found, tile);
   } else {
-    tiled.arithmetic = Seconds(found.arithmetic);
-    if (tile.split > 1.0) tiled.adding = Seconds(found.adding);
+    tiled.arithmetic = found.arithmetic;
+    if (tile.split > 1.0) tiled.adding = found.adding;
   }
   MatmulTimeOf<N> time = with_memory(num, rates, shape, regime, tiled);
   time.tile = tile;
@@ -403,21 +413,21 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
   if (fit.fork || chip.systolic) return rows;
   const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
   const Splits part = parts_of(steps, product.k);
-  Splits none;
-  none.fill(HUGE_VAL);
+  SplitTimes none;
+  none.fill(never);
   rows.assign(count, none);
-  for (std::size_t t = 0; t < steps.seconds.size(); ++t) {
+  for (std::size_t t = 0; t < steps.step.size(); ++t) {
     const TileSize& tile = tile_sizes[t];
-    if (steps.seconds[t] == HUGE_VAL) continue;
+    if (steps.step[t] == never) continue;
     const auto high = static_cast<std::size_t>(tile.m / unit_rows);
     for (std::size_t first = 0; first < count; first += high) {
       const double tiles = product.batch * static_cast<double>(first / high + 1) * std::ceil(product.n / tile.n);
       const double rounds = tiles / chip.cores;
-      Splits seconds;
+      SplitTimes times;
       for (std::size_t i = 0; i < splits.size(); ++i)
-        seconds[i] = waves_of(Plain{}, rounds * splits[i]) * steps.seconds[t] * part[i];
+        times[i] = waves_of(Plain{}, rounds * splits[i]) * steps.step[t] * part[i];
       for (std::size_t row = first; row < std::min(first + high, count); ++row)
-        for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], seconds[i]);
+        for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], times[i]);
     }
   }
   return rows;
@@ -437,13 +447,13 @@ MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const Matmu
   if (N::traced || !(row <= static_cast<double>(known.rows.size())))
     return searched_time(num, rates, shape, regime, known.steps, true);
   if constexpr (!N::traced) {
-    const Splits &tiles = known.rows[static_cast<std::size_t>(row) - 1],
-                 adding = adding_parts(rates.fit, rates.chip, shape);
+    const SplitTimes &tiles = known.rows[static_cast<std::size_t>(row) - 1],
+                     adding = adding_parts(rates.fit, rates.chip, shape);
     std::size_t best = 0;
     for (std::size_t i = 1; i < splits.size(); ++i)
       if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
-    TiledTime<N> tiled{Seconds(tiles[best]), {}};
-    if (best > 0) tiled.adding = Seconds(adding[best]);
+    TiledTime<N> tiled{tiles[best], {}};
+    if (best > 0) tiled.adding = adding[best];
     return with_memory(num, rates, shape, regime, tiled);
   }
 }

@@ -80,15 +80,15 @@ struct ProductRates {
 
 /// What does not depend on the shape of a product.
 struct TileSteps {
-  std::array<double, 18> seconds{};  ///< of each tile size that libraries choose from, for one element of k
-  double fill = 0;                   ///< elements of k that a prologue and an epilogue are worth
+  std::array<Seconds, 18> step{};  ///< of each tile size that libraries choose from, for one element of k
+  double fill = 0;                 ///< elements of k that a prologue and an epilogue are worth
 };
 /// Of the shape, only its rows matter.
 TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape);
-/// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the seconds of the best
+/// Tile search for products that differ only in their rows: for up to 16, up to 32, ... rows the time of the best
 /// tile with k in 1, 2, 4 and 8 parts, before these are added up. Every tile has a multiple of 16 rows, so that nothing
 /// else about the rows matters. Up to `most` rows of `product`; empty on systolic arrays and CPUs.
-using TileRows = std::vector<std::array<double, 4>>;
+using TileRows = std::vector<std::array<Seconds, 4>>;
 TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip, const TileSteps& steps,
                    const MatmulShape& product, double most);
 

@@ -25,26 +25,13 @@ void set_stream(const hardware::PointwiseCalibration& fit, program::CostClass co
   }
 }
 
-/// The share of the experts that any token picked, from the bytes of weights that the step reads.
-double touched_experts(const program::Program& program, const program::Step& step, double filled) {
-  const program::ProgramTensor& weight = program.tensor(step.in[1]);
-  const bool of_weights =
-      weight.tensor_class == program::TensorClass::weight || weight.tensor_class == program::TensorClass::used_weight;
-  if (!of_weights || weight.find(model::LogicalDim::experts) < 0) return 1.0;
-  const Bytes weights = program::local_bytes(program, weight);
-  const Bytes rest = program::local_bytes(program, program.tensor(step.in[0])) +
-                     program::local_bytes(program, program.tensor(step.out[0]));
-  return std::clamp((step.bytes - filled * rest) / weights, 1e-6, 1.0);
-}
-
 void set_product(const KernelRates& rates, const program::Program& program, const program::Step& step,
                  KernelWork& work) {
   MatmulShape& shape = work.product = product_shape(rates, program, step);
-  const double flops = 2.0 * shape.batch * shape.m * shape.n * shape.k;
-  // Experts that get more than their part make the product longer than its tensors say.
-  work.load = flops > 0.0 ? step.flops.value() / flops : 1.0;
-  // Experts without tokens do not take part; the others have more tokens each.
-  const double touched = touched_experts(program, step, work.load);
+  // Experts that get more than their part make the product longer than its tensors say. Experts without tokens do not
+  // take part; the others have more tokens each.
+  const auto [filled, touched] = expert_shares(program, step, Flops(2.0 * shape.batch * shape.m * shape.n * shape.k));
+  work.load = filled;
   shape.batch *= touched;
   shape.m /= touched;
 }
@@ -54,15 +41,17 @@ void set_attention(const program::Program& program, const program::Step& step, K
   const std::size_t first = kernel.backward ? 1 : 0;
   const program::ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
   const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  kernel.items = program::local_extent(program, k, 0) * (k.rank == 4 ? program::local_extent(program, k, 2) : 1.0);
+  const AttentionSizes<Plain> sizes = attention_sizes(Plain{}, program, step);
+  kernel.items = sizes.items;
   kernel.cache_head = k.rank == 4 ? program::local_extent(program, k, 3) : 0.0;
   kernel.model = kernel.backward                        ? KernelWork::Model::attention
                  : shape.queries <= most_decode_queries ? KernelWork::Model::decode
                  : is_split(shape)                      ? KernelWork::Model::split
                                                         : KernelWork::Model::attention;
   AttentionWork& work = kernel.attention;
-  work.queries = program::local_extent(program, q, 1);
-  work.heads = program::local_extent(program, q, 0) * program::local_extent(program, q, 2);
+  work.queries = sizes.queries;
+  work.heads = sizes.heads;
+  work.shared = sizes.shared;
   const int values = step.in[first + 2];
   const program::ProgramTensor& v = values >= 0 ? program.tensor(values) : k;
   const double keys = program::local_extent(program, q, q.rank - 1),
@@ -71,10 +60,6 @@ void set_attention(const program::Program& program, const program::Step& step, K
   work.key_lead = keys - of_values;
   work.shape = shape;
   work.bytes = step.bytes / (kernel.backward ? 2.5 : 1.0);  // the model counts the backward pass in forward passes
-  if (k.rank == 4) {
-    const double kv_heads = program::local_extent(program, k, 0) * program::local_extent(program, k, 2);
-    work.shared = (work.heads / kv_heads - 1.0) * 2.0 * program::local_bytes(program, k);
-  }
 }
 
 template <class N>
@@ -179,14 +164,40 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
   return rates;
 }
 
-Bytes gradient_buffer(const program::Program& program, const program::Step& step) {
+ExpertShares expert_shares(const program::Program& program, const program::Step& step, Flops of_tensors) {
+  ExpertShares shares;
+  if (of_tensors > Flops()) shares.filled = step.flops / of_tensors;
+  const program::ProgramTensor& weight = program.tensor(step.in[1]);
+  if (!program::is_weight(weight) || weight.find(model::LogicalDim::experts) < 0) return shares;
+  // From the bytes of weights that the step reads.
+  const Bytes weights = program::local_bytes(program, weight);
+  const Bytes rest = program::local_bytes(program, program.tensor(step.in[0])) +
+                     program::local_bytes(program, program.tensor(step.out[0]));
+  shares.touched = std::clamp((step.bytes - shares.filled * rest) / weights, 1e-6, 1.0);
+  return shares;
+}
+
+template <class N>
+AttentionSizes<N> attention_sizes(const N& num, const program::Program& program, const program::Step& step) {
+  const std::size_t first = step.op == program::Op::attention_grad ? 1 : 0;
+  const program::ProgramTensor &q = program.tensor(step.in[first]), &k = program.tensor(step.in[first + 1]);
+  const auto extent = [&](const program::ProgramTensor& tensor, int dim) {
+    return program::local_extent(num, program, tensor, dim);
+  };
+  AttentionSizes<N> sizes{extent(q, 1), extent(q, 0) * extent(q, 2), extent(k, 0), {}};
+  if (k.rank != 4) return sizes;
+  sizes.items = sizes.items * extent(k, 2);
+  sizes.shared = (sizes.heads / sizes.items - 1.0) * 2.0 * program::local_bytes(num, program, k);
+  return sizes;
+}
+
+template <class N>
+NumberOf<N, Bytes> gradient_buffer(const N& num, const program::Program& program, const program::Step& step) {
   const program::ProgramTensor& made = program.tensor(step.out[0]);
-  if (step.op != program::Op::product || !made.is_gradient) return Bytes(0);
+  if (step.op != program::Op::product || !made.is_gradient) return {};
   for (const int id : {step.in[0], step.in[1]})
-    if (const program::TensorClass of = program.tensor(id).tensor_class;
-        of == program::TensorClass::weight || of == program::TensorClass::used_weight)
-      return Bytes(0);
-  return program::local_bytes(program, made);
+    if (program::is_weight(program.tensor(id))) return {};
+  return program::local_bytes(num, program, made);
 }
 
 namespace {
@@ -208,21 +219,28 @@ double alignment_of_rows(const KernelRates& rates, const program::Program& progr
 
 }  // namespace
 
-MatmulShape product_shape(const KernelRates& rates, const program::Program& program, const program::Step& step) {
+template <class N>
+ProductSizes<N> product_sizes(const N& num, const program::Program& program, const program::Step& step) {
   const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
                                &c = program.tensor(step.out[0]);
-  MatmulShape shape;
-  shape.bytes = step.bytes;
-  shape.grouped = b.find(model::LogicalDim::experts) >= 0;
+  Factors<N> batch, m, n, k;
   for (int i = 0; i < c.rank; ++i) {
     const model::LogicalDim dim = c.dims[static_cast<std::size_t>(i)].dim;
     const bool left = a.find(dim) >= 0, right = b.find(dim) >= 0;
-    (left && right ? shape.batch : left ? shape.m : shape.n) *= program::local_extent(program, c, i);
+    (left && right ? batch : left ? m : n) *= program::local_extent(num, program, c, i);
   }
   for (int i = 0; i < a.rank; ++i) {
     const model::LogicalDim dim = a.dims[static_cast<std::size_t>(i)].dim;
-    if (c.find(dim) < 0 && b.find(dim) >= 0) shape.k *= program::local_extent(program, a, i);
+    if (c.find(dim) < 0 && b.find(dim) >= 0) k *= program::local_extent(num, program, a, i);
   }
+  return {batch.of(num), m.of(num), n.of(num), k.of(num)};
+}
+
+MatmulShape product_shape(const KernelRates& rates, const program::Program& program, const program::Step& step) {
+  const program::ProgramTensor &a = program.tensor(step.in[0]), &b = program.tensor(step.in[1]),
+                               &c = program.tensor(step.out[0]);
+  const ProductSizes<Plain> sizes = product_sizes(Plain{}, program, step);
+  MatmulShape shape{sizes.batch, sizes.m, sizes.n, sizes.k, step.bytes, b.find(model::LogicalDim::experts) >= 0};
   if (shape.grouped) return shape;  // kernels over experts are the software's own, which pads
   shape.operand_rows = std::min(alignment_of_rows(rates, program, a), alignment_of_rows(rates, program, b));
   shape.result_rows = alignment_of_rows(rates, program, c);
@@ -333,10 +351,13 @@ KernelTime kernel_time(const KernelRates& rates, const program::Program& program
   return kernel_time(Plain{}, rates, kernel_work(rates, program, step));
 }
 
-#define ASSAY_INSTANTIATE(N)                                                                        \
-  template KernelTimeOf<N> kernel_time(const N&, const KernelRates&, const KernelWork&);            \
-  template KernelTimeOf<N> ideal_kernel_time(const N&, const KernelRates&, const program::Program&, \
-                                             const program::Step&);                                 \
+#define ASSAY_INSTANTIATE(N)                                                                            \
+  template KernelTimeOf<N> kernel_time(const N&, const KernelRates&, const KernelWork&);                \
+  template KernelTimeOf<N> ideal_kernel_time(const N&, const KernelRates&, const program::Program&,     \
+                                             const program::Step&);                                     \
+  template ProductSizes<N> product_sizes(const N&, const program::Program&, const program::Step&);      \
+  template AttentionSizes<N> attention_sizes(const N&, const program::Program&, const program::Step&);  \
+  template NumberOf<N, Bytes> gradient_buffer(const N&, const program::Program&, const program::Step&); \
   template NumberOf<N, Seconds> streamed(const N&, const KernelRates&, const KernelWork&, NumberOf<N, Bytes>);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)

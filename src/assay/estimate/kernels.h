@@ -102,6 +102,17 @@ struct KernelWork {
 /// The work of a step that is no collective. Wide formats that the chip does not support run at its bf16 rate.
 KernelWork kernel_work(const KernelRates& rates, const program::Program& program, const program::Step& step);
 
+/// Sizes of attention on one device.
+template <class N>
+struct AttentionSizes {
+  NumberOf<N, double> queries;  ///< of a sequence
+  NumberOf<N, double> heads;    ///< of all sequences
+  NumberOf<N, double> items;    ///< sequences x key-value heads
+  NumberOf<N, Bytes> shared;    ///< extra keys and values if every query head had its own
+};
+template <class N>
+AttentionSizes<N> attention_sizes(const N& num, const program::Program& program, const program::Step& step);
+
 template <class N>
 struct KernelTimeOf {
   NumberOf<N, Seconds> compute;   ///< arithmetic at the peak
@@ -128,12 +139,26 @@ ProductRates product_rates(const KernelRates& rates, const KernelWork& work);
 AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work);
 DecodeRates decode_rates(const KernelRates& rates);
 
+/// Of a product of experts: what its arithmetic is over what its tensors say, since the fullest expert has more than
+/// its part, and the share of the experts that any token picked. Ones for other products.
+struct ExpertShares {
+  double filled = 1, touched = 1;
+};
+ExpertShares expert_shares(const program::Program& program, const program::Step& step, Flops of_tensors);
+
 /// The gradient of a weight that a product makes: what software that adds up microbatches in it reads of earlier ones.
 /// 0 for other steps.
-Bytes gradient_buffer(const program::Program& program, const program::Step& step);
+template <class N>
+NumberOf<N, Bytes> gradient_buffer(const N& num, const program::Program& program, const program::Step& step);
 
 /// A product's sizes on one device: letters in both operands and the result form the batch, letters in one operand and
 /// the result its rows and columns, letters in both operands only are summed over.
+template <class N>
+struct ProductSizes {
+  NumberOf<N, double> batch, m, n, k;
+};
+template <class N>
+ProductSizes<N> product_sizes(const N& num, const program::Program& program, const program::Step& step);
 MatmulShape product_shape(const KernelRates& rates, const program::Program& program, const program::Step& step);
 
 }  // namespace assay::estimate

@@ -176,7 +176,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   const TrainingFactors<N> factor(num, kernels);
   const bool is_product = step.op == program::Op::product, is_plain = is_plain_attention(program, step);
   KernelWork work = kernel_work(kernels.rates, program, step);
-  if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(program, step);
+  if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(Plain{}, program, step);
   const KernelTimeOf<N> time = kernel_time(num, kernels.rates, work);
   auto alone = num.named("kernel alone", time.estimate);
   if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);

@@ -141,7 +141,7 @@ Stretch Branches::copied(const Stretch& from, int attention) {
     const program::AttentionShape& then = program_.attentions[at(before.detail)];
     const program::AttentionShape& now = program_.attentions[at(attention)];
     step.detail = static_cast<std::int16_t>(attention);
-    if (now.window != then.window || now.chunk != then.chunk) step.flops = attention_flops(program_, step);
+    if (now.window != then.window || now.chunk != then.chunk) step.flops = attention_flops(Plain{}, program_, step);
   }
   to.end(program_);
   return to;

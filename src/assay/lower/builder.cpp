@@ -58,15 +58,6 @@ void Builder::begin_block(std::string_view name, program::Phase phase, int kind,
 
 void Builder::end_block() { program_.blocks.back().last = static_cast<std::int32_t>(program_.steps.size()); }
 
-Bytes Builder::traffic(const program::Step& step) const {
-  Bytes sum;
-  for (int id : step.in)
-    if (id >= 0) sum += bytes(id);
-  for (int id : step.out)
-    if (id >= 0) sum += bytes(id);
-  return sum;
-}
-
 program::Step& Builder::emit(program::Op op, std::initializer_list<int> in, std::initializer_list<int> out) {
   const auto number = static_cast<std::int16_t>(program_.steps.size());
   program::Step& step = program_.steps.emplace_back();

@@ -13,6 +13,7 @@
 #include "assay/lower/recompute.h"
 #include "assay/lower/rules.h"
 #include "assay/model/quantisation.h"
+#include "assay/program/traffic.h"
 
 namespace assay::lower {
 
@@ -234,7 +235,6 @@ class Builder {
   int quantised_at(int id, const program::Sharding& target);
   /// Partial sums of a gradient of copied keys or values. They may stay partial, because all later steps are linear.
   program::AxisSet late_axes(const program::ProgramTensor& tensor) const;
-  Bytes traffic(const program::Step& step) const;
   int copy_of(int id, std::string_view name);
 
   program::Program& program_;

@@ -124,10 +124,8 @@ void BackwardPass::transpose_attention(const program::Step& step) {
                    forward_value(terms), forward_value(picked)},
                   {dq, dk, dv, d_terms});
   back.detail = step.detail;
-  back.flops = attention_flops(program_, back);
-  if (!shape.flash)  // probabilities and their gradients pass through memory: read P; write, read dP; write, read,
-                     // read dS
-    back.bytes += 5.0 * build_.bytes(step.out[1]);
+  back.flops = attention_flops(Plain{}, program_, back);
+  if (!shape.flash) back.bytes = program::traffic(Plain{}, program_, back);
   accumulate(q, dq);
   accumulate(k, dk);
   accumulate(v, dv);
@@ -181,7 +179,7 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
       const program::AxisSet unreduced = partial_over(id, step.out[0]) | partial_by_others(step, id) | late;
       back.out[n++] = static_cast<std::int16_t>(wants_gradient(id) ? make_gradient(id, unreduced) : -1);
     }
-  back.bytes = build_.traffic(back);
+  back.bytes = program::traffic(Plain{}, program_, back);
   back.flops = 2.0 * step.flops;
   back.detail = step.detail;
   program_.steps.push_back(back);

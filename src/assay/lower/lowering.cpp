@@ -112,9 +112,8 @@ class Lowering {
     for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
     program_.place(rows, there);
     program_.place(tokens, named);
-    // Reads one row per token, not the table.
     program::Step& step = build_.emit(program::Op::embed, {tokens, table}, {rows});
-    step.bytes = build_.bytes(tokens) + 2.0 * build_.bytes(rows);
+    step.bytes = program::traffic(Plain{}, program_, step);
     return rows;
   }
 

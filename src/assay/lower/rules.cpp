@@ -66,13 +66,18 @@ std::array<model::Weight::Size, 4> ruled_dims(const model::Weight& weight) {
   return dims;
 }
 
-double local_elements(const ShardingRules& rules, const program::Program& program, program::TensorClass tensor_class,
-                      const model::Weight& weight) {
+template <class N>
+NumberOf<N, double> local_elements(const N& num, const ShardingRules& rules, const program::Program& program,
+                                   program::TensorClass tensor_class, const model::Weight& weight) {
   program::ProgramTensor tensor;
   tensor.rank = weight.rank;
   tensor.dims = program::TensorDims(ruled_dims(weight));
   tensor.sharding = rule_sharding(rules, program, tensor_class, tensor.dims, tensor.rank);
-  return program::local_elements(program, tensor);
+  return program::local_elements(num, program, tensor);
 }
+template double local_elements(const Plain&, const ShardingRules&, const program::Program&, program::TensorClass,
+                               const model::Weight&);
+template NumberOf<Traced, double> local_elements(const Traced&, const ShardingRules&, const program::Program&,
+                                                 program::TensorClass, const model::Weight&);
 
 }  // namespace assay::lower

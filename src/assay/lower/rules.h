@@ -36,8 +36,13 @@ program::Sharding rule_sharding(const ShardingRules& rules, const program::Progr
 /// The dimensions of a weight as rules see them: a router's experts are choices for tokens, not destinations.
 std::array<model::Weight::Size, 4> ruled_dims(const model::Weight& weight);
 /// Elements of a weight on one device when it is sharded like tensors of that class.
-double local_elements(const ShardingRules& rules, const program::Program& program, program::TensorClass tensor_class,
-                      const model::Weight& weight);
+template <class N>
+NumberOf<N, double> local_elements(const N& num, const ShardingRules& rules, const program::Program& program,
+                                   program::TensorClass tensor_class, const model::Weight& weight);
+inline double local_elements(const ShardingRules& rules, const program::Program& program,
+                             program::TensorClass tensor_class, const model::Weight& weight) {
+  return local_elements(Plain{}, rules, program, tensor_class, weight);
+}
 
 /// All axes of the list except those in `without`, in order.
 constexpr program::AxisList remaining(program::AxisList list, program::AxisSet without) {

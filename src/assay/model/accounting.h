@@ -71,10 +71,18 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
 
 /// Forward FLOP of one sequence. An encoder-decoder has `source` tokens in the encoder and `sequence` in the
 /// decoder, which computes keys once for each of the encoder's tokens.
-Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source);
+template <class N>
+NumberOf<N, Flops> sequence_flops(const N& num, const Transformer& model, std::int64_t sequence, std::int64_t source);
+inline Flops sequence_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  return sequence_flops(Plain{}, model, sequence, source);
+}
 
 /// FLOP to train on one sequence: the backward pass costs twice the forward pass, once for frozen weights.
-Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64_t source);
+template <class N>
+NumberOf<N, Flops> training_flops(const N& num, const Transformer& model, std::int64_t sequence, std::int64_t source);
+inline Flops training_flops(const Transformer& model, std::int64_t sequence, std::int64_t source) {
+  return training_flops(Plain{}, model, sequence, source);
+}
 
 /// FLOP per token for each cell of a state: its decay, its update and its read.
 double scan_flops_per_cell(const StateSpace& s);

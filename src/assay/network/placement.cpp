@@ -281,11 +281,6 @@ std::string placement_text(const Placement& placement, const program::Mesh& mesh
   return join(texts, "; ");
 }
 
-Bytes array_bytes(const program::Program& program, const program::Step& step) {
-  return program::local_bytes(program, program.tensor(step.in[0])) *
-         program::array_share(step.collective, program.ways(step.axes));
-}
-
 CollectiveCost<Plain> movement_cost(const Placement& placement, const program::Mesh& mesh, program::Collective kind,
                                     program::AxisSet axes, Bytes local) {
   return collective_cost(Plain{}, kind, local * program::array_share(kind, program::shard_count(mesh, axes)),

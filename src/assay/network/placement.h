@@ -14,6 +14,7 @@
 #include "assay/plan/planner.h"
 #include "assay/program/program.h"
 #include "assay/program/sharding.h"
+#include "assay/program/traffic.h"
 
 namespace assay::network {
 
@@ -57,7 +58,14 @@ Result<std::vector<CollectiveGroup>> densest_groups(const hardware::Cluster& clu
 std::string placement_text(const Placement& placement, const program::Mesh& mesh, const hardware::Cluster& cluster);
 
 /// Bytes of the array that one group of a collective step sees, as collective_cost counts them.
-Bytes array_bytes(const program::Program& program, const program::Step& step);
+template <class N>
+NumberOf<N, Bytes> array_bytes(const N& num, const program::Program& program, const program::Step& step) {
+  const double parts = program::array_share(step.collective, program.ways(step.axes));
+  return num.times("parts", parts, "of the array, one on each device", program::named_bytes(num, program, step.in[0]));
+}
+inline Bytes array_bytes(const program::Program& program, const program::Step& step) {
+  return array_bytes(Plain{}, program, step);
+}
 /// The cost of a collective over some axes, from the bytes a device holds before it.
 CollectiveCost<Plain> movement_cost(const Placement& placement, const program::Mesh& mesh, program::Collective kind,
                                     program::AxisSet axes, Bytes local);

@@ -102,7 +102,7 @@ double gather_side_by_side(const std::vector<std::vector<std::int64_t>>& groups,
   network.devices = axis;
   for (int direction = 0; direction < 2; ++direction)
     for (std::int64_t chip = 0; chip < axis; ++chip)
-      network.add(1e9, 0.0, (chip + (direction == 0 ? 1 : axis - 1)) % axis);
+      network.add(1_GB_per_s, Seconds(), (chip + (direction == 0 ? 1 : axis - 1)) % axis);
   constexpr int chunks = 64;
   TransferGraph graph;
   for (int chunk = 0; chunk < chunks; ++chunk)
@@ -119,13 +119,13 @@ double gather_side_by_side(const std::vector<std::vector<std::int64_t>>& groups,
             for (const std::int64_t target = place(m + step * hop); chip != target;
                  chip = (chip + step + axis) % axis) {
               const auto link = static_cast<std::int32_t>(direction * axis + chip);
-              const std::int32_t transfer = graph.add(link, bytes / static_cast<double>(n) / chunks, true);
+              const std::int32_t transfer = graph.add(link, Bytes(bytes / static_cast<double>(n) / chunks), true);
               if (previous >= 0) graph.order(previous, transfer);
               previous = transfer;
             }
         }
     }
-  return run_transfers(network, graph).time;
+  return run_transfers(network, graph).time.value();
 }
 
 TEST(Placement, InterleavedGroupsTakeAsLongAsTheRuleSays) {

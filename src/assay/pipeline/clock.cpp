@@ -47,7 +47,7 @@ Seconds PipelineClock::interval(const PipelineInput& input) {
 }
 
 PipelineClock::Sample PipelineClock::sample(const PipelineInput& input) {
-  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, {}};
+  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, {}, {}};
   const std::int64_t all = input.shape.microbatches, period = period_of(input.shape);
   const double each = 3.0 * static_cast<double>(input.shape.stages * chunks_per_stage(input.shape));
   times_.fill(input);
@@ -58,7 +58,7 @@ PipelineClock::Sample PipelineClock::sample(const PipelineInput& input) {
     shape.microbatches = all - left_out * period;
     const Played played = play(input, score_of(shape));
     if (left_out == 0 || played.is_settled || is_last)
-      return {shape, played.interval, static_cast<double>(left_out), played.period};
+      return {shape, played.interval, static_cast<double>(left_out), played.period, played.echo};
   }
 }
 
@@ -119,10 +119,12 @@ PipelineClock::Played PipelineClock::play(const PipelineInput& input, const Scor
   if (score.echoes.empty()) return played;
   constexpr double rounding = 1e-13;
   Seconds least = longest;
-  for (const auto& [before, after] : score.echoes) {
-    const Seconds period = done_[after] - done_[before];
+  for (const Echo& echo : score.echoes) {
+    const Seconds period = done_[echo.second] - done_[echo.first];
     least = std::min(least, period);
-    played.period = std::max(played.period, period);
+    if (!(played.period < period)) continue;
+    played.period = period;
+    played.echo = echo;
   }
   played.is_settled = played.period - least <= rounding * longest;
   return played;

@@ -18,12 +18,15 @@ class PipelineClock {
   /// extrapolated, exactly but for rounding. Stages that do not settle are simulated to the end; steps too large for
   /// that (16 Mi operations) go on at the pace of the last period.
   Seconds interval(const PipelineInput& input);
+  /// Corresponding operations of two periods that follow each other.
+  using Echo = std::pair<std::uint32_t, std::uint32_t>;
   /// What the interval was computed from: a step of so many microbatches, and periods that follow.
   struct Sample {
     PipelineShape shape;
     Seconds interval;
     double left_out = 0;  ///< periods
     Seconds period;       ///< of one
+    Echo echo = {};       ///< the operations between which it lies
   };
   Sample sample(const PipelineInput& input);
 
@@ -31,11 +34,12 @@ class PipelineClock {
   /// The operations of a step, and pairs of corresponding operations of its last two periods with forwards.
   struct Score {
     EventOrder order;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> echoes;
+    std::vector<Echo> echoes;
   };
   struct Played {
     Seconds interval;
     Seconds period;           ///< between the last two, of the slowest stage
+    Echo echo = {};           ///< of that stage
     bool is_settled = false;  ///< all stages have the same period
   };
   const Score& score_of(const PipelineShape& shape);

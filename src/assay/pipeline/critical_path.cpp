@@ -4,9 +4,8 @@
 
 namespace assay::pipeline {
 
-std::optional<CriticalPath> critical_path(const PipelineInput& input) {
-  if (input.shape.schedule == PipelineSchedule::gpipe || input.shape.schedule == PipelineSchedule::dualpipe)
-    return std::nullopt;
+std::optional<CriticalPath> critical_path(const PipelineInput& input, const PipelineClock::Echo& period) {
+  if (input.shape.schedule == PipelineSchedule::gpipe) return std::nullopt;
   const EventOrder order = event_order(input.shape);
   EventTimes times;
   times.fill(input);
@@ -37,10 +36,14 @@ std::optional<CriticalPath> critical_path(const PipelineInput& input) {
   for (std::size_t stage = 0; stage < stages; ++stage) {
     const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
     const Seconds interval = events[last[stage]].done + at_end - events[events[first[stage]].waited_for].done;
-    if (interval > longest) longest = interval, path.stage = stage;
+    if (!(interval > longest)) continue;
+    longest = interval;
+    path.stage = stage;
   }
   path.to_end = chain(last[path.stage]);
   path.to_begin = chain(events[first[path.stage]].waited_for);
+  path.to_period = chain(period.first);
+  path.to_next_period = chain(period.second);
   return path;
 }
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "assay/pipeline/event_order.h"
+#include "assay/pipeline/clock.h"
 
 namespace assay::pipeline {
 
@@ -12,9 +12,11 @@ namespace assay::pipeline {
 struct CriticalPath {
   std::size_t stage = 0;
   std::vector<OperationWork> to_end, to_begin;
+  /// Until the ends of two operations that the clock took a period between.
+  std::vector<OperationWork> to_period, to_next_period;
 };
 
-/// Of a valid input whose hops block; nothing where passes run in pairs or the interval has a closed form.
-std::optional<CriticalPath> critical_path(const PipelineInput& input);
+/// Of a valid input whose hops block; nothing where the interval has a closed form.
+std::optional<CriticalPath> critical_path(const PipelineInput& input, const PipelineClock::Echo& period = {});
 
 }  // namespace assay::pipeline

@@ -210,9 +210,19 @@ void EventTimes::fill(const PipelineInput& input) {
 
 OperationWork work_of(const PipelineShape& shape, std::uint32_t duration) {
   const Nodes nodes(shape);
-  const std::size_t node = duration / kinds.size();
-  const Work work = kinds[duration % kinds.size()];
-  return {nodes.part_of(node), work, nodes.is_sent(node, work)};
+  const std::size_t alone = no_duration(nodes);
+  if (duration < alone) {
+    const std::size_t node = duration / kinds.size();
+    const Work work = kinds[duration % kinds.size()];
+    return {nodes.part_of(node), work, nodes.is_sent(node, work), OperationWork::none};
+  }
+  if (duration == alone) return {};
+  const std::size_t pair = (duration - alone - 1) / 2, stage = pair / 2;
+  const auto chunk = static_cast<std::int32_t>(pair % 2);
+  const std::size_t forward = nodes.at(stage, chunk), backward = nodes.at(stage, 1 - chunk);
+  if (duration != pair_duration(nodes, stage, static_cast<std::size_t>(chunk)))
+    return {OperationWork::none, Work::backward, nodes.is_sent(backward, Work::backward), OperationWork::none};
+  return {nodes.part_of(forward), Work::forward, nodes.is_sent(forward, Work::forward), nodes.part_of(backward)};
 }
 
 }  // namespace assay::pipeline

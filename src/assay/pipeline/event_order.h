@@ -42,11 +42,13 @@ class EventTimes {
   std::vector<Duration> durations_;
 };
 
-/// What an operation that is not paired does: the work of a part of the model, and whether its result leaves the stage.
+/// What an operation does: the work of a part of the model, and whether its result leaves the stage.
 struct OperationWork {
-  std::size_t part = 0;  ///< in the order of the model
+  static constexpr std::size_t none = ~std::size_t{0};
+  std::size_t part = none;  ///< in the order of the model; none: it only waits or sends
   PipelineWork work = PipelineWork::forward;
   bool is_sent = false;
+  std::size_t mate = none;  ///< of a pair: the part whose backward pass runs beside
 };
 OperationWork work_of(const PipelineShape& shape, std::uint32_t duration);
 

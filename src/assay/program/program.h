@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "assay/base/explain.h"
 #include "assay/base/number_format.h"
 #include "assay/base/units.h"
 #include "assay/model/weights.h"
@@ -91,6 +92,9 @@ struct ProgramTensor {
   }
 };
 static_assert(sizeof(ProgramTensor) <= 128);  // two cache lines
+inline bool is_weight(const ProgramTensor& tensor) {
+  return tensor.tensor_class == TensorClass::weight || tensor.tensor_class == TensorClass::used_weight;
+}
 
 /// The mask of attention, and how many keys a query sees on average.
 struct AttentionShape {
@@ -145,21 +149,50 @@ struct Program {
   double ways(AxisList axes) const { return ways_by[axes.set()]; }
 };
 
-/// Elements of a dimension on one device, padded up if it does not divide. Inline, like the two below: lowering calls
-/// them all the time.
-inline double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
-  const auto size = static_cast<double>(tensor.dims[static_cast<std::size_t>(dim)].size);
+/// The letter or the name of a dimension in listings.
+std::string_view dim_name(const Program& program, model::LogicalDim dim);
+
+/// What a device holds of tensors, as numbers of a policy: dimensions, the devices that split them, bytes of elements.
+/// Inline, like those below: lowering calls them all the time.
+template <class N>
+NumberOf<N, double> local_extent(const N& num, const Program& program, const ProgramTensor& tensor, int dim) {
+  const model::Weight::Size size = tensor.dims[static_cast<std::size_t>(dim)];
   const AxisList axes = tensor.sharding.dims[static_cast<std::size_t>(dim)];
-  return axes.empty() ? size : std::ceil(size / program.ways(axes));
+  std::string_view letter;
+  if constexpr (N::traced) letter = dim_name(program, size.dim);
+  const auto whole = num.given(letter, static_cast<double>(size.size), "of the array");
+  if (axes.empty()) return whole;
+  if constexpr (N::traced) {
+    const auto part =
+        whole / num.given("shards of " + std::string(letter), program.ways(axes), "devices that split it");
+    return part.value() == std::ceil(part.value()) ? part : ceil(part);
+  } else {
+    return std::ceil(whole / program.ways(axes));  // padded up if it does not divide
+  }
 }
-inline double local_elements(const Program& program, const ProgramTensor& tensor) {
-  double n = 1.0;
-  for (int i = 0; i < tensor.rank; ++i) n *= local_extent(program, tensor, i);
-  return n;
+template <class N>
+NumberOf<N, double> local_elements(const N& num, const Program& program, const ProgramTensor& tensor) {
+  Factors<N> elements;
+  for (int i = 0; i < tensor.rank; ++i) elements *= local_extent(num, program, tensor, i);
+  return elements.of(num);
 }
 inline Bytes local_bytes(const ProgramTensor& tensor, double elements) { return Bytes(elements * tensor.bits / 8.0); }
+template <class N>
+NumberOf<N, Bytes> local_bytes(const N& num, const Program& program, const ProgramTensor& tensor) {
+  const auto elements = local_elements(num, program, tensor);
+  if constexpr (N::traced)
+    return elements * num.given("bytes of an element", local_bytes(tensor, 1.0), name(tensor.dtype));
+  else
+    return local_bytes(tensor, elements);
+}
+inline double local_extent(const Program& program, const ProgramTensor& tensor, int dim) {
+  return local_extent(Plain{}, program, tensor, dim);
+}
+inline double local_elements(const Program& program, const ProgramTensor& tensor) {
+  return local_elements(Plain{}, program, tensor);
+}
 inline Bytes local_bytes(const Program& program, const ProgramTensor& tensor) {
-  return local_bytes(tensor, local_elements(program, tensor));
+  return local_bytes(Plain{}, program, tensor);
 }
 inline int Program::add(const ProgramTensor& tensor) {
   tensors.push_back(tensor);
@@ -178,9 +211,6 @@ inline constexpr std::size_t most_own_dims = 200;
 constexpr model::LogicalDim own_dim(std::size_t number) {
   return static_cast<model::LogicalDim>(model::logical_dims + number);
 }
-/// The letter or the name of a dimension in listings.
-std::string_view dim_name(const Program& program, model::LogicalDim dim);
-
 /// The tensor in the notation of the sharding algebra, with the names of its dimensions.
 Tensor to_tensor(const Program& program, const ProgramTensor& tensor);
 

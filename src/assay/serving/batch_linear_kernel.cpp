@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "assay/estimate/origins.h"
+
 namespace assay::serving {
 namespace {
 
@@ -45,13 +47,21 @@ bool ServedKernel::joins(const ServedKernel& o) const {
          time_per_flop == o.time_per_flop && share == o.share && (expert_bytes > Bytes()) == (o.expert_bytes > Bytes());
 }
 
+void KernelOrigin::join(const KernelOrigin& o) {
+  flops.add(o.flops);
+  bytes.add(o.bytes);
+  expert_bytes = expert_bytes + o.expert_bytes;
+  n = n + o.n;
+}
+
 void ServedKernel::join(const ServedKernel& o) {
-  const auto add = [](auto& a, const auto& b) {
-    a.fixed += b.fixed;
-    a.moving += b.moving;
-  };
-  add(flops, o.flops);
-  add(bytes, o.bytes);
+  if (origin && o.origin) {
+    KernelOrigin joined = *origin;
+    joined.join(*o.origin);
+    origin = std::make_shared<const KernelOrigin>(std::move(joined));
+  }
+  flops.add(o.flops);
+  bytes.add(o.bytes);
   expert_bytes += o.expert_bytes;
   n += o.n;
   operand_rows = std::min(operand_rows, o.operand_rows);
@@ -137,6 +147,47 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   return kernel;
 }
 
+KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences) {
+  const auto& [one, at_one, touched_one] = once;
+  const auto& [two, at_two, touched_two] = twice;
+  const auto line = [&](const auto& first, const auto& second) {
+    auto through = line_through(sequences, num.named(fmt::format("of {} sequences", sequences), first),
+                                num.named(fmt::format("of {} sequences", 2.0 * sequences), second));
+    // What is zero leaves no trace.
+    if (through.fixed.value() == 0.0) through.fixed = {};
+    if (through.moving.value() == 0.0) through.moving = {};
+    return through;
+  };
+  KernelOrigin origin;
+  if (at_one.flops > Flops())
+    origin.flops = line(estimate::derive_flops(num, one, at_one), estimate::derive_flops(num, two, at_two));
+  auto bytes_one = estimate::derive_bytes(num, one, at_one), bytes_two = estimate::derive_bytes(num, two, at_two);
+  if (expert_weight_bytes(one, at_one) > Bytes()) {
+    origin.expert_bytes = program::named_bytes(num, one, at_one.in[1]);
+    const auto apart = [&](double touched) {
+      return num.given("experts with tokens", touched, "share of those on the device") * origin.expert_bytes;
+    };
+    bytes_one = bytes_one - apart(touched_one);
+    bytes_two = bytes_two - apart(touched_two);
+  }
+  origin.bytes = line(bytes_one, bytes_two);
+  if (at_one.op == program::Op::product) {
+    const estimate::ProductSizes<Traced> a = estimate::product_sizes(num, one, at_one),
+                                         b = estimate::product_sizes(num, two, at_two);
+    origin.batch = line(a.batch, b.batch);
+    origin.m = line(a.m, b.m);
+    origin.n = a.n;
+    origin.k = a.k;
+  } else if (at_one.op == program::Op::attention && at_one.detail >= 0) {
+    const estimate::AttentionSizes<Traced> a = estimate::attention_sizes(num, one, at_one),
+                                           b = estimate::attention_sizes(num, two, at_two);
+    origin.items = line(a.items, b.items);
+    origin.heads = line(a.heads, b.heads);
+    origin.queries = a.queries;
+  }
+  return origin;
+}
+
 void find_tiles(const estimate::KernelRates& rates, ServedKernel& kernel, double sequences) {
   if (kernel.model != Model::product || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
   const estimate::MatmulShape product{kernel.batch.fixed, 1, kernel.n, kernel.k, {}};
@@ -179,6 +230,39 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
                     kernel.shared_by, kernel.met(sequences),  load.arithmetic,
                     kernel.kind,      kernel.heads(sequences)};
   return served;
+}
+
+void add_origins(const Traced& num, const estimate::KernelRates& rates, const ServedKernel& kernel,
+                 const KernelLoad& load, Origins& origins) {
+  if (!kernel.origin) return;
+  const KernelOrigin& of = *kernel.origin;
+  const auto sequences = num.given("sequences", load.sequences, "of a step, over all replicas");
+  auto bytes = of.bytes(sequences);
+  const auto touched = num.given("experts with tokens", load.touched, "share of those on the device");
+  if (!of.expert_bytes.is_nothing()) bytes = bytes + of.expert_bytes * touched;
+  origins.add("bytes", bytes);
+  if (const auto flops = of.flops(sequences); !flops.is_nothing()) {
+    origins.add("flops", flops);
+    origins.add("FLOP", flops);
+    origins.add("compute", flops * num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
+                                             fmt::format("peak.{}", assay::name(kernel.format))));
+  }
+  if (!of.n.is_nothing()) {
+    const bool of_experts = kernel.expert_bytes > Bytes();
+    const auto batch = of.batch(sequences), m = of.m(sequences);
+    origins.add("batch", of_experts ? touched * batch : batch);
+    const auto rows = of_experts ? m / touched : m;
+    origins.add("m", rows.value() < 1.0 ? max(num.given("one", 1.0, "at least one row"), rows) : rows);
+    origins.add("n", of.n);
+    origins.add("k", of.k);
+  }
+  if (of.queries.is_nothing()) return;
+  const auto items = of.items(sequences), heads = of.heads(sequences);
+  origins.add("items", items);
+  origins.add("heads", heads);
+  origins.add("heads", items * num.given("query heads of a cache", kernel.shared_by, "heads that share keys"));
+  origins.add("query heads", heads);
+  origins.add("queries", of.queries);
 }
 
 template <class N>

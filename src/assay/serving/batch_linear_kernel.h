@@ -2,6 +2,7 @@
 // here allocates.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,14 @@ namespace assay::serving {
 template <class Q>
 struct StraightLine {
   Q fixed{}, moving{};
-  Q operator()(double sequences) const { return fixed + moving * sequences; }
+  template <class S>
+  Q operator()(const S& sequences) const {
+    return fixed + moving * sequences;
+  }
+  void add(const StraightLine& more) {
+    fixed = fixed + more.fixed;
+    moving = moving + more.moving;
+  }
   friend bool operator==(const StraightLine&, const StraightLine&) = default;
 };
 /// Through (x, at_x) and (2x, at_2x).
@@ -22,6 +30,17 @@ template <class Q>
 StraightLine<Q> line_through(double x, Q at_x, Q at_2x) {
   return {2.0 * at_x - at_2x, (at_2x - at_x) / x};
 }
+
+/// What the numbers of a kernel consist of, from the programs that it was read off.
+struct KernelOrigin {
+  using Number = NumberOf<Traced, double>;
+  StraightLine<NumberOf<Traced, Flops>> flops;
+  StraightLine<NumberOf<Traced, Bytes>> bytes;
+  NumberOf<Traced, Bytes> expert_bytes;
+  StraightLine<Number> batch, m, items, heads;
+  Number n, k, queries;
+  void join(const KernelOrigin& other);
+};
 
 struct ServedKernel {
   using Model = estimate::KernelWork::Model;
@@ -58,6 +77,8 @@ struct ServedKernel {
   StraightLine<double> heads;  ///< of decoding: query heads of all sequences
   StraightLine<double> met;    ///< keys per query on average
   estimate::AttentionWork attention;
+  /// Only where it is to be explained. Shared by copies of the kernel, which never change it.
+  std::shared_ptr<const KernelOrigin> origin = {};
 
   bool same_work(const ServedKernel& other) const;
   /// Whether a product that reads the same tensor can be fused with this one, and the fusion.
@@ -80,6 +101,7 @@ struct LoweredStep {
 /// The kernel of a step, from the same step lowered for `sequences` and for twice as many.
 ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
                            double sequences);
+KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences);
 
 /// Precomputes the tiles of a product for up to `sequences`. Expert products have none: how many experts take part
 /// depends on the tokens.
@@ -98,6 +120,9 @@ struct ServedWork {
   estimate::ServedDetails details;
 };
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);
+/// Adds what the work of a kernel consists of.
+void add_origins(const Traced& num, const estimate::KernelRates& rates, const ServedKernel& kernel,
+                 const KernelLoad& load, Origins& origins);
 /// As good kernels take: what price() gives the step lowered at that many sequences.
 template <class N>
 NumberOf<N, Seconds> served_estimate(const N& num, const estimate::ServingKernels& kernels, const ServedKernel& kernel,

@@ -220,6 +220,19 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
 
 ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQuestion& question,
                                               const ServingProfiles& profiles, double batch) {
+  Origins origins(num);
+  if (const auto& of = profiles.decode.origin) {
+    origins.add("weights", of->weights);
+    origins.add("cache of a sequence", of->cache);
+    origins.add("states of a sequence", of->states);
+    origins.add("activations of a sequence", of->widest);
+    origins.add("gathered weights", of->gathered);
+    origins.add("kernels of a graph", of->kernels);
+  }
+  if (const auto& of = profiles.prefill.profile.origin) {
+    origins.add("activations of a prompt", of->widest);
+    origins.add("gathered weights", of->gathered);
+  }
   return memory_parts(num, question, profiles, batch);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct ServingSetup {
       collectives;                   ///< measured; otherwise ideal links at the chip's efficiency
   estimate::ServingEffects effects;  ///< of the estimate only
   SourceTable effect_sources;        ///< of the effects, for explanations
+  const Traced* explain = nullptr;   ///< profiles remember what their numbers consist of
 };
 
 /// How one model server is split over chips; `data` replicas of it share the load.
@@ -56,6 +58,14 @@ struct ServedCollective {
   training::RoleSet over = 0;
   double count = 1;  ///< equal collectives of a block
   StraightLine<Bytes> bytes;
+  /// What the bytes consist of; only where they are to be explained. Shared by copies, which never change it.
+  std::shared_ptr<const StraightLine<NumberOf<Traced, Bytes>>> origin = {};
+};
+
+/// What the memory of a profile consists of.
+struct ProfileOrigin {
+  NumberOf<Traced, Bytes> weights, cache, states, widest, gathered, boundary;
+  NumberOf<Traced, double> kernels;
 };
 
 struct ServingProfile {
@@ -90,6 +100,8 @@ struct ServingProfile {
   double kernels = 0;       ///< launched on one chip in a step
   bool together = false;    ///< several chips form one server
   Bytes boundary;           ///< sent between stages, per sequence
+  /// Only where it is to be explained. Shared by copies of the profile, which never change it.
+  std::shared_ptr<const ProfileOrigin> origin = {};
 
   /// The batch at which every group holds as many caches as the fullest one.
   double held(double batch) const { return cache_groups * std::ceil(batch / cache_groups); }

@@ -1,4 +1,6 @@
 // Reads a serving profile off the programs of one step.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,6 +9,7 @@
 #include "assay/model/accounting.h"
 #include "assay/model/layer_parts.h"
 #include "assay/pipeline/stage_split.h"
+#include "assay/serving/fullest_moment.h"
 #include "assay/serving/profile.h"
 
 namespace assay::serving {
@@ -14,82 +17,19 @@ namespace {
 
 /// Bytes on one device of a cache that holds `keys` tokens. Keys and values of an encoder are computed in the first
 /// step and are not a cache yet: their tokens are along the sequence dimension.
-Bytes cache_bytes_at(const program::Program& program, program::ProgramTensor tensor, std::int64_t keys, Dtype format) {
+template <class N>
+NumberOf<N, Bytes> cache_bytes_at(const N& num, const program::Program& program, program::ProgramTensor tensor,
+                                  std::int64_t keys, Dtype format) {
   const int along = tensor.find(tensor.is_given ? model::LogicalDim::context : model::LogicalDim::sequence);
   if (along >= 0) tensor.dims.set(at(along), {tensor.dims[at(along)].dim, keys});
   if (!tensor.is_given) tensor.store_as(format);
-  return program::local_bytes(program, tensor);
+  return num.named(tensor.name, program::local_bytes(num, program, tensor));
 }
 
 /// Attention over what the encoder made.
 bool is_cross(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::attention && step.detail >= 0 && program.attentions[at(step.detail)].cross;
 }
-
-/// Peak bytes that are alive at once on one device: a tensor lives from the step that makes it to the last one that
-/// reads it, and a tensor passed to other blocks lives to the end.
-class FullestMoment {
- public:
-  explicit FullestMoment(const program::Program& program)
-      : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size()) {}
-
-  /// Of the activations of a block, or of the weights that it gathers.
-  Bytes operator()(const program::Block& block, bool gathered) {
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      for (int id : program_.steps[at(i)].in)
-        if (id >= 0) last_[at(id)] = i;
-    Bytes held, most;
-    const auto begin = [&](int id) {
-      if (id < 0 || alive_[at(id)] > Bytes() || !counts(program_.tensor(id), gathered)) return;
-      held += alive_[at(id)] = program::local_bytes(program_, program_.tensor(id));
-    };
-    const auto end = [&](int id) {
-      held -= alive_[at(id)];
-      alive_[at(id)] = Bytes();
-    };
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program_.steps[at(i)];
-      const auto end_inputs = [&] {
-        for (int id : step.in)
-          if (id >= 0 && last_[at(id)] == i) end(id);
-      };
-      if (!gathered)
-        for (int id : step.in) begin(id);        // of the blocks before
-      if (step.bytes == Bytes(0)) end_inputs();  // another view of the same memory
-      for (int id : step.out) begin(id);
-      most = std::max(most, held);
-      end_inputs();
-      for (int id : step.out)  // what only a backward pass would read
-        if (id >= 0 && last_[at(id)] == never && program_.tensor(id).tensor_class != program::TensorClass::residual)
-          end(id);
-    }
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      for (int id : program_.steps[at(i)].in)
-        if (id >= 0) {
-          last_[at(id)] = never;
-          alive_[at(id)] = Bytes();
-        }
-      for (int id : program_.steps[at(i)].out)
-        if (id >= 0) alive_[at(id)] = Bytes();
-    }
-    return most;
-  }
-
- private:
-  static bool counts(const program::ProgramTensor& tensor, bool gathered) {
-    const bool passed = tensor.tensor_class == program::TensorClass::residual;  // of the block before
-    if ((tensor.is_given && !passed) || (tensor.tensor_class == program::TensorClass::used_weight) != gathered)
-      return false;
-    const bool cache =
-        tensor.tensor_class == program::TensorClass::key_value && tensor.find(model::LogicalDim::context) >= 0;
-    return !cache;
-  }
-
-  static constexpr std::int32_t never = -1;
-  const program::Program& program_;
-  std::vector<std::int32_t> last_;  ///< step that reads a tensor last
-  std::vector<Bytes> alive_;        ///< 0: not alive
-};
 
 template <class T>
 void add_or_count(std::vector<T>& list, const T& item, bool (*same)(const T&, const T&)) {
@@ -176,12 +116,19 @@ void share_kernels(ServingProfile& profile) {
 }
 
 /// Of those that layers share, or of the others.
-Bytes weight_bytes(const std::vector<model::Weight>& weights, const lower::Formats& formats,
-                   const program::Program& program, const lower::ShardingRules& rules, bool shared = false) {
-  Bytes sum;
-  for (const model::Weight& weight : weights)
-    if (weight.shared == shared)
-      sum += storage(formats.of(weight), lower::local_elements(rules, program, program::TensorClass::weight, weight));
+template <class N>
+NumberOf<N, Bytes> weight_bytes(const N& num, const std::vector<model::Weight>& weights, const lower::Formats& formats,
+                                const program::Program& program, const lower::ShardingRules& rules, bool shared) {
+  NumberOf<N, Bytes> sum{};
+  for (const model::Weight& weight : weights) {
+    if (weight.shared != shared) continue;
+    const auto elements = lower::local_elements(num, rules, program, program::TensorClass::weight, weight);
+    if constexpr (N::traced)
+      sum = sum + num.named(weight.name, elements * num.given("bytes of an element", storage(formats.of(weight), 1.0),
+                                                              name(formats.of(weight))));
+    else
+      sum += storage(formats.of(weight), elements);
+  }
   return sum;
 }
 
@@ -208,7 +155,8 @@ class ProfileMaker {
         parallelism_(strategy.parallelism()),
         stage_(lower::serving_stage(parallelism_, strategy.scheme, model_)),
         least_(serving_unit(strategy) * whole_slots(model_)),
-        lowered_(static_cast<double>(least_)) {
+        lowered_(static_cast<double>(least_)),
+        num_(setup.explain) {
     profile_.queries = static_cast<double>(queries);
     profile_.unit = static_cast<double>(serving_unit(strategy));
     work_.queries = queries;
@@ -236,6 +184,7 @@ class ProfileMaker {
     add_weights(one, split);
     add_caches(one, split);
     add_states(one, encodes);
+    if (num_) profile_.origin = std::make_shared<const ProfileOrigin>(std::move(origin_));
     return std::move(profile_);
   }
 
@@ -254,7 +203,15 @@ class ProfileMaker {
   /// The blocks of a stack; `pairs` has one for each context.
   void add_blocks(const std::vector<Pair>& pairs, const model::LayerStack& stack, double tokens) {
     const program::Program& one = pairs.front().first;
-    FullestMoment fullest(one);
+    std::vector<int> at_peak;
+    FullestMoment fullest(one, num_ ? &at_peak : nullptr);
+    const auto peak = [&](const program::Block& block, bool gathered, double over, Bytes& most,
+                          NumberOf<Traced, Bytes>& origin) {
+      const Bytes held = fullest(block, gathered) / over;
+      if (!(held > most)) return;
+      most = held;
+      if (num_) origin = derive_peak(one, at_peak, over);
+    };
     for (const program::Block& block : one.blocks) {
       ServingProfile::Block out;
       out.name = block.name;
@@ -269,9 +226,9 @@ class ProfileMaker {
         out.copies = one.ways(stage_.rules.at(program::TensorClass::dispatched, model::LogicalDim::capacity).set());
       }
       add_steps(pairs, block, out);
-      profile_.widest = std::max(profile_.widest, fullest(block, false) / lowered_);
+      peak(block, false, lowered_, profile_.widest, origin_.widest);
       if (strategy_.scheme.weights == lower::WeightScheme::gathered)
-        profile_.gathered = std::max(profile_.gathered, fullest(block, true));
+        peak(block, true, 1.0, profile_.gathered, origin_.gathered);
       profile_.blocks.push_back(std::move(out));
     }
   }
@@ -290,8 +247,11 @@ class ProfileMaker {
       if (program::is_collective(s1.op)) {
         const StraightLine<Bytes> bytes =
             line_through(lowered_, network::array_bytes(one, s1), network::array_bytes(two, s2));
-        add_or_count(out.collectives, {s1.collective, training::collective_roles(one, s1), 1.0, bytes},
-                     &same_collective);
+        ServedCollective collective{s1.collective, training::collective_roles(one, s1), 1.0, bytes};
+        if (num_)
+          collective.origin = std::make_shared<const StraightLine<NumberOf<Traced, Bytes>>>(
+              line_through(lowered_, network::array_bytes(*num_, one, s1), network::array_bytes(*num_, two, s2)));
+        add_or_count(out.collectives, collective, &same_collective);
         continue;
       }
       const auto kernel_of = [&](const Pair& pair) {
@@ -299,6 +259,9 @@ class ProfileMaker {
                              {pair.second, pair.second.steps[at(i)], touched_two}, lowered_);
       };
       made.push_back(kernel_of(pairs.front()));
+      if (num_ && pairs.size() == 1)
+        made.back().origin = std::make_shared<const KernelOrigin>(
+            served_origin(*num_, {one, s1, touched_one}, {two, s2, touched_two}, lowered_));
       if (pairs.size() > 1) {
         std::vector<ServedKernel> by_context;
         for (const Pair& of_context : pairs) by_context.push_back(kernel_of(of_context));
@@ -316,33 +279,55 @@ class ProfileMaker {
       for (const ServedKernel& kernel : block.kernels) started += kernel.count * kernel.started(setup_.effects);
       for (const ServedCollective& collective : block.collectives) started += collective.count;
       profile_.kernels += block.layers / static_cast<double>(parallelism_.pipeline) * started;
+      if (num_)
+        origin_.kernels =
+            origin_.kernels +
+            num_->given("layers", block.layers / static_cast<double>(parallelism_.pipeline), "of a stage") *
+                num_->given(fmt::format("kernels of {}", block.text()), started, "that are launched");
     }
+  }
+
+  /// The tensors that are alive at the fullest moment of a block.
+  NumberOf<Traced, Bytes> derive_peak(const program::Program& program, const std::vector<int>& alive,
+                                      double over) const {
+    NumberOf<Traced, Bytes> sum;
+    for (const int id : alive) sum = sum + program::named_bytes(*num_, program, id);
+    return over == 1.0 ? sum : sum / num_->given("sequences", over, "that the step was lowered for");
+  }
+
+  /// Weights of a stage: outside the layers, and all.
+  template <class N>
+  std::pair<NumberOf<N, Bytes>, NumberOf<N, Bytes>> stage_weights(const N& num, const program::Program& one,
+                                                                  const pipeline::StageSplit::Part& part) const {
+    const auto bytes_of = [&](const std::vector<model::Weight>& weights, bool shared) {
+      return weight_bytes(num, weights, setup_.formats, one, stage_.rules, shared);
+    };
+    const auto outer = num.named("outside the layers", bytes_of(stage_ends(model_, part.first, part.last), false));
+    NumberOf<N, Bytes> sum = outer;
+    std::size_t kind = 0;
+    for (const model::LayerStack* stack : {&model_.decoder, model_.encoder ? &*model_.encoder : nullptr})
+      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
+        const double n = part.layers[kind++];
+        if (n == 0.0) continue;
+        const std::vector<model::Weight> weights = model::layer_weights(model_, stack->kinds[k]);
+        const auto layer = num.named("weights of a layer", bytes_of(weights, false));
+        sum = sum +
+              (num.times("layers", n, "on the stage", layer) + num.named("shared weights", bytes_of(weights, true)));
+      }
+    return {outer, sum};
   }
 
   /// Weights of the fullest stage.
   void add_weights(const program::Program& one, const pipeline::StageSplit& split) {
-    const auto bytes_of = [&](const std::vector<model::Weight>& weights, bool shared) {
-      return weight_bytes(weights, setup_.formats, one, stage_.rules, shared);
-    };
-    std::vector<std::pair<Bytes, Bytes>> by_kind;  // of one layer: its own, and what layers of the kind share
-    for (const model::LayerStack* stack : {&model_.decoder, model_.encoder ? &*model_.encoder : nullptr})
-      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
-        const std::vector<model::Weight> weights = model::layer_weights(model_, stack->kinds[k]);
-        by_kind.emplace_back(bytes_of(weights, false), bytes_of(weights, true));
-      }
     const auto stages = static_cast<double>(parallelism_.pipeline);
     for (const pipeline::StageSplit::Part& part : split.parts) {
-      const Bytes outer = bytes_of(stage_ends(model_, part.first, part.last), false);
-      Bytes sum = outer;
+      const auto [outer, sum] = stage_weights(Plain{}, one, part);
       double layers = 0.0;
-      for (std::size_t k = 0; k < by_kind.size(); ++k) {
-        const double n = part.layers[k];
-        sum += n * by_kind[k].first + std::min(n, 1.0) * by_kind[k].second;
-        layers += n;
-      }
+      for (const std::int16_t n : part.layers) layers += n;
       if (sum > profile_.weights) {
         profile_.weights = sum;
         profile_.outer = outer;
+        if (num_) origin_.weights = stage_weights(*num_, one, part).second;
       }
       profile_.uneven = std::max(profile_.uneven, stages * layers / static_cast<double>(pipeline::layers_of(model_)));
     }
@@ -350,24 +335,22 @@ class ProfileMaker {
 
   /// Caches of the fullest stage: mean and spread over the tokens that are reserved.
   void add_caches(const program::Program& one, const pipeline::StageSplit& split) {
-    std::vector<std::vector<Bytes>> held_by(split.parts.size(), std::vector<Bytes>(keys_.reserved.size()));
+    std::vector<std::vector<Bytes>> held_by(split.parts.size());
+    for (std::size_t s = 0; s < split.parts.size(); ++s)
+      for (const std::int64_t reserved : keys_.reserved)
+        held_by[s].push_back(stage_cache(Plain{}, one, split.parts[s], reserved));
     for (const program::Block& block : one.blocks) {
       if (block.kind < 0) continue;
       const model::Layer& layer = model_.decoder.kinds[at(block.kind)];
       const bool copies =
           work_.queries == 1 && setup_.effects.copies > 0.0 && layer.attention && layer.attention->kv_rank == 0;
+      if (!copies) continue;
       Bytes copied;
       each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
-        for (std::size_t r = 0; r < keys_.reserved.size(); ++r) {
-          const Bytes layer_bytes =
-              cache_bytes_at(one, tensor, reserved_tokens(layer, cross, keys_.reserved[r]), setup_.formats.kv_cache) /
-              lowered_;
-          for (std::size_t s = 0; s < split.parts.size(); ++s)
-            held_by[s][r] += split.parts[s].layers[at(block.kind)] * layer_bytes;
-          if (copies)
-            copied += layer_bytes / static_cast<double>(keys_.reserved.size()) *
-                      static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
-        }
+        for (const std::int64_t reserved : keys_.reserved)
+          copied += layer_cache(Plain{}, one, tensor, reserved_tokens(layer, cross, reserved)) /
+                    static_cast<double>(keys_.reserved.size()) *
+                    static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
       });
       profile_.widest = std::max(profile_.widest, copied);  // of one layer at a time
     }
@@ -378,9 +361,35 @@ class ProfileMaker {
         held_by.begin(), held_by.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
     const auto shares = static_cast<double>(held.size());
     for (const Bytes bytes : held) profile_.cache += bytes / shares;
+    if (num_ && held.size() == 1)
+      origin_.cache =
+          stage_cache(*num_, one, split.parts[at(static_cast<int>(&held - held_by.data()))], keys_.reserved.front());
     auto squares = Bytes() * Bytes();
     for (const Bytes bytes : held) squares += (bytes - profile_.cache) * (bytes - profile_.cache);
     profile_.cache_spread = sqrt(squares / shares);
+  }
+
+  /// A cache of so many tokens in a layer, of one sequence.
+  template <class N>
+  NumberOf<N, Bytes> layer_cache(const N& num, const program::Program& one, const program::ProgramTensor& tensor,
+                                 std::int64_t tokens) const {
+    return cache_bytes_at(num, one, tensor, tokens, setup_.formats.kv_cache) /
+           num.given("sequences", lowered_, "that the step was lowered for");
+  }
+  /// The caches of a stage, of one sequence.
+  template <class N>
+  NumberOf<N, Bytes> stage_cache(const N& num, const program::Program& one, const pipeline::StageSplit::Part& part,
+                                 std::int64_t reserved) const {
+    NumberOf<N, Bytes> sum{};
+    for (const program::Block& block : one.blocks) {
+      if (block.kind < 0) continue;
+      const model::Layer& layer = model_.decoder.kinds[at(block.kind)];
+      each_cache(one, block, [&](const program::ProgramTensor& tensor, bool cross) {
+        sum = sum + num.times("layers", part.layers[at(block.kind)], "on the stage",
+                              layer_cache(num, one, tensor, reserved_tokens(layer, cross, reserved)));
+      });
+    }
+    return sum;
   }
 
   /// Calls `take` with every cache that a block reads, and whether it is an encoder's.
@@ -415,12 +424,28 @@ class ProfileMaker {
     const Dtype activations = setup_.formats.activations;
     profile_.cache_groups = one.ways(stage_.rules.at(program::TensorClass::key_value, model::LogicalDim::batch).set());
     const double ways = one.ways(stage_.rules.at(program::TensorClass::residual, model::LogicalDim::batch).set());
-    profile_.states = storage(activations, static_cast<double>(model::state_values_per_sequence(model_))) /
-                      static_cast<double>(parallelism_.pipeline) / ways / static_cast<double>(strategy_.tensor);
     const double tokens = encodes ? static_cast<double>(keys_.source) : profile_.queries;
-    profile_.boundary = storage(activations, (model::has_aside(model_.decoder) ? 2.0 : 1.0) *
-                                                 static_cast<double>(model_.d_model) * tokens) /
-                        ways;
+    const auto states = [&](const auto& num) {
+      return num.given("values of states", static_cast<double>(model::state_values_per_sequence(model_)),
+                       "of all layers, for a sequence") *
+             num.given("bytes of an element", storage(activations, 1.0), name(activations)) /
+             num.given("stages", static_cast<double>(parallelism_.pipeline), "that share the layers") /
+             num.given("replicas", ways, "that share the sequences") /
+             num.given("devices", static_cast<double>(strategy_.tensor), "that share a layer");
+    };
+    const auto sent = [&](const auto& num) {
+      return num.given("values of a token",
+                       (model::has_aside(model_.decoder) ? 2.0 : 1.0) * static_cast<double>(model_.d_model),
+                       "between layers") *
+             num.given("tokens", tokens, "of a sequence in a step") *
+             num.given("bytes of an element", storage(activations, 1.0), name(activations)) /
+             num.given("replicas", ways, "that share the sequences");
+    };
+    profile_.states = states(Plain{});
+    profile_.boundary = sent(Plain{});
+    if (!num_) return;
+    if (profile_.states > Bytes()) origin_.states = states(*num_);
+    origin_.boundary = sent(*num_);
   }
 
   const ServingSetup& setup_;
@@ -433,6 +458,8 @@ class ProfileMaker {
   double lowered_;      ///< as a double
   lower::Workload work_;
   ServingProfile profile_;
+  const Traced* num_;  ///< null: nothing is explained
+  ProfileOrigin origin_;
 };
 
 }  // namespace

@@ -29,7 +29,19 @@ template <class N>
 struct StepTotals {
   ServingTime time;  ///< all but the estimate
   NumberOf<N, Seconds> estimate{};
+  NumberOf<N, double> kernels{};
   std::vector<PricedStep>* list = nullptr;
+
+  /// Adds `n` times the kernels that one of them starts; `what` gives its name.
+  template <class F>
+  void launch(const N& num, const F& what, double n, double started) {
+    if constexpr (N::traced) {
+      if (n * started > 0.0)
+        kernels = kernels + num.given(what(), n, "of a step") * num.given("kernels of one", started, "on average");
+    } else {
+      kernels += n * started;
+    }
+  }
 };
 
 /// Those of one layer of a block.
@@ -94,7 +106,10 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
     time.memory += n * traffic;
   }
   time.rooflines += n * roofline;
-  time.kernels += n * kernel.started(setup.effects);
+  layer.step.launch(
+      num, [&] { return kernel.text(); }, n, kernel.started(setup.effects));
+  std::optional<Origins> origins;
+  if constexpr (N::traced) add_origins(num, rates, kernel, load, origins.emplace(num));
   const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
   auto seconds = served_estimate(num, kernels, kernel, load);
   // Software may make kernels faster than those measured alone, but never faster than the chip.
@@ -149,8 +164,14 @@ void add_collective(const N& num, const Server<N>& server, const ServedCollectiv
                     LayerTotals<N>& layer) {
   const Bytes bytes = collective.bytes(sequences);
   const double n = layer.layers * collective.count;
+  std::optional<Origins> origins;
+  if constexpr (N::traced)
+    if (collective.origin)
+      origins.emplace(num).add("bytes",
+                               (*collective.origin)(num.given("sequences", sequences, "of a step, over all replicas")));
   auto seconds = collective_seconds(num, server, collective, bytes);
-  layer.step.time.kernels += n;
+  layer.step.launch(
+      num, [&] { return program::name(collective.kind); }, n, 1.0);
   if constexpr (N::traced) {
     seconds = num.named(program::name(collective.kind), seconds);
   } else {
@@ -194,11 +215,16 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
                             StepTotals<N>& totals) {
   const auto& [setup, strategy, links] = server;
   ServingTime& time = totals.time;
+  time.kernels = plain(totals.kernels);
   const auto stages = static_cast<double>(strategy.pipeline);
   NumberOf<N, Seconds> hop{};
   if (strategy.pipeline > 1) {
+    std::optional<Origins> origins;
+    if constexpr (N::traced)
+      if (profile.origin) origins.emplace(num).add("activations of a sequence", profile.origin->boundary);
     const auto& line = links.between_stages_form();
-    const auto sent = num.given("activations", profile.boundary * end.sequences, "sent on by a stage");
+    const auto sent = num.given("activations of a sequence", profile.boundary, "sent on by a stage") *
+                      num.given("sequences", end.sequences, "of a step, over all replicas");
     hop = num.named("between stages", num.times("sends", stages - 1.0, "from the first stage to the last",
                                                 links.reached(sent * line.per_byte) + line.latency));
   }
@@ -211,7 +237,7 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
   // graphs.
   const SourceTable* sources = &setup.effect_sources;
   if (!(setup.effects.captured && end.decodes))
-    estimate = max(estimate, num.named("launching", num.given("kernels", time.kernels, "of a step") *
+    estimate = max(estimate, num.named("launching", num.named("kernels of the step", totals.kernels) *
                                                         num.given("launch", setup.effects.launch, sources, "launch")));
   const auto host = end.decodes ? num.given("host between steps", setup.effects.step, sources, "step")
                                 : num.given("host before the first token", setup.effects.first, sources, "first");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "assay/base/index.h"
+#include "assay/estimate/origins.h"
 
 namespace assay::training {
 namespace {
@@ -23,16 +24,22 @@ class KernelSums {
   /// Adds the steps of a block that are recomputed, or those that are not.
   void add(const program::Block& block, bool recomputed) {
     estimate::JoinedProducts joined;
-    for (const program::Step& step : in_order(block, recomputed)) {
-      if (step.is_recomputed != recomputed || step.op == program::Op::slice || program::is_collective(step.op) ||
-          estimate::casts_weight(program_, step))
+    estimate::JoinedOrigins origins_of;
+    for (const program::Step& step : recomputed ? recomputed_steps(program_, block) : own_steps(block)) {
+      if (step.op == program::Op::slice || program::is_collective(step.op) || estimate::casts_weight(program_, step))
         continue;
       routes_ |= step.op == program::Op::route || step.op == program::Op::route_grad;
-      if (step.op == program::Op::product) sums_.product_flops += step.flops;
+      Origins origins(num_);
+      estimate::add_origins(num_, program_, step, origins);
+      if (step.op == program::Op::product)
+        sums_.product_flops = sums_.product_flops + num_.given("flops", step.flops, "arithmetic of the step");
       if (setup_.effects.joins_products)
         if (const auto part = estimate::JoinedProducts::part_of(setup_.rates, program_, step);
-            part && joined.take(*part))
+            part && joined.take(*part)) {
+          origins_of.take(num_, program_, step, joined);
+          add_ideal(estimate::fused_part_price(num_, program_, step, kernels_));
           continue;
+        }
       const program::ProgramTensor& made = program_.tensor(step.out[0]);
       const TracedTime time = add(fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op),
                                               made.is_gradient ? "d" : "", made.name),
@@ -42,7 +49,10 @@ class KernelSums {
       if (!recomputed && makes_weight_gradient(program_, step)) sums_.weight_gradients = sums_.weight_gradients + time;
     }
     using Part = estimate::JoinedProducts::Part;
-    for (const Part& fused : joined.joints()) {
+    for (std::size_t i = 0; i < joined.joints().size(); ++i) {
+      const Part& fused = joined.joints()[i];
+      Origins origins(num_);
+      origins_of.add(i, origins);
       const TracedTime time = add(fmt::format("{}{} of {}", recomputed ? "recomputed " : "",
                                               fused.kind == Part::Kind::forward    ? "fused products"
                                               : fused.kind == Part::Kind::of_input ? "fused gradients"
@@ -71,22 +81,25 @@ class KernelSums {
   DerivedKernels& sums() { return sums_; }
 
  private:
-  /// The price adds what is recomputed in the order of the forward pass, and sums of another order differ in their last
-  /// bits.
-  std::vector<program::Step> in_order(const program::Block& block, bool recomputed) const {
+  std::vector<program::Step> own_steps(const program::Block& block) const {
     std::vector<program::Step> steps(program_.steps.begin() + block.first, program_.steps.begin() + block.last);
-    const auto earlier = [](const program::Step& a, const program::Step& b) { return a.repeated < b.repeated; };
-    if (recomputed) std::stable_sort(steps.begin(), steps.end(), earlier);
+    std::erase_if(steps, [](const program::Step& step) { return step.is_recomputed; });
     return steps;
   }
 
   TracedTime add(const std::string& name, const estimate::StepPrice<Traced>& price) {
     const TracedTime duration = num_.named(name, price.duration);
     sum_ = sum_ + duration;
+    add_ideal(price);
     launches_ += price.launches;
     if (price.full_power) sums_.busy = sums_.busy + duration;
     if (price.slowed.value() > 0.0) sums_.slowed = sums_.slowed + price.slowed;
     return duration;
+  }
+
+  void add_ideal(const estimate::StepPrice<Traced>& price) {
+    if (price.compute.value() > 0.0) sums_.compute = sums_.compute + price.compute;
+    if (price.memory.value() > 0.0) sums_.memory = sums_.memory + price.memory;
   }
 
   const Traced& num_;
@@ -99,24 +112,15 @@ class KernelSums {
   bool routes_ = false;
 };
 
-/// A tensor on one device, from its shape, its sharding and its format.
-NumberOf<Traced, Bytes> derive_tensor(const Traced& num, const program::Program& program,
-                                      const program::ProgramTensor& tensor) {
-  NumberOf<Traced, double> elements;
-  for (int i = 0; i < tensor.rank; ++i) {
-    const model::Weight::Size& dim = tensor.dims[at(i)];
-    const std::string letter(model::letter(dim.dim));
-    NumberOf<Traced, double> size = num.given(letter, static_cast<double>(dim.size), "of the array");
-    if (const program::AxisList axes = tensor.sharding.dims[at(i)]; !axes.empty()) {
-      size = size / num.given("shards of " + letter, program.ways(axes), "devices that split it");
-      if (size.value() != std::ceil(size.value())) size = ceil(size);
-    }
-    elements = elements.is_nothing() ? size : elements * size;
-  }
-  return elements * num.given("bytes of an element", Bytes(tensor.bits / 8.0), name(tensor.dtype));
-}
-
 }  // namespace
+
+std::vector<program::Step> recomputed_steps(const program::Program& program, const program::Block& block) {
+  std::vector<program::Step> steps(program.steps.begin() + block.first, program.steps.begin() + block.last);
+  std::erase_if(steps, [](const program::Step& step) { return !step.is_recomputed; });
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const program::Step& a, const program::Step& b) { return a.repeated < b.repeated; });
+  return steps;
+}
 
 DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, const program::Program& program,
                               std::span<const program::Block> blocks) {
@@ -141,6 +145,9 @@ DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, con
   sums.weight_gradients = num.named("weight gradients of the pass", sums.weight_gradients);
   sums.busy = num.named("at full power", sums.busy);
   sums.slowed = num.named("slowed by power", sums.slowed);
+  sums.product_flops = num.named("FLOP of the products", sums.product_flops);
+  sums.compute = num.named("arithmetic of the pass at the peak", sums.compute);
+  sums.memory = num.named("memory traffic of the pass at the peak", sums.memory);
   return sums;
 }
 
@@ -156,21 +163,20 @@ NumberOf<Traced, Bytes> derive_kept(const Traced& num, const TrainingSetup& setu
       const bool is_weight = tensor.tensor_class == program::TensorClass::weight ||
                              tensor.tensor_class == program::TensorClass::used_weight;
       if (tensor.is_kept && !is_weight && !(tensor.is_given && tensor.is_cross_layer))
-        sum = sum + num.named(tensor.name, derive_tensor(num, program, tensor));
+        sum = sum + program::named_bytes(num, program, id);
     };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       for (const int id : program.steps[at(i)].in) add(id);
       for (const int id : program.steps[at(i)].out) add(id);
     }
     if (!setup.dropout) continue;
-    const DropoutBytes drawn = dropout_bytes(program, block);
+    const DropoutBytesOf<Traced> drawn = dropout_bytes(num, program, block);
     const bool of_layer = block.kind >= 0;
     const bool inside =
         of_layer && (recompute.covers(lower::ForwardPart::attention) || recompute.covers(lower::ForwardPart::scores));
-    if (drawn.residual > Bytes() && !(of_layer && recompute.covers(lower::ForwardPart::residual)))
-      sum = sum + num.given("masks of dropout", drawn.residual, "a byte for each element");
-    if (drawn.attention > Bytes() && !inside)
-      sum = sum + num.given("dropout inside attention", drawn.attention, "masks and dropped probabilities");
+    if (!(of_layer && recompute.covers(lower::ForwardPart::residual)))
+      sum = sum + num.named("masks of dropout", drawn.residual);
+    if (!inside) sum = sum + num.named("dropout inside attention", drawn.attention);
   }
   return sum;
 }

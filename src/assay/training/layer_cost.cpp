@@ -18,11 +18,6 @@ constexpr std::int64_t stand_in_size = 2;
 
 Bytes bytes_of(const program::ProgramTensor& tensor) { return program::local_bytes(tensor, tensor.elements); }
 
-bool is_weight(const program::ProgramTensor& tensor) {
-  return tensor.tensor_class == program::TensorClass::weight ||
-         tensor.tensor_class == program::TensorClass::used_weight;
-}
-
 /// Whether a collective of the backward pass can overlap weight-gradient products: they do not read the reduced input
 /// gradient, and a kept input that is gathered again can be prefetched. What arrives from the next layer and what
 /// recomputation needs is exposed.
@@ -57,6 +52,25 @@ RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& prog
 /// Whether a step only changes the format of an activation or sums partial results that it passes on.
 bool passes_on(const program::Step& step) { return step.op == program::Op::cast || step.op == program::Op::add; }
 
+/// Data axes that shard the array of a collective besides those that it runs over: of weights, and of their gradients.
+program::AxisSet open_axes(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
+  constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
+  const program::ProgramTensor& before = program.tensor(step.in[0]);
+  if (!program::is_weight(before) && step.urgency != program::Urgency::afterwards) return 0;
+  const program::AxisSet rest = before.sharding.split_axes() & ~step.axes;
+  program::AxisSet axes = 0;
+  for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
+    if (rest >> i & 1u && roles_by.of_axis[i] & open) axes |= program::axis_bit(static_cast<int>(i));
+  return axes;
+}
+
+template <class N>
+NumberOf<N, Bytes> traffic_bytes(const N& num, const AxisRoles& roles_by, const program::Program& program,
+                                 const program::Step& step) {
+  return num.times("shards", program.ways(open_axes(roles_by, program, step)), "of the array, over other devices",
+                   network::array_bytes(num, program, step));
+}
+
 /// Nothing where it belongs to the other part.
 std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Program& program, const program::Step& step,
                                   program::Phase phase, ProfilePart part) {
@@ -69,21 +83,11 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.overlaps_weight_gradients = overlaps_weight_gradients(step, before, phase);
-  entry.bytes = network::array_bytes(program, step);
+  entry.bytes = traffic_bytes(Plain{}, roles_by, program, step);
   entry.count = 1.0;
-  if (is_weight(before) || step.urgency == program::Urgency::afterwards) {  // weights, or their gradients
-    constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
-    const program::AxisSet rest = before.sharding.split_axes() & ~step.axes;
-    entry.divided = roles_by.of(rest) & open;
-    for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (rest >> i & 1u && roles_by.of_axis[i] & open)
-        entry.bytes *= program.ways(program::axis_bit(static_cast<int>(i)));
-  }
+  entry.divided = roles_by.of(open_axes(roles_by, program, step));
   return entry;
 }
-
-/// Dropped probabilities and their mask of one byte, over the probabilities (two bytes).
-constexpr double dropped_copies = 1.5;
 
 /// Whether products next to a collective may hide it.
 bool has_neighbours(const Traffic& traffic) {
@@ -164,7 +168,7 @@ class BlockPricer {
       pass.memory += cost.memory;
       pass.flops += step.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
-      layer.widest = std::max(layer.widest, around(step));
+      layer.widest = std::max(layer.widest, bytes_around(Plain{}, program_, step));
       if (!recorded) continue;
       recorded->is_kernel = true;
       recorded->is_product = step.op == program::Op::product;
@@ -201,8 +205,8 @@ class BlockPricer {
     for (std::size_t o = 0; o < step.out.size(); ++o) {
       const int id = step.out[o];
       recorded.out[o] = number_of(id, layer);
-      if (id >= 0 && !is_weight(program_.tensor(id))) recorded.made += bytes_of(program_.tensor(id));
     }
+    recorded.made = bytes_made(Plain{}, program_, step);
     recorded.first = lower::parts_of(program_, step, step.out[0], products);
     recorded.others = lower::parts_of(program_, step, -1, products);
     recorded.reads_own = step.op == program::Op::attention;
@@ -232,16 +236,6 @@ class BlockPricer {
     return number;
   }
 
-  /// Bytes that a step reads and writes, excluding weights.
-  Bytes around(const program::Step& step) const {
-    Bytes sum;
-    for (int id : step.in)
-      if (id >= 0 && !is_weight(program_.tensor(id))) sum += bytes_of(program_.tensor(id));
-    for (int id : step.out)
-      if (id >= 0 && !is_weight(program_.tensor(id))) sum += bytes_of(program_.tensor(id));
-    return sum;
-  }
-
   const TrainingSetup& setup_;
   estimate::TrainingKernels kernels_;
   const program::Program& program_;
@@ -251,10 +245,8 @@ class BlockPricer {
 };
 
 void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
-  // Projections that all experts share count as dense.
-  const bool of_experts = weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
-  (of_experts ? layer.expert_elements : layer.dense_elements) += elements;
-  if (weight.trained) (of_experts ? layer.trained_experts : layer.trained_dense) += elements;
+  (of_experts(weight) ? layer.expert_elements : layer.dense_elements) += elements;
+  if (weight.trained) (of_experts(weight) ? layer.trained_experts : layer.trained_dense) += elements;
 }
 
 }  // namespace
@@ -270,20 +262,16 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
 
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !is_weight(program.tensor(step.in[0])) && !is_weight(program.tensor(step.in[1]));
+         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
 }
 
-DropoutBytes dropout_bytes(const program::Program& program, const program::Block& forward) {
-  DropoutBytes sum;
-  for (std::int32_t i = forward.first; i < forward.last; ++i) {
-    const program::Step& step = program.steps[at(i)];
-    if (step.op == program::Op::add && program.tensor(step.out[0]).tensor_class == program::TensorClass::residual)
-      sum.residual += storage(Dtype::int8, program::local_elements(program, program.tensor(step.out[0])));
-    if (step.op == program::Op::attention && estimate::is_plain_attention(program, step))
-      sum.attention += dropped_copies * program::local_bytes(program, estimate::attention_scores(program, step));
-  }
-  return sum;
+template <class N>
+NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step) {
+  return traffic_bytes(num, AxisRoles(program.mesh), program, step);
 }
+
+template Bytes traffic_bytes(const Plain&, const program::Program&, const program::Step&);
+template NumberOf<Traced, Bytes> traffic_bytes(const Traced&, const program::Program&, const program::Step&);
 
 estimate::TrainingKernels training_kernels(const TrainingSetup& setup) {
   return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
@@ -435,11 +423,11 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
       continue;
     }
     RecomputableLayer* recomputable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
-    if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(program, block);
+    if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(Plain{}, program, block);
     pricer.add(block, layer, recomputable);
     if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
     if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
-    const DropoutBytes drawn = setup.dropout ? dropout_bytes(program, block) : DropoutBytes{};
+    const DropoutBytes drawn = setup.dropout ? dropout_bytes(Plain{}, program, block) : DropoutBytes{};
     if (recomputable) {
       recomputable->dropped_residual = drawn.residual;
       recomputable->dropped_attention = drawn.attention;
@@ -463,8 +451,7 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
     if (block.kind >= 0 && block.phase == program::Phase::forward) {
       for (std::int32_t i = block.first; i < block.last; ++i) {
         const program::ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
-        if (in.is_given && in.tensor_class == program::TensorClass::residual)
-          profile.boundary = std::max(profile.boundary, program::local_bytes(program, in));
+        if (is_boundary(in)) profile.boundary = std::max(profile.boundary, program::local_bytes(program, in));
       }
     }
   if (has_asides) profile.boundary *= 2.0;  // and the embedding, which later layers read, too

@@ -179,10 +179,13 @@ estimate::TrainingKernels training_kernels(const TrainingSetup& setup);
 bool makes_weight_gradient(const program::Program& program, const program::Step& step);
 /// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
 /// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
-struct DropoutBytes {
-  Bytes residual, attention;
+template <class N>
+struct DropoutBytesOf {
+  NumberOf<N, Bytes> residual{}, attention{};
 };
-DropoutBytes dropout_bytes(const program::Program& program, const program::Block& forward);
+using DropoutBytes = DropoutBytesOf<Plain>;
+template <class N>
+DropoutBytesOf<N> dropout_bytes(const N& num, const program::Program& program, const program::Block& forward);
 /// The products that read what a critical tensor-parallel collective gathers, or that make what it reduces, in the
 /// same block. Of what is gathered for gradients of both input and weight, those of the input.
 std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
@@ -191,8 +194,28 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
 /// weights, first those that read the same gradient.
 std::vector<std::int32_t> hiding_products(const program::Program& program, const program::Block& block,
                                           std::int32_t collective, bool overlaps_weight_gradients);
+/// Bytes that a step reads and writes, excluding weights.
+template <class N>
+NumberOf<N, Bytes> bytes_around(const N& num, const program::Program& program, const program::Step& step);
+/// Of what a step makes, excluding weights.
+template <class N>
+NumberOf<N, Bytes> bytes_made(const N& num, const program::Program& program, const program::Step& step);
+/// Weights that are gathered and kept for the backward pass.
+template <class N>
+NumberOf<N, Bytes> gathered_bytes(const N& num, const program::Program& program, const program::Block& forward);
+/// Whether a tensor is the activations between layers, which a stage sends to the next.
+inline bool is_boundary(const program::ProgramTensor& tensor) {
+  return tensor.is_given && tensor.tensor_class == program::TensorClass::residual;
+}
+/// Whether profiles count a weight with those of experts: projections that all experts share are dense.
+inline bool of_experts(const model::Weight& weight) {
+  return weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
+}
 /// A collective as profiles count it.
 Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step);
+/// Its bytes: data axes that also shard the array are left open.
+template <class N>
+NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step);
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 

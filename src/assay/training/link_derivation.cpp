@@ -33,12 +33,19 @@ const DerivedLinks::Form& DerivedLinks::between_stages_form() const {
   if (between_) return *between_;
   const auto cost = network::collective_cost(num_, program::Collective::permute, 1_B,
                                              linker_.stages_of(parallelism_, layout_).value(), &labels_);
-  return between_.emplace(Form{cost.latency, num_.named("time of a byte", cost.bandwidth / num_.constant(1_B)), {}});
+  return between_.emplace(estimate::CollectiveWay<Traced>{
+      cost.latency, num_.named("time of a byte", cost.bandwidth / num_.constant(1_B)), {}});
 }
 
 DerivedLinks::Form DerivedLinks::copies() const {
   const network::CollectiveGroup pair = mirrored_pair(linker_.stages_of(parallelism_, layout_).value());
   return linker_.form(num_, program::Collective::all_reduce, pair, &labels_, &question_.sources);
+}
+
+NumberOf<Traced, SecondsPerByte> DerivedLinks::ideal_copies_per_byte() const {
+  const network::CollectiveGroup pair = mirrored_pair(linker_.stages_of(parallelism_, layout_).value());
+  const auto cost = network::collective_cost(num_, program::Collective::all_reduce, 1_B, pair, &labels_);
+  return num_.named("time of a byte at full bandwidth", cost.bandwidth / num_.constant(1_B));
 }
 
 NumberOf<Traced, Seconds> DerivedLinks::reached(NumberOf<Traced, Seconds> ideal) const {

@@ -36,6 +36,7 @@ class DerivedLinks {
   const Form& between_stages_form() const;
   /// Sums over a stage and its mirror image at the other end of the pipeline.
   Form copies() const;
+  NumberOf<Traced, SecondsPerByte> ideal_copies_per_byte() const;
   /// Time at the full bandwidth over the share of it that good collectives reach.
   NumberOf<Traced, Seconds> reached(NumberOf<Traced, Seconds> ideal) const;
 

@@ -38,7 +38,7 @@ StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strateg
       used(std::min(weight, storage(question.setup.formats.activations, 1.0))),
       optimizer(&question.setup.optimizer),
       states_move(moves_states(strategy.offload)) {
-  updated = gradient + 2.0 * optimizer->state_bytes() + (optimizer->master ? 1.0 : 2.0) * weight;
+  updated = updated_bytes(Plain{});
   // A master copy on the host is too far away to gather from.
   casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move &&
           !question.setup.model->adapters;
@@ -75,11 +75,11 @@ StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, cons
 void move_to_host(Offload offload, const StageElements& elements, MicrobatchCost::Part& out) {
   if (moves_activations(offload)) {
     out.offloaded = out.kept;
-    out.kept = std::min(out.kept, layers_on_chip * elements.most_kept);
+    out.kept = kept_on_chip(Plain{}, out.kept, elements);
   }
   if (moves_states(offload)) {
     out.memory.host = out.memory.master + out.memory.moments;
-    out.memory.buffers += std::min(1.0, layers_passing * trained_share(elements)) * out.memory.host;
+    out.memory.buffers += passing_states(Plain{}, out.memory.host, elements);
     out.memory.master = out.memory.moments = Bytes();
   }
 }

@@ -29,9 +29,19 @@ struct StageElementsOf {
   NumberOf<N, Bytes> most_kept{};  ///< of a layer, of one microbatch
 };
 using StageElements = StageElementsOf<Plain>;
-/// The share of the largest layer in all states.
-inline double trained_share(const StageElements& of) {
-  return of.largest_trained / (of.trained_dense + of.trained_experts);
+/// What a stage keeps on the chip of the activations of a microbatch, where others are on the host.
+template <class N>
+NumberOf<N, Bytes> kept_on_chip(const N& num, const NumberOf<N, Bytes>& kept, const StageElementsOf<N>& of) {
+  return min(kept, num.given("layers on the chip", layers_on_chip, "one in use, one in transit") * of.most_kept);
+}
+/// Buffers for states on their way to and from the host.
+template <class N>
+NumberOf<N, Bytes> passing_states(const N& num, const NumberOf<N, Bytes>& states, const StageElementsOf<N>& of) {
+  const auto largest = of.largest_trained / (of.trained_dense + of.trained_experts);
+  return min(num.given("all", 1.0, "of the states"),
+             num.given("layers passing", layers_passing, "one arriving, one in use, one leaving") *
+                 num.named("largest layer over the stage", largest)) *
+         states;
 }
 
 /// Bytes of weights, gradients and optimizer states of a strategy.
@@ -46,6 +56,16 @@ struct StateBytes {
   bool casts = false;  ///< the master copy is the only copy of the weights
 
   StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links);
+  /// The gradient and the states are read, states and weights written; weights without a master copy are also read.
+  template <class N>
+  NumberOf<N, Bytes> updated_bytes(const N& num) const {
+    return num.given("bytes of a gradient", gradient, "its format") +
+           num.given("reads and writes", 2.0, "of states") *
+               num.given("bytes of states", optimizer->state_bytes(), "master copy and moments") +
+           num.given("uses of a weight", optimizer->master ? 1.0 : 2.0,
+                     "it is written, and read without a master copy") *
+               num.given("bytes of a weight", weight, "its format");
+  }
   /// Bytes that a stage moves to cast its weights in the forward and in the backward pass. Everything that is gathered
   /// or multiplied is cast, but not a local table; after the loss only weights of layers.
   std::array<Bytes, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,

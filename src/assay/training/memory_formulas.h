@@ -56,6 +56,13 @@ class StageMemory {
     return sum;
   }
 
+  /// What the software keeps, over the fewest bytes.
+  Size software(const Size& fewest) const {
+    if constexpr (N::traced)
+      if (over_fewest_ == 1.0) return fewest;
+    return fewest * num_.given("kept over the fewest", over_fewest_, &setup_.effect_sources, "activations");
+  }
+
  private:
   void add_layers(const LayerProfile& layer, const LayerProfile* common, double n, StageElementsOf<N>& sum) const {
     const Sharing& shared = bytes_.shared;
@@ -161,12 +168,6 @@ class StageMemory {
   /// Experts of their own devices are neither gathered nor reduced.
   static Number moving(const Number& dense, double ways, const Number& experts, double expert_ways) {
     return (ways > 1.0 ? dense : Number()) + (expert_ways > 1.0 ? experts : Number());
-  }
-
-  Size software(const Size& fewest) const {
-    if constexpr (N::traced)
-      if (over_fewest_ == 1.0) return fewest;
-    return fewest * num_.given("kept over the fewest", over_fewest_, &setup_.effect_sources, "activations");
   }
 
   const N& num_;

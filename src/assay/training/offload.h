@@ -21,40 +21,57 @@ constexpr bool moves_activations(Offload offload) {
 }
 
 /// A chip's link to host memory: a lane out, a lane in, and the memory that both share.
-struct HostLink {
-  BytesPerSecond rate;    ///< one way
-  double share = 1;       ///< fraction of the rates that copies reach
-  BytesPerSecond memory;  ///< of the host's memory, per chip, reads and writes together
-  Bytes capacity;         ///< of the host's memory, per chip
+template <class N>
+struct HostLinkOf {
+  using Size = NumberOf<N, Bytes>;
+  NumberOf<N, BytesPerSecond> rate{};    ///< one way
+  NumberOf<N, double> share{};           ///< fraction of the rates that copies reach
+  NumberOf<N, BytesPerSecond> memory{};  ///< of the host's memory, per chip, reads and writes together
+  Bytes capacity;                        ///< of the host's memory, per chip
 
   /// Both copies, concurrently, at the full rates.
-  Seconds copy(Bytes out, Bytes in) const;
+  NumberOf<N, Seconds> copy(const Size& out, const Size& in) const {
+    return max(max(out / rate, in / rate), (out + in) / memory);
+  }
 };
+using HostLink = HostLinkOf<Plain>;
 
 /// A chip's share of its host's link and memory; zero where the chip's file does not say.
-HostLink host_link(const hardware::Cluster& cluster);
+template <class N>
+HostLinkOf<N> host_link(const N& num, const hardware::Cluster& cluster);
+inline HostLink host_link(const hardware::Cluster& cluster) { return host_link(Plain{}, cluster); }
 
 /// What one layer copies and computes.
-struct HostLayer {
-  Bytes activations;          ///< per microbatch: out in the forward pass, in in the backward pass
-  Bytes states;               ///< of the optimizer: in and out once a step
-  Seconds forward, backward;  ///< on the chip, including exposed communication
-  Seconds update;             ///< on the chip
+template <class N>
+struct HostLayerOf {
+  NumberOf<N, Bytes> activations{};            ///< per microbatch: out in the forward pass, in in the backward pass
+  NumberOf<N, Bytes> states{};                 ///< of the optimizer: in and out once a step
+  NumberOf<N, Seconds> forward{}, backward{};  ///< on the chip, including exposed communication
+  NumberOf<N, Seconds> update{};               ///< on the chip
 };
+using HostLayer = HostLayerOf<Plain>;
 
 /// Time of the host link for one stage.
-struct HostTime {
-  Seconds forward, backward;            ///< per microbatch, beyond the chip's time
-  Seconds first;                        ///< of the forward passes that also update all weights: all of it
-  Seconds update;                       ///< the exposed part of it, beyond pass and update
-  Seconds lane_forward, lane_backward;  ///< per microbatch: the busiest lane
-  Seconds ideal;                        ///< at the full rates, per microbatch
-  Seconds in_turn;                      ///< the same, one copy after the other
-  Seconds ideal_update;                 ///< the same of the states
+template <class N>
+struct HostTimeOf {
+  using Time = NumberOf<N, Seconds>;
+  Time forward{}, backward{};            ///< per microbatch, beyond the chip's time
+  Time first{};                          ///< of the forward passes that also update all weights: all of it
+  Time update{};                         ///< the exposed part of it, beyond pass and update
+  Time lane_forward{}, lane_backward{};  ///< per microbatch: the busiest lane
+  Time ideal{};                          ///< at the full rates, per microbatch
+  Time in_turn{};                        ///< the same, one copy after the other
+  Time ideal_update{};                   ///< the same of the states
 
   /// A microbatch passes `layers` of the `held` layers of the stage.
-  void add(const HostLink& link, const HostLayer& layer, double layers, double held, bool overlap);
+  void add(const N& num, const HostLinkOf<N>& link, const HostLayerOf<N>& layer, double layers, double held,
+           bool overlap);
+  /// What nothing hides in a step.
+  Time of_step(const N& num, double microbatches) const {
+    return num.times("microbatches", microbatches, "of a step", forward + backward) + update;
+  }
 };
+using HostTime = HostTimeOf<Plain>;
 
 /// Layers whose activations are on the chip at once: one in use, one in transit.
 inline constexpr double layers_on_chip = 2.0;

@@ -32,7 +32,7 @@ TEST(HostTime, IsWhatTheBusiestLaneTakes) {
   // 6.4 GB at 32 GB/s: 200 ms, of which 150 ms of the forward and all of the backward pass hide. The first pass brings
   // 1.6 GB of states besides: 250 ms out.
   HostTime time;
-  time.add({64_GB_per_s, 0.5, 1_TB_per_s, {}}, {6.4_GB, 1.6_GB, 150_ms, 300_ms, 20_ms}, 3.0, 3.0, true);
+  time.add(Plain{}, {64_GB_per_s, 0.5, 1_TB_per_s, {}}, {6.4_GB, 1.6_GB, 150_ms, 300_ms, 20_ms}, 3.0, 3.0, true);
   EXPECT_NEAR(time.forward.value(), 3 * 0.05, 1e-12);
   EXPECT_EQ(time.backward, Seconds());
   EXPECT_NEAR(time.first.value(), 3 * 0.25, 1e-12);
@@ -42,7 +42,7 @@ TEST(HostTime, IsWhatTheBusiestLaneTakes) {
 
 TEST(HostTime, WithoutOverlapEverythingIsWaitedFor) {
   HostTime time;
-  time.add({1_GB_per_s, 1.0, 1_TB_per_s, {}}, {1_GB, {}, 10_s, 10_s, 1_s}, 1.0, 1.0, false);
+  time.add(Plain{}, {1_GB_per_s, 1.0, 1_TB_per_s, {}}, {1_GB, {}, 10_s, 10_s, 1_s}, 1.0, 1.0, false);
   EXPECT_DOUBLE_EQ(time.forward.value(), 1.0);
   EXPECT_DOUBLE_EQ(time.backward.value(), 1.0);
   EXPECT_DOUBLE_EQ(time.first.value(), 12.0);
@@ -84,7 +84,7 @@ RC_GTEST_PROP(HostTime, IsThePeriodOfASimulationWithTwoSlots, ()) {
   const HostLink link{1_GB_per_s * seconds("rate"), 0.8, 1_GB_per_s * seconds("memory"), {}};
   const int layers = *rc::gen::inRange(1, 20);
   HostTime time;
-  time.add(link, layer, layers, layers, true);
+  time.add(Plain{}, link, layer, layers, layers, true);
   const double copy = (layer.activations / std::min(link.rate, link.memory) / link.share).value();
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * b; };
   RC_ASSERT(
@@ -116,7 +116,7 @@ RC_GTEST_PROP(HostTime, OfTheFirstPassIsThatOfASimulation, ()) {
       1_GB_per_s, 1.0, 1e6 * 1_GB_per_s, {}};  // lanes alone: the simulation knows no memory behind them
   const int layers = 3 * *rc::gen::inRange(1, 7);
   HostTime time;
-  time.add(link, layer, layers, layers, true);
+  time.add(Plain{}, link, layer, layers, layers, true);
   const double simulated =
       simulated_first(layers, (layer.forward + layer.update).value(), (layer.states / link.rate).value(),
                       ((layer.activations + layer.states) / link.rate).value());

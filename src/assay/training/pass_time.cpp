@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,15 @@ struct ProfiledKernels {
   Flops product_flops;
 };
 
+/// What an entry moves: whole arrays of one group, each device a part of them.
+template <class N, class Links>
+NumberOf<N, Bytes> moved_bytes(const N& num, const Links& links, const Traffic& traffic) {
+  const auto all = num.given("bytes", traffic.bytes, "whole arrays of one group, in one pass");
+  if constexpr (N::traced)
+    if (links.ways(traffic.divided) == 1.0) return all;
+  return all / num.given("shards", links.ways(traffic.divided), "of the arrays, over other devices");
+}
+
 /// Adds up the traffic of one pass: what is waited for, what runs in the background. One formula prices and derives it.
 template <class N, class Kernels, class Links>
 class PassClock {
@@ -48,8 +58,7 @@ class PassClock {
     time_.compute = kernels.all;
     time_.weight_gradients = kernels.weight_gradients;
     if constexpr (!N::traced) time_.recompute = kernels.recomputed;
-    if (kernels.product_flops > Flops())
-      product_rate_ = kernels.products / num.given("flops", kernels.product_flops, "of the products of the pass");
+    if (kernels.product_flops.value() > 0.0) product_rate_ = kernels.products / kernels.product_flops;
   }
 
   void add(const Traffic& traffic) {
@@ -96,15 +105,9 @@ class PassClock {
   }
 
  private:
-  NumberOf<N, Bytes> bytes_of(const Traffic& traffic) const {
-    const auto all = num_.given("bytes", traffic.bytes, "whole arrays of one group, in one pass");
-    if constexpr (N::traced)
-      if (links_.ways(traffic.divided) == 1.0) return all;
-    return all / num_.given("shards", links_.ways(traffic.divided), "of the arrays, over other devices");
-  }
   Time seconds_of(const Traffic& traffic) const {
-    const Time time =
-        estimate::collective_time(num_, links_.form(traffic.over, traffic.kind), bytes_of(traffic), traffic.count);
+    const Time time = estimate::collective_time(num_, links_.form(traffic.over, traffic.kind),
+                                                moved_bytes(num_, links_, traffic), traffic.count);
     if constexpr (N::traced)
       return num_.named(fmt::format("{} over {} chips", program::name(traffic.kind), links_.ways(traffic.over)), time);
     else
@@ -118,7 +121,8 @@ class PassClock {
         !(traffic.over & role_bit(Role::fsdp)) || links_.ways(traffic.over) <= 1.0)
       return Time();
     return num_.named("copies of weights", num_.given("reads and writes", copied_passes, "of a copy") *
-                                               bytes_of(traffic) / estimate::stream_rate(num_, setup_.rates));
+                                               moved_bytes(num_, links_, traffic) /
+                                               estimate::stream_rate(num_, setup_.rates));
   }
 
   /// A collective that the pass waits for, or that runs next to the compute that needs it.
@@ -272,16 +276,15 @@ class PassClock {
 using PlainClock = PassClock<Plain, ProfiledKernels, StageLinks>;
 using DerivedClock = PassClock<Traced, DerivedKernels, DerivedLinks>;
 
-/// Adds what an entry takes at full bandwidth.
-void add_ideal(const Traffic& traffic, const StageLinks& links, PassTime& time) {
-  const network::CollectiveLine& line = links.lines[traffic.over][StageLinks::line_of(traffic.kind)];
-  const Seconds ideal = line.rate * (traffic.bytes / links.ways(traffic.divided));
-  (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * line.floor);
-  for (std::size_t r = 0; r < roles; ++r)
-    if (traffic.over >> r & 1u) {
-      (traffic.once ? time.ideal_once : time.ideal_network)[r] += ideal;
-      break;
-    }
+/// Adds what an entry takes at full bandwidth, and returns it.
+template <class N, class Links>
+NumberOf<N, Seconds> add_ideal(const N& num, const Traffic& traffic, const Links& links, IdealPass<N>& pass) {
+  const auto time = links.ideal_per_byte(traffic.over, traffic.kind) * moved_bytes(num, links, traffic);
+  if (traffic.over == 0) return time;
+  const auto first = static_cast<std::size_t>(std::countr_zero(traffic.over));
+  auto& sum = (traffic.once ? pass.once : pass.network)[first];
+  sum = sum + time;
+  return time;
 }
 
 }  // namespace
@@ -292,13 +295,15 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   const ProfiledKernels kernels(pass);
   PlainClock clock(num, kernels, links, overlap, setup);
   PassTime time;
-  time.ideal_compute = pass.compute;
-  time.ideal_memory = pass.memory;
+  time.ideal.compute = pass.compute;
+  time.ideal.memory = pass.memory;
   time.flops = pass.flops;
   time.recomputed_flops = pass.recomputed_flops;
   const auto add = [&](const Traffic& traffic) {
     clock.add(traffic);
-    add_ideal(traffic, links, time);
+    const Seconds floor = links.lines[traffic.over][StageLinks::line_of(traffic.kind)].floor;
+    const Seconds ideal = add_ideal(num, traffic, links, time.ideal);
+    (traffic.once ? time.all_once : time.all_network) += std::max(ideal, traffic.count * floor);
   };
   for (const Traffic& traffic : pass.traffic) add(traffic);
   for (const Traffic& traffic : weights) add(traffic);
@@ -317,12 +322,21 @@ PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool ove
   return read;
 }
 
-PassParts<Traced> derive_pass_time(const Traced& num, const DerivedKernels& kernels,
-                                   std::span<const Traffic* const> traffic, const DerivedLinks& links, bool overlap,
-                                   const TrainingSetup& setup) {
+DerivedPass derive_pass_time(const Traced& num, const DerivedKernels& kernels, std::span<const DerivedTraffic> traffic,
+                             const DerivedLinks& links, bool overlap, const TrainingSetup& setup) {
   DerivedClock clock(num, kernels, links, overlap, setup);
-  for (const Traffic* entry : traffic) clock.add(*entry);
-  return clock.result();
+  DerivedPass pass;
+  pass.ideal.compute = kernels.compute;
+  pass.ideal.memory = kernels.memory;
+  for (const auto& [entry, bytes, beside] : traffic) {
+    Origins origins(num);
+    origins.add("bytes", bytes);
+    origins.add("FLOP that hide it", beside);
+    clock.add(*entry);
+    if (links.ways(entry->over) > 1.0) add_ideal(num, *entry, links, pass.ideal);
+  }
+  static_cast<PassParts<Traced>&>(pass) = clock.result();
+  return pass;
 }
 
 }  // namespace assay::training

@@ -48,21 +48,37 @@ struct PassParts {
   }
 };
 
+/// One pass at ideal rates.
+template <class N>
+struct IdealPass {
+  using Time = NumberOf<N, Seconds>;
+  Time compute{}, memory{};
+  std::array<Time, roles> network{};  ///< collectives of each microbatch at full bandwidth, by role
+  std::array<Time, roles> once{};     ///< the same once per step
+
+  void add(const N& num, const IdealPass& other, double times, double held) {
+    const auto passed = [&](Time& sum, const Time& more) {
+      sum = sum + num.times("layers", times, "of the kind on the stage, that a microbatch passes", more);
+    };
+    passed(compute, other.compute);
+    passed(memory, other.memory);
+    for (std::size_t r = 0; r < roles; ++r) {
+      passed(network[r], other.network[r]);
+      once[r] = once[r] + num.times("layers", held, "of the kind on the stage", other.once[r]);
+    }
+  }
+};
+
 /// The same as a search has it, and at ideal rates.
 struct PassTime : PassParts<Plain> {
-  Seconds ideal_compute, ideal_memory;
-  std::array<Seconds, roles> ideal_network{};  ///< collectives of each microbatch at full bandwidth, by role
-  Seconds all_network;
-  std::array<Seconds, roles> ideal_once{};  ///< the same once per step
-  Seconds all_once;
+  IdealPass<Plain> ideal;
+  Seconds all_network;  ///< at full bandwidth, one collective after the other
+  Seconds all_once;     ///< the same once per step
   Flops flops, recomputed_flops;
 
   void add(const PassTime& other, double times, double held) {
     PassParts::add(Plain{}, other, times, held);
-    ideal_compute += times * other.ideal_compute;
-    ideal_memory += times * other.ideal_memory;
-    for (std::size_t r = 0; r < roles; ++r) ideal_network[r] += times * other.ideal_network[r];
-    for (std::size_t r = 0; r < roles; ++r) ideal_once[r] += held * other.ideal_once[r];
+    ideal.add(Plain{}, other.ideal, times, held);
     all_network += times * other.all_network;
     all_once += held * other.all_once;
     flops += times * other.flops;
@@ -124,11 +140,20 @@ PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool ove
 /// The kernels of a pass as they are derived.
 struct DerivedKernels {
   NumberOf<Traced, Seconds> all, products, attention, weight_gradients, busy, slowed, launching;
-  Flops product_flops;
+  NumberOf<Traced, Flops> product_flops;
+  NumberOf<Traced, Seconds> compute, memory;  ///< at ideal rates
+};
+/// An entry of a pass's traffic, and what its bytes and the FLOP beside it consist of, where that is known.
+struct DerivedTraffic {
+  const Traffic* entry = nullptr;
+  NumberOf<Traced, Bytes> bytes;
+  NumberOf<Traced, Flops> beside;
 };
 /// A pass as pass_time() prices it, derived from its kernels and links.
-PassParts<Traced> derive_pass_time(const Traced& num, const DerivedKernels& kernels,
-                                   std::span<const Traffic* const> traffic, const DerivedLinks& links, bool overlap,
-                                   const TrainingSetup& setup);
+struct DerivedPass : PassParts<Traced> {
+  IdealPass<Traced> ideal;
+};
+DerivedPass derive_pass_time(const Traced& num, const DerivedKernels& kernels, std::span<const DerivedTraffic> traffic,
+                             const DerivedLinks& links, bool overlap, const TrainingSetup& setup);
 
 }  // namespace assay::training

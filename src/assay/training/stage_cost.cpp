@@ -7,36 +7,12 @@
 namespace assay::training {
 namespace {
 
-/// Adds host copies that outlast the chip's work to both passes and, once a step, to the first one. `passes` of them go
-/// through everything that a stage holds.
-void wait_for_host(const StepInputs& inputs, Seconds optimizer, double passes, MicrobatchCost::Part& out) {
-  if (moves_states(inputs.strategy.offload)) {
-    // These passes take as long as the busiest of the chip, the host and the links that bring new weights.
-    const Seconds brought = out.update - optimizer, forward = passes * out.forward;
-    const Seconds first =
-        inputs.question.overlap ? std::max(forward + optimizer + brought, out.host.first) : out.host.first + brought;
-    out.host.update = first - (forward + passes * out.host.forward + optimizer + brought);
-  }
-  out.forward += out.host.forward;
-  out.backward += out.host.backward;
-  // Hiding expert collectives does not make a pass shorter than its copies.
-  const auto most = [](Seconds pass, Seconds lane) { return std::max(Seconds(), pass - lane); };
-  out.hidden_forward = std::min(out.hidden_forward, most(out.forward, out.host.lane_forward));
-  out.hidden_backward = std::min(out.hidden_backward, most(out.backward, out.host.lane_backward));
-  out.upper += out.host.in_turn;
-}
-
 /// Times of a microbatch at ideal rates.
 void set_ideal(const PassTime& f, const PassTime& b, Seconds hop_ideal, MicrobatchCost::Part& out) {
-  out.ideal_compute = f.ideal_compute + b.ideal_compute;
-  out.ideal_memory = f.ideal_memory + b.ideal_memory;
-  out.lower = std::max(out.ideal_compute, out.ideal_memory);
-  for (std::size_t r = 0; r < roles; ++r) {
-    out.network[r] = f.ideal_network[r] + b.ideal_network[r];
-    out.end_network[r] = f.ideal_once[r] + b.ideal_once[r];
-    out.lower = std::max(out.lower, out.network[r]);
-  }
-  out.upper = out.ideal_compute + out.ideal_memory + (f.all_network + b.all_network) + 2.0 * hop_ideal;
+  out.ideal.set_passes(f.ideal, b.ideal);
+  out.lower = std::max(out.ideal.compute, out.ideal.memory);
+  for (const Seconds network : out.ideal.network) out.lower = std::max(out.lower, network);
+  out.upper = out.ideal.compute + out.ideal.memory + (f.all_network + b.all_network) + 2.0 * hop_ideal;
   out.executed_flops = f.flops + b.flops;
 }
 
@@ -65,15 +41,16 @@ class StagePricer {
     formulas_.set_gradients(split_, part, forward, backward, out);
     const Bytes updated = formulas_.updated(elements);
     const Seconds optimizer = formulas_.optimizer(updated);
-    out.end_memory = updated / rates_.hbm;
-    out.end_upper += out.end_memory + (forward.all_once + backward.all_once);
+    out.ideal.end_memory = formulas_.streamed(updated);
+    out.end_upper += out.ideal.end_memory + (forward.all_once + backward.all_once);
     out.update = optimizer + formulas_.gathering(part, forward, backward);
     if (!offloads_) return;
     // Of the embedding and the head only optimizer states go to the host.
     if (part.first) add_copies(inputs_.profile.embedding, microbatch_.embedding, Bytes(), part.passed, 1.0, out.host);
     if (part.last) add_copies(inputs_.profile.head, microbatch_.head, Bytes(), part.passed, 1.0, out.host);
     move_to_host(inputs_.strategy.offload, elements, out);
-    wait_for_host(inputs_, optimizer, 1.0 / part.passed, out);
+    formulas_.wait_for_host(part, optimizer, out, out.host);
+    out.upper += out.host.in_turn;
   }
 
  private:
@@ -108,13 +85,8 @@ class StagePricer {
   /// Adds the host copies of a kind of layer: a microbatch passes `times` of them, and the stage holds `held`.
   void add_copies(const LayerProfile& layer, const Passes& passes, Bytes kept, double times, double held,
                   HostTime& host) const {
-    const auto& [f, b] = passes;
-    const double elements = bytes_.states_of(layer);
-    const HostLayer copied{moves_activations(inputs_.strategy.offload) ? kept : Bytes(),
-                           bytes_.states_move ? elements * bytes_.optimizer->state_bytes() : Bytes(),
-                           f.chain() + f.exposed, b.chain() + b.exposed,
-                           elements * bytes_.updated / formulas_.update_rate()};
-    host.add(inputs_.question.host, copied, times, held, inputs_.question.overlap);
+    formulas_.add_copies(inputs_.question.host,
+                         formulas_.host_layer(passes[0], passes[1], kept, bytes_.states_of(layer)), times, held, host);
   }
 
   /// Two copies of the model compute gradients of different microbatches, and sum them.
@@ -124,8 +96,8 @@ class StagePricer {
     const Bytes summed = formulas_.summed_by_copies(elements);
     const double count = held_blocks(part);
     out.copies = estimate::collective_time(num_, links.copies_form, summed, count);
-    out.ideal_copies = summed * links.copies.rate;
-    out.end_upper = std::max(out.ideal_copies, count * links.copies.floor);
+    out.ideal.copies = summed * links.copies.rate;
+    out.end_upper = std::max(out.ideal.copies, count * links.copies.floor);
   }
 
   static constexpr Plain num_{};

@@ -94,7 +94,11 @@ class StageFormulas {
   /// Bytes that the optimizer moves for the states of a stage.
   NumberOf<N, Bytes> updated(const StageElementsOf<N>& elements) const {
     return num_.named("states", bytes_.states_of(num_, elements)) *
-           num_.given("bytes moved for each", bytes_.updated, "gradient, weight, and states read and written");
+           num_.named("bytes moved for each", bytes_.updated_bytes(num_));
+  }
+  /// Bytes at the peak of the memory.
+  Time streamed(const NumberOf<N, Bytes>& bytes) const {
+    return bytes / num_.given("hbm", setup_.rates.hbm, &setup_.rates.sources, "hbm");
   }
   /// The optimizer by itself.
   Time optimizer(const NumberOf<N, Bytes>& updated) const { return num_.named("optimizer", updated / update_rate_); }
@@ -102,6 +106,49 @@ class StageFormulas {
   Time gathering(const pipeline::StageSplit::Part& part, const PassParts<N>& f, const PassParts<N>& b) const {
     return num_.named("gathering of new weights",
                       waited_at_end(f.new_weights + b.new_weights, part, num_.named("forward pass", f.chain())));
+  }
+
+  /// What a layer copies to and from the host: activations `kept`, and the states of so many elements.
+  HostLayerOf<N> host_layer(const PassParts<N>& f, const PassParts<N>& b, const NumberOf<N, Bytes>& kept,
+                            const NumberOf<N, double>& elements) const {
+    HostLayerOf<N> layer{{}, {}, f.chain() + f.exposed, b.chain() + b.exposed, {}};
+    if (moves_activations(inputs_.strategy.offload)) layer.activations = kept;
+    if (bytes_.states_move)
+      layer.states = num_.named(
+          "states to copy",
+          elements * num_.given("bytes of states", bytes_.optimizer->state_bytes(), "master copy and moments"));
+    layer.update = num_.named("its update",
+                              elements * num_.named("bytes moved for each", bytes_.updated_bytes(num_)) / update_rate_);
+    return layer;
+  }
+  /// A microbatch passes `times` of such layers, and the stage holds `held`.
+  void add_copies(const HostLinkOf<N>& link, const HostLayerOf<N>& layer, double times, double held,
+                  HostTimeOf<N>& host) const {
+    host.add(num_, link, layer, times, held, inputs_.question.overlap);
+  }
+  /// Adds host copies that outlast the chip's work to both passes and, once a step, to the first one.
+  void wait_for_host(const pipeline::StageSplit::Part& part, const Time& optimizer, StageParts<N>& out,
+                     HostTimeOf<N>& host) const {
+    // As many passes as go through everything that a stage holds.
+    const auto passes = [&](const Time& one) {
+      return num_.times("passes", 1.0 / part.passed, "through all layers", one);
+    };
+    if (moves_states(inputs_.strategy.offload)) {
+      // These passes take as long as the busiest of the chip, the host and the links that bring new weights.
+      const Time brought = out.update - optimizer, forward = passes(out.forward);
+      const Time first =
+          inputs_.question.overlap ? max(forward + optimizer + brought, host.first) : host.first + brought;
+      host.update = num_.named("copies of states that nothing hides",
+                               first - (forward + passes(host.forward) + optimizer + brought));
+    }
+    out.forward = out.forward + host.forward;
+    out.backward = out.backward + host.backward;
+    // Hiding expert collectives does not make a pass shorter than its copies.
+    const auto hidden = [](const Time& one, const Time& pass, const Time& lane) {
+      return lane.value() < pass.value() ? min(one, pass - lane) : Time();
+    };
+    out.hidden_forward = hidden(out.hidden_forward, out.forward, host.lane_forward);
+    out.hidden_backward = hidden(out.hidden_backward, out.backward, host.lane_backward);
   }
 
  private:

@@ -40,7 +40,7 @@ struct StageLinks {
   }
   std::uint32_t resources_of(RoleSet over) const { return resources[over]; }
   /// Sends between stages at the full bandwidth, and what they take at the share of it that is reached.
-  CollectiveForm between_stages_form() const { return {between_stages.floor, between_stages.rate, {}}; }
+  CollectiveForm between_stages_form() const { return CollectiveForm({between_stages.floor, between_stages.rate, {}}); }
   Seconds reached(Seconds ideal) const { return ideal / network_share; }
   double ways(RoleSet set) const {
     double n = 1.0;

@@ -104,7 +104,8 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
   const double m = microbatch.microbatches, stages = microbatch.stages;
   const pipeline::PipelineShape shape = shape_of(strategy, m);
   TrainingCost cost;
-  Seconds slowest_lower, slowest_upper, sum_lower, sum_upper, states, busiest, end_upper;
+  IdealStep<Plain> ideal;
+  Seconds slowest_lower, slowest_upper, sum_lower, sum_upper, states, end_upper;
   struct Stage {
     ScheduledPasses<Plain> passes;
     Seconds handover;     ///< of a microbatch
@@ -115,18 +116,12 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     const double share = part.stages / stages;
     const ScheduledPasses<Plain> passes = scheduled<Plain>(part, strategy);
     const Seconds handover = sends(part, shape) * microbatch.hop;
-    cost.compute += share * m * part.ideal_compute;
+    ideal.add(Plain{}, part.ideal, share, m);
     cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
-    cost.memory_time = std::max(cost.memory_time, m * part.ideal_memory + part.end_memory);
-    cost.end_memory_time = std::max(cost.end_memory_time, part.end_memory);
-    for (std::size_t r = 0; r < roles; ++r) {
-      cost.network[r] = std::max(cost.network[r], m * part.network[r] + part.end_network[r]);
-      cost.end_network[r] = std::max(cost.end_network[r], part.end_network[r]);
-      busiest = std::max(busiest, cost.network[r]);
-    }
-    cost.copies = std::max(cost.copies, part.ideal_copies);
-    busiest = std::max(busiest, part.ideal_copies);
+    cost.end_memory_time = std::max(cost.end_memory_time, part.ideal.end_memory);
+    for (std::size_t r = 0; r < roles; ++r)
+      cost.end_network[r] = std::max(cost.end_network[r], part.ideal.end_network[r]);
     end_upper = std::max(end_upper, part.end_upper);
     slowest_lower = std::max(slowest_lower, part.lower);
     slowest_upper = std::max(slowest_upper, part.upper);
@@ -147,16 +142,19 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
       cost.fullest = i;
     }
   }
+  cost.compute = ideal.compute;
+  cost.memory_time = ideal.memory;
+  cost.network = ideal.network;
+  cost.copies = ideal.copies;
   // Ideal hardware still has to fill the pipeline with work on other stages.
   const double fill = stages > 1.0 ? pipeline::pipeline_form(shape, {1_s, 1_s, 1_s}).interval.value() / 3.0 - m : 0.0;
   const MicrobatchCost::Part& part = microbatch.parts[cost.slowest];
-  const Seconds host = m * (part.host.forward + part.host.backward) + part.host.update;
-  cost.parts = step_parts<Plain>(Plain{}, {part, slowest.passes, slowest.handover, host, m});
+  cost.parts = step_parts<Plain>(Plain{}, {part, slowest.passes, slowest.handover, part.host.of_step(Plain{}, m), m});
   cost.uneven += cost.parts.compute;
   set_interval(microbatch, Seconds(), cost);
   cost.fill = fill * (sum_lower - slowest_lower) / std::max(1.0, stages - 1.0);
   // Work done once a step may overlap with filling the pipeline.
-  busiest = std::max({busiest, cost.memory_time, cost.host_time});
+  const Seconds busiest = std::max({ideal.busiest_network(), cost.memory_time, cost.host_time});
   cost.lower = std::max(m * slowest_lower + cost.fill, busiest);
   cost.upper = m * slowest_upper + (stages - 1.0) / stages * sum_upper + end_upper + states;
   return cost;

@@ -130,6 +130,47 @@ struct StageParts {
   Time gradients_hidden_if_deferred{};  ///< of `gradients`
 };
 
+/// One microbatch on a stage, and the end of a step, at ideal rates.
+template <class N>
+struct IdealStage {
+  using Time = NumberOf<N, Seconds>;
+  Time compute{}, memory{}, end_memory{};            ///< end: once a step
+  std::array<Time, roles> network{}, end_network{};  ///< collectives at full bandwidth, by role
+  Time copies{};                                     ///< sums over two copies of the model, once a step
+
+  void set_passes(const IdealPass<N>& forward, const IdealPass<N>& backward) {
+    compute = forward.compute + backward.compute;
+    memory = forward.memory + backward.memory;
+    for (std::size_t r = 0; r < roles; ++r) {
+      network[r] = forward.network[r] + backward.network[r];
+      end_network[r] = forward.once[r] + backward.once[r];
+    }
+  }
+};
+/// A step at ideal rates: arithmetic as the mean over stages, the rest of the slowest stage.
+template <class N>
+struct IdealStep {
+  using Time = NumberOf<N, Seconds>;
+  Time compute{}, memory{}, copies{};
+  std::array<Time, roles> network{};
+
+  /// `share` of all stages are like it.
+  void add(const N& num, const IdealStage<N>& stage, double share, double microbatches) {
+    const auto all = [&](const Time& one) { return num.times("microbatches", microbatches, "of a step", one); };
+    compute = compute + num.given("share of the stages", share, "that are alike") *
+                            num.given("microbatches", microbatches, "of a step") * stage.compute;
+    memory = max(memory, all(stage.memory) + stage.end_memory);
+    for (std::size_t r = 0; r < roles; ++r) network[r] = max(network[r], all(stage.network[r]) + stage.end_network[r]);
+    copies = max(copies, stage.copies);
+  }
+  /// Of the busiest kind of axis.
+  Time busiest_network() const {
+    Time most = copies;
+    for (const Time& one : network) most = max(most, one);
+    return most;
+  }
+};
+
 /// What one microbatch costs on each kind of stage, independent of the pipeline schedule.
 struct MicrobatchCost {
   struct Part : StageParts<Plain> {
@@ -138,13 +179,12 @@ struct MicrobatchCost {
     bool first = false, last = false;
     double layers = 0;                                                                       ///< that it holds
     Seconds least() const { return forward + backward - hidden_forward - hidden_backward; }  ///< of any schedule
-    Seconds lower, upper, ideal_compute, ideal_memory;
-    std::array<Seconds, roles> network{}, end_network{};  ///< per microbatch, and once a step
-    Seconds end_upper, end_memory;  ///< once a step: everything in sequence; memory traffic at the peak
+    Seconds lower, upper;
+    Seconds end_upper;  ///< once a step, one thing after the other
+    IdealStage<Plain> ideal;
     Flops executed_flops;
-    Seconds ideal_copies;  ///< of `copies`, at full bandwidth
-    Bytes kept;            ///< of one microbatch on the chip
-    Bytes offloaded;       ///< of one microbatch on the host
+    Bytes kept;       ///< of one microbatch on the chip
+    Bytes offloaded;  ///< of one microbatch on the host
     HostTime host;
     MemoryParts memory;  ///< without activations, reserve and context
   };

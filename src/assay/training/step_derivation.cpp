@@ -7,18 +7,20 @@
 #include <utility>
 
 #include "assay/base/index.h"
+#include "assay/model/layer_parts.h"
 #include "assay/pipeline/critical_path.h"
 #include "assay/training/kernel_derivation.h"
 #include "assay/training/link_derivation.h"
 #include "assay/training/memory_formulas.h"
 #include "assay/training/stage_formulas.h"
 #include "assay/training/step_list.h"
+#include "assay/training/traffic_derivation.h"
 
 namespace assay::training {
 namespace {
 
 using TracedTime = NumberOf<Traced, Seconds>;
-using TracedPasses = std::array<PassParts<Traced>, 2>;
+using TracedPasses = std::array<DerivedPass, 2>;
 
 /// Names what a pass takes by kind.
 void name_parts(const Traced& num, const std::string& pass, PassParts<Traced>& parts) {
@@ -33,12 +35,19 @@ void name_parts(const Traced& num, const std::string& pass, PassParts<Traced>& p
   for (const auto& [part, kind] : kinds) parts.*part = num.named(pass + kind, parts.*part);
 }
 
+/// A stage, what of it the host link adds, and the stage at ideal rates.
+struct DerivedStage : StageParts<Traced> {
+  HostTimeOf<Traced> host;
+  IdealStage<Traced> ideal;
+};
+
 /// Everything that is derived for one strategy.
 class StepDeriver {
  public:
   StepDeriver(const Traced& num, const PricedStrategy& priced, const StepInputs& inputs, const DerivedLinks& links,
               const pipeline::StageSplit& split)
       : num_(num),
+        cluster_(priced.cluster),
         inputs_(inputs),
         links_(links),
         split_(split),
@@ -46,28 +55,53 @@ class StepDeriver {
         program_(training_program(priced.question, priced.sequence, priced.strategy)),
         bytes_(inputs.question, inputs.strategy, inputs.links),
         formulas_(num, inputs, bytes_, links),
-        memory_(num, inputs, bytes_, *this) {}
+        memory_(num, inputs, bytes_, *this),
+        origins_(num) {
+    add_elements();
+    add_layer_bytes();
+  }
 
   /// The times of a stage.
-  StageParts<Traced> stage(const pipeline::StageSplit::Part& part) {
-    PassParts<Traced> forward, backward;
+  DerivedStage stage(const pipeline::StageSplit::Part& part) {
+    DerivedPass forward, backward;
+    DerivedStage out;
+    const bool offloads = inputs_.strategy.offload != Offload::none;
+    const auto link = offloads ? host_link(num_, cluster_) : HostLinkOf<Traced>();
+    const auto copy = [&](const TracedPasses& passes, const LayerProfile& layer, std::string_view whose, double times,
+                          double held, const NumberOf<Traced, Bytes>& kept = {}) {
+      if (offloads)
+        formulas_.add_copies(link, formulas_.host_layer(passes[0], passes[1], kept, states_of(layer, whose)), times,
+                             held, out.host);
+    };
     const auto add = [&](const TracedPasses& passes, double times, double held) {
       forward.add(num_, passes[0], times, held);
       backward.add(num_, passes[1], times, held);
+      forward.ideal.add(num_, passes[0].ideal, times, held);
+      backward.ideal.add(num_, passes[1].ideal, times, held);
     };
     const TrainingProfile& profile = inputs_.profile;
     for (std::size_t k = 0; k < profile.kinds.size(); ++k)
-      if (const double held = part.layers[k]; held > 0.0)
-        add(passes(blocks_of(static_cast<int>(k), ""), profile.kinds[k], inputs_.weights->kinds[k],
-                   "layer" + of_kind(k)),
-            held * part.passed, held);
+      if (const double held = part.layers[k]; held > 0.0) {
+        const TracedPasses& of_layer = passes(blocks_of(static_cast<int>(k), ""), profile.kinds[k],
+                                              inputs_.weights->kinds[k], "layer" + of_kind(k));
+        add(of_layer, held * part.passed, held);
+        if (offloads)
+          copy(of_layer, profile.kinds[k], "of a layer", held * part.passed, held, memory_.software(kept(k)));
+      }
     for (std::size_t k = 0; k < profile.shared.size(); ++k)
-      if (part.layers[k] > 0)
-        add(passes({}, profile.shared[k], inputs_.weights->shared[k], "shared weights" + of_kind(k)), 0.0, 1.0);
-    if (part.first)
-      add(passes(blocks_of(-1, "embedding"), profile.embedding, inputs_.weights->embedding, "embedding"), part.passed,
-          1.0);
-    if (part.last) add(passes(blocks_of(-1, "head"), profile.head, inputs_.weights->head, "head"), part.passed, 1.0);
+      if (part.layers[k] > 0) {
+        const TracedPasses& of_shared = passes(blocks_of(static_cast<int>(k), "shared"), profile.shared[k],
+                                               inputs_.weights->shared[k], "shared weights" + of_kind(k));
+        add(of_shared, 0.0, 1.0);
+        copy(of_shared, profile.shared[k], "that layers share", 0.0, 1.0);
+      }
+    const auto end = [&](std::string_view name, const LayerProfile& work, const LayerProfile& weights) -> auto& {
+      const TracedPasses& of_end = passes(blocks_of(-1, name), work, weights, std::string(name));
+      add(of_end, part.passed, 1.0);
+      return of_end;
+    };
+    if (part.first) end("embedding", profile.embedding, inputs_.weights->embedding);
+    if (part.last) end("head", profile.head, inputs_.weights->head);
     MemoryPartsOf<Traced> unused;
     NumberOf<Traced, Bytes> kept;
     const StageElementsOf<Traced> elements = memory_.add(part, kept, unused);
@@ -75,14 +109,24 @@ class StepDeriver {
     formulas_.add_casts(part, bytes_.cast(profile, part, whole(elements), elements.expert.value()), forward, backward);
     name_parts(num_, "forward", forward);
     name_parts(num_, "backward", backward);
-    StageParts<Traced> out;
     formulas_.set_microbatch(forward, backward, out);
-    if (part.passed < 1.0)
-      out.copies = num_.named(
-          "sums over two copies of the model",
-          estimate::collective_time(num_, links_.copies(), formulas_.summed_by_copies(elements), held_blocks(part)));
+    out.ideal.set_passes(forward.ideal, backward.ideal);
+    if (part.passed < 1.0) {
+      const auto summed = formulas_.summed_by_copies(elements);
+      out.copies = num_.named("sums over two copies of the model",
+                              estimate::collective_time(num_, links_.copies(), summed, held_blocks(part)));
+      out.ideal.copies = summed * links_.ideal_copies_per_byte();
+    }
     formulas_.set_gradients(split_, part, forward, backward, out);
-    out.update = formulas_.optimizer(formulas_.updated(elements)) + formulas_.gathering(part, forward, backward);
+    const auto updated = formulas_.updated(elements);
+    const TracedTime optimizer = formulas_.optimizer(updated);
+    out.ideal.end_memory = formulas_.streamed(updated);
+    out.update = optimizer + formulas_.gathering(part, forward, backward);
+    if (!offloads) return out;
+    // Of the embedding and the head only optimizer states go to the host.
+    if (part.first) copy(passes_.at("embedding"), profile.embedding, "of the embedding", part.passed, 1.0);
+    if (part.last) copy(passes_.at("head"), profile.head, "of the head", part.passed, 1.0);
+    formulas_.wait_for_host(part, optimizer, out, out.host);
     return out;
   }
 
@@ -90,16 +134,16 @@ class StepDeriver {
   MemoryPartsOf<Traced> memory(const pipeline::StageSplit::Part& part, double held, const MicrobatchCost& microbatch) {
     MemoryPartsOf<Traced> parts;
     NumberOf<Traced, Bytes> kept;
-    memory_.add(part, kept, parts);
+    const StageElementsOf<Traced> elements = memory_.add(part, kept, parts);
     kept = num_.named("activations of a microbatch", kept);
-    const MicrobatchCost::Part& priced = microbatch.parts[at(static_cast<int>(&part - split_.parts.data()))];
     if (moves_activations(inputs_.strategy.offload))
-      kept = num_.given("activations on the chip", priced.kept, "of the layers that are not on the host");
+      kept = kept_on_chip(num_, kept, elements);
     else
       kept = num_.times("microbatches in flight", held, "at the peak of the stage", kept);
     if (moves_states(inputs_.strategy.offload)) {
+      const auto states = num_.named("states on the host", parts.master + parts.moments);
+      parts.buffers = parts.buffers + num_.named("states on their way", passing_states(num_, states, elements));
       parts.master = parts.moments = {};
-      parts.buffers = num_.given("buffers", priced.memory.buffers, "with states on their way to and from the host");
     }
     const SourceTable* sources = &setup_.effect_sources;
     return at_peak<Traced>(
@@ -120,14 +164,100 @@ class StepDeriver {
     return inputs_.profile.kinds.size() > 1 ? fmt::format(" of kind {}", kind + 1) : "";
   }
 
-  /// The blocks of a kind of layer, or all at an end of the model.
-  std::vector<program::Block> blocks_of(int kind, std::string_view end) const {
+  /// The blocks of a kind of layer, or of the weights that its layers share, or all at an end of the model.
+  std::vector<program::Block> blocks_of(int kind, std::string_view of) const {
     std::vector<program::Block> blocks;
     for (const program::Block& block : program_.blocks)
-      if (block.phase != program::Phase::update && !block.is_shared &&
-          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (end == "embedding")))
+      if (block.is_shared == (of == "shared") &&
+          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (of == "embedding")))
         blocks.push_back(block);
     return blocks;
+  }
+
+  /// What the elements of weights consist of.
+  void add_elements() {
+    const model::Transformer& model = *setup_.model;
+    const lower::StageRules stage = lower::training_stage(inputs_.strategy.parallelism, model);
+    const auto add = [&](const std::vector<model::Weight>& weights, const std::string& whose, const auto& is_one) {
+      NumberOf<Traced, double> sums[2][2];  // dense and of experts, all and trained
+      for (const model::Weight& weight : weights) {
+        if (!is_one(weight)) continue;
+        const auto elements = num_.named(
+            weight.name, lower::local_elements(num_, stage.rules, program_, program::TensorClass::used_weight, weight));
+        NumberOf<Traced, double>(&of)[2] = sums[of_experts(weight) ? 1 : 0];
+        of[0] = of[0] + elements;
+        if (weight.trained) of[1] = of[1] + elements;
+      }
+      for (const std::size_t experts : {0u, 1u})
+        for (const std::size_t trained : {0u, 1u})
+          origins_.add(fmt::format("{}weights {}{}", trained ? "trained " : "", experts ? "of experts " : "", whose),
+                       sums[experts][trained]);
+    };
+    for (const model::LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
+      for (std::size_t k = 0; stack && k < stack->kinds.size(); ++k) {
+        const std::vector<model::Weight> weights = model::layer_weights(model, stack->kinds[k]);
+        add(weights, "of a layer", [](const model::Weight& weight) { return !weight.shared; });
+        add(weights, "that layers share", [](const model::Weight& weight) { return weight.shared; });
+      }
+    const std::vector<model::Weight> outer = model::outer_weights(model);
+    add(outer, "of the embedding", is_first);
+    add(outer, "of the head", [](const model::Weight& weight) { return !is_first(weight); });
+  }
+  static bool is_first(const model::Weight& weight) {
+    return weight.part == model::Part::embedding || weight.part == model::Part::positions;
+  }
+
+  /// What the bytes around the steps of layers consist of.
+  void add_layer_bytes() {
+    const TrainingProfile& profile = inputs_.profile;
+    for (std::size_t k = 0; k < profile.kinds.size(); ++k) {
+      const std::vector<program::Block> blocks = blocks_of(static_cast<int>(k), "");
+      add_widest("widest step", blocks, profile.kinds[k].widest);
+      NumberOf<Traced, Bytes> recomputed;
+      for (const program::Block& block : blocks)
+        for (const program::Step& step : recomputed_steps(program_, block))
+          recomputed = recomputed + bytes_made(num_, program_, step);
+      origins_.add("recomputed results", recomputed);
+      add_boundary(blocks);
+    }
+    const std::vector<program::Block> head = blocks_of(-1, "head");
+    add_widest("widest step of the head", head, profile.head.widest);
+    for (const program::Block& block : head)
+      if (block.phase == program::Phase::forward)
+        origins_.add("gathered weights of the head", gathered_bytes(num_, program_, block));
+  }
+  void add_widest(std::string_view name, const std::vector<program::Block>& blocks, Bytes widest) {
+    for (const program::Block& block : blocks)
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        const program::Step& step = program_.steps[at(i)];
+        if (step.is_recomputed || bytes_around(Plain{}, program_, step) != widest) continue;
+        origins_.add(name, num_.named(program::step_text(program_, step), bytes_around(num_, program_, step)));
+        return;
+      }
+  }
+  /// Activations that a stage sends to the next.
+  void add_boundary(const std::vector<program::Block>& blocks) {
+    for (const program::Block& block : blocks)
+      for (std::int32_t i = block.first; i < block.last && block.phase == program::Phase::forward; ++i)
+        if (const int id = program_.steps[at(i)].in[0]; is_boundary(program_.tensor(id))) {
+          const auto sent = program::named_bytes(num_, program_, id);
+          origins_.add("activations",
+                       model::has_aside(setup_.model->decoder)
+                           ? sent * num_.given("tensors", 2.0, "and the embedding, which later layers read")
+                           : sent);
+          return;
+        }
+  }
+
+  /// Elements of a layer or an end with optimizer states on this device.
+  NumberOf<Traced, double> states_of(const LayerProfile& layer, std::string_view whose) const {
+    StageElementsOf<Traced> elements;
+    const auto set = [&](NumberOf<Traced, double>& to, std::string_view what, double count) {
+      if (count > 0.0) to = num_.given(fmt::format("{} {}", what, whose), count, "on one device");
+    };
+    set(elements.trained_dense, "trained weights", layer.trained_dense);
+    set(elements.trained_experts, "trained weights of experts", layer.trained_experts);
+    return bytes_.states_of(num_, elements);
   }
 
   NumberOf<Traced, Bytes> kept_of(int kind, std::string_view end) const {
@@ -145,20 +275,26 @@ class StepDeriver {
     if (!is_new) return out;
     for (const std::size_t phase : {0u, 1u}) {
       const program::Phase wanted = phase == 0 ? program::Phase::forward : program::Phase::backward;
-      std::vector<program::Block> of_phase = blocks;
-      std::erase_if(of_phase, [&](const program::Block& block) { return block.phase != wanted; });
+      std::vector<program::Block> moving = blocks;  // new weights are gathered after the update
+      std::erase_if(moving, [&](const program::Block& block) {
+        return block.phase != wanted && (phase == 0 || block.phase != program::Phase::update);
+      });
+      std::vector<program::Block> of_phase = moving;
+      std::erase_if(of_phase, [&](const program::Block& block) { return block.phase != wanted || block.is_shared; });
       std::vector<const Traffic*> traffic;
       for (const LayerProfile* profile : {&work, &weights})
         for (const Traffic& entry : (phase == 0 ? profile->forward : profile->backward).traffic)
           traffic.push_back(&entry);
       const DerivedKernels kernels = derive_kernels(num_, setup_, program_, of_phase);
-      out[phase] = derive_pass_time(num_, kernels, traffic, links_, inputs_.question.overlap, setup_);
+      out[phase] = derive_pass_time(num_, kernels, derive_traffic(num_, program_, moving, traffic), links_,
+                                    inputs_.question.overlap, setup_);
       name_parts(num_, fmt::format("{} {}", name, program::name(wanted)), out[phase]);
     }
     return out;
   }
 
   const Traced& num_;
+  const hardware::Cluster& cluster_;
   const StepInputs& inputs_;
   const DerivedLinks& links_;
   const pipeline::StageSplit& split_;
@@ -167,6 +303,7 @@ class StepDeriver {
   StateBytes bytes_;
   StageFormulas<Traced, DerivedLinks> formulas_;
   StageMemory<Traced, StepDeriver> memory_;
+  Origins origins_;
   std::map<std::string, TracedPasses> passes_;
 };
 
@@ -196,20 +333,23 @@ class IntervalDeriver {
     pipeline::PipelineInput input = events.fill(inputs_, split_, runs_, microbatch);
     const pipeline::PipelineClock::Sample sample = events.sample();
     input.shape = sample.shape;
-    const auto path = inputs_.strategy.offload == Offload::none ? pipeline::critical_path(input) : std::nullopt;
+    const auto path = pipeline::critical_path(input, sample.echo);
     if (!path)
       return num_.given(
           "interval", events.interval(),
           fmt::format("from step to step: {} through {} stages, {} microbatches, event by event",
                       pipeline::schedule_name(inputs_.strategy.schedule), input.shape.stages, microbatch.microbatches));
-    const StageParts<Traced> last = deriver_.stage(split_.parts[static_cast<std::size_t>(split_.part_of[path->stage])]);
-    const TracedTime end = num_.named(
-        "end of the step", last.gradients - scheduled<Traced>(last, inputs_.strategy).hidden_gradients + last.update);
+    const DerivedStage last = deriver_.stage(split_.parts[static_cast<std::size_t>(split_.part_of[path->stage])]);
+    const TracedTime end =
+        num_.named("end of the step", last.gradients - scheduled<Traced>(last, inputs_.strategy).hidden_gradients +
+                                          last.update + last.host.update);
     TracedTime interval = num_.named("passes to the end of the stage", chain(path->to_end)) + end -
                           num_.named("passes until it begins", chain(path->to_begin));
     if (sample.left_out > 0.0)
-      interval = interval + num_.given("further periods", sample.left_out, "equal ones, of a few microbatches each") *
-                                num_.given("period", sample.period, "of the slowest stage");
+      interval =
+          interval + num_.given("further periods", sample.left_out, "equal ones, of a few microbatches each") *
+                         num_.named("period", num_.named("passes to the next period", chain(path->to_next_period)) -
+                                                  num_.named("passes to a period", chain(path->to_period)));
     return num_.named("interval", interval);
   }
 
@@ -217,13 +357,18 @@ class IntervalDeriver {
   TracedTime chain(const std::vector<pipeline::OperationWork>& steps) {
     TracedTime sum;
     for (const pipeline::OperationWork& step : steps) {
-      sum = sum + work(step);
+      if (step.part != pipeline::OperationWork::none) sum = sum + work(step);
       if (step.is_sent) sum = sum + send_;
     }
     return sum;
   }
 
   TracedTime work(const pipeline::OperationWork& step) {
+    if (step.mate == pipeline::OperationWork::none) return pass(step);
+    return pass({step.part}) + pass({step.mate, pipeline::PipelineWork::backward});
+  }
+
+  TracedTime pass(const pipeline::OperationWork& step) {
     const auto run = static_cast<std::size_t>(runs_.part_of[step.part]);
     const auto [known, is_new] = works_.try_emplace({run, step.work});
     if (!is_new) return known->second;
@@ -278,23 +423,16 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
                              strategy.parallelism, strategy.layout);
   StepDeriver deriver(num, priced, inputs, derived, split);
   const MicrobatchCost::Part& slowest = microbatch.parts[cost.slowest];
-  StageParts<Traced> stage = deriver.stage(split.parts[cost.slowest]);
-  if (strategy.offload != Offload::none && slowest.hidden_forward + slowest.hidden_backward > Seconds()) {
-    stage.hidden_forward =
-        num.given("hidden in the forward pass", slowest.hidden_forward, "overlapped with host copies");
-    stage.hidden_backward =
-        num.given("hidden in the backward pass", slowest.hidden_backward, "overlapped with host copies");
-  }
+  const DerivedStage stage = deriver.stage(split.parts[cost.slowest]);
   const double m = microbatch.microbatches;
-  TracedTime handover, host, send;
+  TracedTime handover, send;
   if (strategy.parallelism.pipeline > 1) {
     const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
                                         strategy.interleave};
     send = num.named("send", hop_time(num, inputs, derived));
     handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
   }
-  if (cost.parts.host > Seconds())
-    host = num.given("copies", cost.parts.host, "to and from the host that nothing hides");
+  const TracedTime host = cost.parts.host > Seconds() ? stage.host.of_step(num, m) : TracedTime();
   StepPartsOf<Traced> step = step_parts<Traced>(num, {stage, scheduled<Traced>(stage, strategy), handover, host, m});
   if (cost.parts.bubble > Seconds())
     set_bubble(num, IntervalDeriver(num, inputs, deriver, split, send).interval(microbatch), step);
@@ -305,8 +443,14 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
                            fmt::format("{}, for each doubling beyond eight chips", sources.of("straggler"))),
                  num.given("fixed", question.setup.effects.fixed, &sources, "fixed"), step);
   const double held = held_microbatches(microbatch, microbatch.parts[cost.fullest], strategy, cost.memory.stage);
+  IdealStep<Traced> ideal;
+  for (std::size_t i = 0; i < split.parts.size(); ++i)
+    ideal.add(num, deriver.stage(split.parts[i]).ideal, microbatch.parts[i].stages / microbatch.stages, m);
   return DerivedStep{num.named("step time", step.total()),
-                     named_total(num, deriver.memory(split.parts[cost.fullest], held, microbatch))};
+                     named_total(num, deriver.memory(split.parts[cost.fullest], held, microbatch)),
+                     num.named("arithmetic at the peak", ideal.compute),
+                     num.named("memory traffic at the peak", ideal.memory),
+                     num.named("network at full bandwidth", ideal.busiest_network())};
 }
 
 }  // namespace assay::training

@@ -18,6 +18,8 @@ struct PricedStrategy {
 struct DerivedStep {
   NumberOf<Traced, Seconds> time;
   NumberOf<Traced, Bytes> memory;
+  /// On ideal hardware: arithmetic as the mean over stages, memory and the busiest kind of axis of the slowest stage.
+  NumberOf<Traced, Seconds> ideal_compute, ideal_memory, ideal_network;
 };
 Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced);
 

@@ -222,8 +222,8 @@ TEST(Training, DualpipeDoesOnceAStepWhatBothItsPartsNeed) {
     const double held = inner_both.memory.weights.value() / storage(c.question.setup.formats.weights, 1.0).value();
     const auto links = strategy_links(c.question, c.cluster, s);
     ASSERT_TRUE(links);
-    EXPECT_NEAR(inner_both.ideal_copies.value(), held * gradients / 4.0 * links->copies.rate.value(),
-                1e-9 * inner_both.ideal_copies.value());
+    EXPECT_NEAR(inner_both.ideal.copies.value(), held * gradients / 4.0 * links->copies.rate.value(),
+                1e-9 * inner_both.ideal.copies.value());
   }
 }
 

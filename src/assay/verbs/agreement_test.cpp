@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,50 @@ void expect_consistent(const Ledger& ledger, const std::string& line) {
   }
 }
 
+/// Times, bytes and FLOP that a derivation takes as given, but for those of files, of the request and of number
+/// formats, and for what the program counts beyond its tensors.
+std::string bare_numbers(const report::Response& response) {
+  const std::set<std::string_view> known{"FLOP each",
+                                         "per element",
+                                         "FLOP of scores",
+                                         "bytes of an element",
+                                         "bytes of a weight",
+                                         "bytes of a gradient",
+                                         "bytes of moments",
+                                         "bytes of states",
+                                         "bytes of a master weight",
+                                         "byte of a mask",
+                                         "widest element",
+                                         "element in bf16",
+                                         "partial sum",
+                                         "bytes of a weight in use",
+                                         "array",
+                                         "besides",
+                                         "not moved",
+                                         "kept once",
+                                         "per key",
+                                         "per candidate",
+                                         "recurrence",
+                                         "flops of a weight and token",
+                                         "more bytes of outer weights"};
+  std::string bare;
+  std::set<int> seen;
+  std::vector<int> left(response.derived.begin(), response.derived.end());
+  while (!left.empty()) {
+    const int id = left.back();
+    left.pop_back();
+    if (id < 0 || !seen.insert(id).second) continue;
+    const Node& node = response.ledger.at(id);
+    left.insert(left.end(), {node.lhs, node.rhs});
+    const Dim unit = node.quantity.dim;
+    const bool counts = unit == Seconds::dim || unit == Bytes::dim || unit == Flops::dim;
+    if (node.op != Node::Op::given || !counts || node.quantity.value == 0.0 || known.contains(node.name)) continue;
+    if (node.source.find(".toml") != std::string::npos || node.source.starts_with("--")) continue;
+    bare += fmt::format("{} = {} [{}]; ", node.name, node.quantity.value, node.source);
+  }
+  return bare;
+}
+
 /// What a list of steps adds up to, as the price does: the steps of a layer, then its layers, then all of them.
 double listed(const report::Value& results, const std::string& key) {
   const auto rows = report::find_path(results, key);
@@ -172,6 +217,7 @@ TEST(Agreement, AServerIsListedAndDerivedAsItIsPriced) {
                 number_at(results, "served.cost_per_million_output_tokens"))
           << line;
     expect_consistent(response->ledger, line);
+    EXPECT_EQ(bare_numbers(*response), "") << line;
   }
   EXPECT_GE(2 * answered, lines.size());
 }
@@ -202,6 +248,7 @@ TEST(Agreement, AStepIsDerivedAsItIsPriced) {
       if (const auto shown = report::find_path(results, known); shown && report::numeric(*shown))
         EXPECT_EQ(derived(*response, known), number_at(results, known)) << line;
     expect_consistent(response->ledger, line);
+    EXPECT_EQ(bare_numbers(*response), "") << line;
   }
   EXPECT_GE(2 * answered, lines.size());
 }

@@ -11,7 +11,7 @@
 namespace assay::execute {
 namespace {
 
-bool is_weight(const program::ProgramTensor& tensor) {
+bool is_stored_weight(const program::ProgramTensor& tensor) {
   return tensor.is_given && tensor.tensor_class == program::TensorClass::weight;
 }
 
@@ -26,7 +26,7 @@ std::map<int, std::string> weight_names(const program::Program& program, int kin
   for (const program::Block& block : program.blocks)
     for (std::int32_t i = block.first; is_forward_of(block, kind) && i < block.last; ++i)
       for (int id : program.steps[at(i)].in)
-        if (id >= 0 && is_weight(program.tensor(id))) names[id] = program.tensor(id).name;
+        if (id >= 0 && is_stored_weight(program.tensor(id))) names[id] = program.tensor(id).name;
   std::map<std::string, int> seen;
   for (auto& [id, text] : names)
     if (const int times = ++seen[text]; times > 1) text += fmt::format(".{}", times);

@@ -11,19 +11,28 @@ using enum model::LogicalDim;
 
 }  // namespace
 
-Flops attention_flops(const program::Program& program, const program::Step& step) {
+template <class N>
+NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program, const program::Step& step) {
   const bool is_gradient = step.op == program::Op::attention_grad;
   const program::ProgramTensor& q = program.tensor(step.in[is_gradient ? 1 : 0]);
   const program::ProgramTensor& o = program.tensor(is_gradient ? step.in[4] : step.out[0]);
   const program::AttentionShape& shape = program.attentions[at(step.detail)];
-  const double rows = program::local_extent(program, q, 0) * program::local_extent(program, q, 1) *
-                      program::local_extent(program, q, 2);
-  const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
-  const Flops once(2.0 * rows * met / program.ways(o.sharding.unreduced) *
-                   static_cast<double>(q.dims[3].size + o.dims[3].size));
+  const auto rows = program::local_extent(num, program, q, 0) * program::local_extent(num, program, q, 1) *
+                    program::local_extent(num, program, q, 2);
+  const auto met = num.given("keys per query", shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys),
+                             "that a query meets on average, of one sequence");
+  const auto ways =
+      num.given("devices with parts of the keys", program.ways(o.sharding.unreduced), "that share a query");
+  const auto width = num.given("elements of a query and of a result",
+                               static_cast<double>(q.dims[3].size + o.dims[3].size), "of a head");
+  const auto once = num.given("FLOP each", Flops(2.0), "a product and an addition") * rows * met / ways * width;
   // Flash attention recomputes the scores: five products instead of four.
-  return is_gradient ? once * (shape.flash ? 2.5 : 2.0) : once;
+  if (!is_gradient) return once;
+  return once * num.given("passes", shape.flash ? 2.5 : 2.0,
+                          shape.flash ? "recomputed scores, and four gradients" : "four gradients of two products");
 }
+template Flops attention_flops(const Plain&, const program::Program&, const program::Step&);
+template NumberOf<Traced, Flops> attention_flops(const Traced&, const program::Program&, const program::Step&);
 
 int LayerWriter::attention_block(const model::Attention& a, int x) {
   int o;
@@ -274,7 +283,8 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   const bool sinks_last = a.sinks && over != 0;
   program::Step& step = build_.emit(program::Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
-  step.flops = attention_flops(program, step);
+  step.flops = attention_flops(Plain{}, program, step);
+  if (!shape.flash) step.bytes = program::traffic(Plain{}, program, step);
   if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share
     const program::ProgramTensor& queries = program.tensor(q);
     const double tokens = program::local_extent(program, queries, 0) * program::local_extent(program, queries, 1);
@@ -282,8 +292,6 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
     const auto row = static_cast<double>(program.tensor(k).dims[2].size);
     step.bytes += storage(program.tensor(k).dtype, tokens * met / program.ways(over) * row) - build_.bytes(k);
   }
-  if (!shape.flash)  // scores are written, read, written as probabilities (counted as a result) and read
-    step.bytes += 3.0 * build_.bytes(second);
   return over ? merged(o, second, sinks_last ? terms : -1)
               : build_.reshard(o, beside_output(o), program::Urgency::critical);
 }

@@ -46,6 +46,7 @@ constexpr BranchSet branch_bit(Branch branch) { return static_cast<BranchSet>(1u
 BranchSet branches_of(const model::Layer& layer);
 
 /// Work of an attention step, or of its gradient.
-Flops attention_flops(const program::Program& program, const program::Step& step);
+template <class N>
+NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program, const program::Step& step);
 
 }  // namespace assay::lower

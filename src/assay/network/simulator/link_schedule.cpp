@@ -18,7 +18,7 @@ constexpr std::int64_t rooted_schedule_chunks = 32;
 struct Moment {
   static constexpr std::int64_t unknown = -2, several = -1;
 
-  double start = 0, end = 0;
+  Seconds start, end;
   int hop = 0;
   std::int64_t origin = unknown;
 
@@ -38,45 +38,45 @@ class MomentRun {
         links_(links),
         successors_(graph.link.size()),
         waits_(graph.waits_for),
-        free_(network.size(), 0.0),
+        free_(network.size()),
         moments_(graph.link.size()) {
     for (std::size_t i = 0; i < graph.before.size(); ++i) successors_[index(graph.before[i])].push_back(graph.after[i]);
   }
 
   std::vector<Moment> finish() {
     for (std::int32_t i = 0; i < graph_.size(); ++i)
-      if (graph_.waits_for[index(i)] == 0) release(i, 0.0);
-    double last = 0.0;
+      if (graph_.waits_for[index(i)] == 0) release(i, Seconds());
+    Seconds last;
     while (!arrivals_.empty()) {
       const auto [time, link, order, transfer] = arrivals_.top();
       arrivals_.pop();
       last = time;
       release_successors(transfer, time);
     }
-    if (const double total = run_transfers(network_, graph_).time; std::abs(total - last) > 1e-9 * total)
+    if (const Seconds total = run_transfers(network_, graph_).time; std::abs(last / total - 1.0) > 1e-9)
       throw InternalError("a schedule and its simulation end at different times");
     return std::move(moments_);
   }
 
  private:
   // Earliest arrival first, then the lower link, then the order in which transfers were sent.
-  using Arrival = std::tuple<double, std::int32_t, std::int64_t, std::int32_t>;
+  using Arrival = std::tuple<Seconds, std::int32_t, std::int64_t, std::int32_t>;
 
   static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-  void release(std::int32_t transfer, double time) {
+  void release(std::int32_t transfer, Seconds time) {
     const std::int32_t link = graph_.link[index(transfer)];
     if (link == TransferGraph::no_link) return release_successors(transfer, time);
     Moment& moment = moments_[index(transfer)];
     const ScheduledLink& described = links_[index(link)];
     moment.start = std::max(time, free_[index(link)]);
-    moment.end = moment.start + graph_.bytes[index(transfer)] * network_.seconds_per_byte[index(link)];
+    moment.end = moment.start + graph_.bytes[index(transfer)] * network_.per_byte[index(link)];
     free_[index(link)] = moment.end;
     if (moment.hop++ == 0) moment.origin = described.tracks_origin ? described.chip : Moment::several;
     arrivals_.emplace(moment.end + network_.latency[index(link)], link, sent_++, transfer);
   }
 
-  void release_successors(std::int32_t transfer, double time) {
+  void release_successors(std::int32_t transfer, Seconds time) {
     for (const std::int32_t next : successors_[index(transfer)]) {
       moments_[index(next)].follow(moments_[index(transfer)]);
       if (--waits_[index(next)] == 0) release(next, time);
@@ -88,7 +88,7 @@ class MomentRun {
   const std::vector<ScheduledLink>& links_;
   std::vector<std::vector<std::int32_t>> successors_;
   std::vector<std::int32_t> waits_;
-  std::vector<double> free_;  ///< when each link has sent all it was given
+  std::vector<Seconds> free_;  ///< when each link has sent all it was given
   std::vector<Moment> moments_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
   std::int64_t sent_ = 0;
@@ -99,9 +99,8 @@ void run_schedule(LinkSchedule& schedule, const LinkNetwork& network, const Tran
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (graph.link[i] == TransferGraph::no_link) continue;
     const Moment& moment = moments[i];
-    schedule.transfers.push_back({static_cast<std::size_t>(graph.link[i]), Seconds(moment.start), Seconds(moment.end),
-                                  Bytes(graph.bytes[i]), moment.hop,
-                                  moment.origin < 0 ? std::nullopt : std::optional(moment.origin)});
+    schedule.transfers.push_back({static_cast<std::size_t>(graph.link[i]), moment.start, moment.end, graph.bytes[i],
+                                  moment.hop, moment.origin < 0 ? std::nullopt : std::optional(moment.origin)});
   }
 }
 
@@ -123,7 +122,7 @@ std::optional<LinkSchedule> rooted_torus_schedule(program::Collective kind, Byte
   RootedTorus torus(group, false);
   if (static_cast<double>(torus.edges() * rooted_schedule_chunks) > most_transfers) return std::nullopt;
   TransferGraph graph;
-  torus.add(graph, kind, array.value(), rooted_schedule_chunks);
+  torus.add(graph, kind, array, rooted_schedule_chunks);
   LinkSchedule schedule;
   schedule.chunks = rooted_schedule_chunks;
   schedule.chips = LinkSchedule::Chips::deepest_branches;
@@ -170,9 +169,9 @@ std::optional<LinkSchedule> tree_schedule(program::Collective kind, Bytes array,
                                   : std::clamp<std::int64_t>(512 / static_cast<std::int64_t>(group.devices), 4, 32);
   TransferGraph graph;
   if (roles)
-    add_tree_rooted(graph, tree, kind, array.value(), schedule.chunks);
+    add_tree_rooted(graph, tree, kind, array, schedule.chunks);
   else if (adds)
-    add_tree_in_network(graph, tree, array.value(), schedule.chunks);
+    add_tree_in_network(graph, tree, array, schedule.chunks);
   else
     add_tree_collective(graph, tree, {kind, array, {}}, {}, schedule.chunks);
   if (static_cast<double>(graph.size()) > 4.0 * most_transfers) return std::nullopt;

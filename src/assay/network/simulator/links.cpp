@@ -8,7 +8,7 @@ namespace assay::network {
 namespace {
 
 struct Arrival {
-  double time;
+  Seconds time;
   std::int32_t link;
 };
 
@@ -27,18 +27,18 @@ class Run {
         next_(graph.link.size(), none),
         first_(network.size(), none),
         last_(network.size(), none),
-        free_(network.size(), 0.0) {
+        free_(network.size()) {
     heap_.reserve(network.size());
     sort_successors();
-    outcome_.link_bytes.assign(network.size(), 0.0);
-    outcome_.link_busy.assign(network.size(), 0.0);
-    outcome_.delivered.assign(static_cast<std::size_t>(network.devices), 0.0);
-    outcome_.received.assign(static_cast<std::size_t>(network.devices), 0.0);
+    outcome_.link_bytes.resize(network.size());
+    outcome_.link_busy.resize(network.size());
+    outcome_.delivered.resize(static_cast<std::size_t>(network.devices));
+    outcome_.received.resize(static_cast<std::size_t>(network.devices));
   }
 
   NetworkOutcome finish() {
     for (std::int32_t transfer = 0; transfer < graph_.size(); ++transfer)
-      if (graph_.waits_for[at(transfer)] == 0) release(transfer, 0.0);
+      if (graph_.waits_for[at(transfer)] == 0) release(transfer, Seconds());
     while (!heap_.empty()) {
       const Arrival now = heap_.front();
       std::pop_heap(heap_.begin(), heap_.end(), later);
@@ -73,7 +73,7 @@ class Run {
     std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
-  void release_successors(std::int32_t transfer, double time) {
+  void release_successors(std::int32_t transfer, Seconds time) {
     ++done_;
     for (std::int32_t i = start_[at(transfer)]; i < start_[at(transfer) + 1]; ++i) {
       const std::int32_t successor = successors_[at(i)];
@@ -81,10 +81,11 @@ class Run {
     }
   }
 
-  void release(std::int32_t transfer, double ready) {
+  void release(std::int32_t transfer, Seconds ready) {
     const std::int32_t link = graph_.link[at(transfer)];
     if (link == TransferGraph::no_link) return release_successors(transfer, ready);
-    const double bytes = graph_.bytes[at(transfer)], busy = bytes * network_.seconds_per_byte[at(link)];
+    const Bytes bytes = graph_.bytes[at(transfer)];
+    const Seconds busy = bytes * network_.per_byte[at(link)];
     free_[at(link)] = std::max(ready, free_[at(link)]) + busy;
     arrival_[at(transfer)] = free_[at(link)] + network_.latency[at(link)];
     outcome_.link_bytes[at(link)] += bytes;
@@ -106,10 +107,10 @@ class Run {
   const LinkNetwork& network_;
   const TransferGraph& graph_;
   std::vector<std::int32_t> waits_for_;
-  std::vector<double> arrival_;
+  std::vector<Seconds> arrival_;
   std::vector<std::int32_t> next_;          ///< the next transfer on the same link
   std::vector<std::int32_t> first_, last_;  ///< on each link
-  std::vector<double> free_;                ///< when each link has sent all it was given
+  std::vector<Seconds> free_;               ///< when each link has sent all it was given
   std::vector<std::int32_t> start_, successors_;
   std::vector<Arrival> heap_;
   NetworkOutcome outcome_;
@@ -118,19 +119,19 @@ class Run {
 
 }  // namespace
 
-std::int32_t LinkNetwork::add(double bandwidth, double hop_latency, std::int64_t to) {
-  seconds_per_byte.push_back(1.0 / bandwidth);
+std::int32_t LinkNetwork::add(BytesPerSecond bandwidth, Seconds hop_latency, std::int64_t to) {
+  per_byte.push_back(1.0 / bandwidth);
   latency.push_back(hop_latency);
   receiver.push_back(static_cast<std::int32_t>(to));
   return static_cast<std::int32_t>(size()) - 1;
 }
 
-std::int32_t TransferGraph::add(std::int32_t on_link, double size_in_bytes, bool is_last) {
+std::int32_t TransferGraph::add(std::int32_t on_link, Bytes size, bool is_last) {
   link.push_back(on_link);
-  bytes.push_back(size_in_bytes);
+  bytes.push_back(size);
   last.push_back(is_last ? 1 : 0);
   waits_for.push_back(0);
-  return size() - 1;
+  return this->size() - 1;
 }
 
 void TransferGraph::order(std::int32_t first, std::int32_t second) {

@@ -69,8 +69,7 @@ RootedTorus::RootedTorus(const CollectiveGroup& group, bool whole_trees) {
   const auto link = [&](std::size_t axis, int direction, std::int64_t from, std::int64_t to) {
     std::int32_t& id = ids[(axis * 2 + at(direction)) * at(grid.chips) + at(from)];
     if (id == TransferGraph::no_link) {
-      id = network.add(group.link.value() / group.axes[axis].share, group.hop_latency.value() * group.axes[axis].share,
-                       to);
+      id = network.add(group.link / group.axes[axis].share, group.hop_latency * group.axes[axis].share, to);
       ends.push_back({axis, direction, from});
       names.push_back(fmt::format("axis {}{} from chip {}", axis, direction == 0 ? '+' : '-', from));
     }
@@ -118,8 +117,8 @@ std::int64_t RootedTorus::edges() const {
   return static_cast<std::int64_t>(count);
 }
 
-void RootedTorus::add(TransferGraph& graph, program::Collective kind, double bytes, std::int64_t chunks) {
-  const double size = bytes / static_cast<double>(trees.size()) / static_cast<double>(chunks);
+void RootedTorus::add(TransferGraph& graph, program::Collective kind, Bytes bytes, std::int64_t chunks) {
+  const Bytes size = bytes / static_cast<double>(trees.size()) / static_cast<double>(chunks);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
     for (const std::vector<Edge>& tree : trees) {
       const std::int32_t base = graph.size();

@@ -57,7 +57,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
 struct RootedTorus {
   RootedTorus(const CollectiveGroup& group, bool whole_trees);
 
-  void add(TransferGraph& graph, program::Collective kind, double bytes, std::int64_t chunks);
+  void add(TransferGraph& graph, program::Collective kind, Bytes bytes, std::int64_t chunks);
   std::int64_t edges() const;  ///< of all simulated trees
 
   struct Edge {
@@ -82,8 +82,8 @@ struct TreeLinks {
 
   struct Stage {
     std::int64_t groups = 1;
-    std::int64_t below = 1;  ///< participants below one child
-    double bandwidth = 1;    ///< of one participant's share
+    std::int64_t below = 1;    ///< participants below one child
+    BytesPerSecond bandwidth;  ///< of one participant's share
     bool reduces = false;
     bool scale_up = false;  ///< chips have separate ports for the levels above
     std::string name;
@@ -102,11 +102,11 @@ struct TreeLinks {
 void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const SimulatedCollective& collective,
                          const SimulationOptions& options, std::int64_t chunks);
 /// All-reduce with in-network reduction on at least one level. One participant represents all.
-void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks);
+void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, Bytes bytes, std::int64_t chunks);
 /// Broadcast, reduce, permute and point-to-point: participants have different roles, and the tree simulates one per
 /// role (`tree_roles`). Switches copy broadcasts.
 inline constexpr std::int64_t tree_roles = 3;
-void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, double bytes,
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, Bytes bytes,
                      std::int64_t chunks);
 
 }  // namespace assay::network

@@ -91,17 +91,17 @@ Simulation summary(const LinkNetwork& network, const std::vector<std::string>& n
                    std::int64_t chunks) {
   const NetworkOutcome outcome = run_transfers(network, graph);
   Simulation result;
-  result.time = Seconds(outcome.time);
+  result.time = outcome.time;
   result.events = outcome.transfers;
   result.chunks = chunks;
   result.chips = network.devices;
   for (std::size_t i = 0; i < network.size(); ++i) {
-    const double load = outcome.time > 0.0 ? outcome.link_busy[i] / outcome.time : 0.0;
-    result.links.push_back({names[i], Bytes(outcome.link_bytes[i]), load});
+    const double load = outcome.time > Seconds() ? outcome.link_busy[i] / outcome.time : 0.0;
+    result.links.push_back({names[i], outcome.link_bytes[i], load});
     result.busiest_link = std::max(result.busiest_link, result.links.back().bytes);
     result.mean_load += load / static_cast<double>(network.size());
   }
-  for (const double bytes : outcome.delivered) result.delivered.emplace_back(bytes);
+  result.delivered = outcome.delivered;
   return result;
 }
 
@@ -145,9 +145,9 @@ Simulation on_tree(std::span<const SimulatedCollective> collectives, const Colle
       throw InternalError("these collectives cannot be simulated together");
     if (tree.stages.empty()) continue;
     if (roles)
-      add_tree_rooted(graph, tree, each.kind, each.bytes.value(), chunks);
+      add_tree_rooted(graph, tree, each.kind, each.bytes, chunks);
     else if (adds)
-      add_tree_in_network(graph, tree, each.bytes.value(), chunks);
+      add_tree_in_network(graph, tree, each.bytes, chunks);
     else
       add_tree_collective(graph, tree, each, options, chunks);
   }
@@ -169,7 +169,7 @@ Simulation on_torus(std::span<const SimulatedCollective> collectives, const Coll
     for (const SimulatedCollective& each : collectives) {
       if (!is_rooted(each.kind) || !each.axes.empty())
         throw InternalError("these collectives cannot be simulated together");
-      torus.add(graph, each.kind, each.bytes.value(), chunks);
+      torus.add(graph, each.kind, each.bytes, chunks);
     }
     result = summary(torus.network, torus.names, graph, chunks);
   } else {

@@ -161,13 +161,13 @@ SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelP
 /// Part of a shard in transit, for the shards of all explicitly simulated chips.
 struct SpreadPart {
   std::vector<SpreadTree> trees;                                      ///< by position of the root
-  double bytes;                                                       ///< of one chunk
+  Bytes bytes;                                                        ///< of one chunk
   std::vector<std::pair<std::int32_t, std::int32_t>> farthest_first;  ///< edge, position
 
   std::int32_t edges() const { return static_cast<std::int32_t>(trees.front().parent.size()); }
 };
 
-std::vector<SpreadPart> spread_parts(const TorusLinks& torus, const Axes& axes, double shard,
+std::vector<SpreadPart> spread_parts(const TorusLinks& torus, const Axes& axes, Bytes shard,
                                      const SimulationOptions& options, std::int64_t chunks) {
   std::vector<SpreadPart> parts;
   for (const TravelPart& travel : travel_parts(torus, axes, options)) {
@@ -222,7 +222,7 @@ void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector
 /// All-gather, reduce-scatter, or one after the other.
 void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                 const SimulationOptions& options, std::int64_t chunks) {
-  const double shard = collective.bytes.value() / static_cast<double>(devices_of(torus, collective.axes));
+  const Bytes shard = collective.bytes / static_cast<double>(devices_of(torus, collective.axes));
   const std::vector<SpreadPart> parts = spread_parts(torus, collective.axes, shard, options, chunks);
   const bool reduces = collective.kind != program::Collective::all_gather,
              gathers = collective.kind != program::Collective::reduce_scatter;
@@ -280,12 +280,12 @@ std::vector<Message> messages_of(const TorusLinks& torus, const Axes& axes, std:
   return messages;
 }
 
-void add_all_to_all(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, double bytes,
+void add_all_to_all(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, Bytes bytes,
                     const SimulationOptions& options, std::int64_t chunks) {
   const auto n = static_cast<double>(devices_of(torus, axes));
   const std::vector<Axes> orders = rotations(axes);
   const int mirrors = has_ties(torus, axes) ? 2 : 1;
-  const double size = bytes / (n * n) / static_cast<double>(chunks) / static_cast<double>(orders.size()) / mirrors;
+  const Bytes size = bytes / (n * n) / static_cast<double>(chunks) / static_cast<double>(orders.size()) / mirrors;
   const double first = 1.0 + options.skew, other = 1.0 - options.skew / (n - 1.0);
   std::vector<std::vector<std::vector<Message>>> messages(static_cast<std::size_t>(mirrors));
   for (int mirror = 0; mirror < mirrors; ++mirror)
@@ -314,7 +314,7 @@ void add_all_to_all(TransferGraph& graph, const TorusLinks& torus, const Axes& a
 }
 
 /// From the first chip to the farthest, axis by axis, without symmetry.
-void add_farthest(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, double bytes, std::int64_t chunks) {
+void add_farthest(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, Bytes bytes, std::int64_t chunks) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     std::int64_t here = 0, left = 0;
     std::int32_t previous = -1;
@@ -354,8 +354,7 @@ TorusLinks::TorusLinks(const CollectiveGroup& group, bool use_symmetry) {
         }
         // This group gets its share of links used by several groups, and its members are `share` links apart.
         const double share = group.axes[axis].share;
-        ids.push_back(network.add(group.link.value() / share, group.hop_latency.value() * share,
-                                  neighbour(axis, direction, position)));
+        ids.push_back(network.add(group.link / share, group.hop_latency * share, neighbour(axis, direction, position)));
         names.push_back(fmt::format("axis {}{} from chip {}", axis, direction == 0 ? '+' : '-', position));
       }
 }
@@ -387,7 +386,7 @@ void add_torus_collective(TransferGraph& graph, const TorusLinks& torus, const S
     axes.resize(torus.axes.size());
     std::iota(axes.begin(), axes.end(), std::size_t{0});
   }
-  const double bytes = collective.bytes.value();
+  const Bytes bytes = collective.bytes;
   switch (collective.kind) {
     case program::Collective::all_gather:
     case program::Collective::reduce_scatter:

@@ -32,7 +32,7 @@ struct TreeWork {
 };
 
 /// Sends from one participant to another at a digit-wise offset, after `before` (if any). Returns the last hop.
-std::int32_t send(const TreeWork& work, std::int64_t from, std::int64_t offset, double bytes, bool last,
+std::int32_t send(const TreeWork& work, std::int64_t from, std::int64_t offset, Bytes bytes, bool last,
                   std::int32_t before) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
@@ -56,7 +56,7 @@ std::int32_t send(const TreeWork& work, std::int64_t from, std::int64_t offset, 
 }
 
 /// Every shard crosses the upper network once per rail; each chip then sends everything it has to its node.
-void add_gather(const TreeWork& work, double size, const std::vector<std::int32_t>& roots) {
+void add_gather(const TreeWork& work, Bytes size, const std::vector<std::int32_t>& roots) {
   const TreeLinks& tree = work.tree;
   const Split& split = work.split;
   const std::int64_t positions = tree.positions;
@@ -72,7 +72,7 @@ void add_gather(const TreeWork& work, double size, const std::vector<std::int32_
 }
 
 /// The reverse. Returns, for each participant, the point at which its shard is complete.
-std::vector<std::int32_t> add_scatter(const TreeWork& work, double size) {
+std::vector<std::int32_t> add_scatter(const TreeWork& work, Bytes size) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
   const Split& split = work.split;
@@ -97,7 +97,7 @@ std::vector<std::int32_t> add_scatter(const TreeWork& work, double size) {
 
 /// A chain of transfers; returns the last.
 std::int32_t chain(TransferGraph& graph, std::int32_t before,
-                   std::initializer_list<std::pair<std::int32_t, double>> hops) {
+                   std::initializer_list<std::pair<std::int32_t, Bytes>> hops) {
   for (const auto& [link, bytes] : hops) {
     const std::int32_t transfer = graph.add(link, bytes, false);
     if (before >= 0) graph.order(before, transfer);
@@ -110,10 +110,10 @@ std::int32_t chain(TransferGraph& graph, std::int32_t before,
 /// behind the last; too few would leave links idle during a hop's latency.
 class Window {
  public:
-  Window(const TreeLinks& tree, double chunk_bytes) {
+  Window(const TreeLinks& tree, Bytes chunk_bytes) {
     double wait = 0;  // chunks that fit into the round-trip latency through all levels
     for (std::size_t link = 0; link < tree.network.size(); ++link)
-      wait = std::max(wait, tree.network.latency[link] / (tree.network.seconds_per_byte[link] * chunk_bytes));
+      wait = std::max(wait, tree.network.latency[link] / (tree.network.per_byte[link] * chunk_bytes));
     size_ = 8 + static_cast<std::size_t>(std::min(8.0 * static_cast<double>(tree.stages.size()) * wait, 1e9));
   }
   std::int32_t start() const { return finished_.size() < size_ ? -1 : finished_[finished_.size() - size_]; }
@@ -126,7 +126,7 @@ class Window {
 
 /// Up to the top of the upper network and down again; each switch sends one copy up, spread over the link shares of
 /// all participants below it, whether it reduces (all-reduce) or copies (broadcast).
-std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes,
+std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes,
                               std::int32_t before) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
@@ -142,7 +142,7 @@ std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int6
 }
 
 /// Up to the top of the upper network and down again over the link shares of one participant.
-std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, double bytes, std::int32_t before) {
+std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes, std::int32_t before) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
   const std::size_t first = work.split.first;
@@ -166,9 +166,9 @@ struct Ports {
 
 /// Reduces the parts of n participants into the first: each of the others reduces one piece and sends it there.
 /// `other` represents the n - 1.
-std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, double bytes, const Ports& first, const Ports& other,
+std::int32_t sum_to_first(TransferGraph& graph, std::int64_t n, Bytes bytes, const Ports& first, const Ports& other,
                           std::int32_t before) {
-  const double piece = bytes / static_cast<double>(n - 1);
+  const Bytes piece = bytes / static_cast<double>(n - 1);
   const std::int32_t sum = graph.add_meeting();
   graph.order(chain(graph, before, {{first.up, bytes}, {other.down, piece}}), sum);
   for (std::int64_t i = 2; i < n; ++i) graph.order(chain(graph, before, {{other.up, piece}, {other.down, piece}}), sum);
@@ -182,20 +182,19 @@ TreeLinks::TreeLinks(const CollectiveGroup& group, std::int64_t simulated) {
     const auto& level = group.levels[i];
     const std::int64_t groups = std::llround(level.groups);
     if (groups <= 1) continue;
-    stages.push_back({groups, participants,
-                      level.lanes / static_cast<double>(participants) * level.chip_bandwidth.value(), level.reduces,
-                      i == 0, fmt::format("level {}", i)});
+    stages.push_back({groups, participants, level.lanes / static_cast<double>(participants) * level.chip_bandwidth,
+                      level.reduces, i == 0, fmt::format("level {}", i)});
     participants *= groups;
   }
   positions = simulated == 0 ? participants : simulated;
   network.devices = positions;
-  const double latency = group.hop_latency.value();
+  const Seconds latency = group.hop_latency;
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
     for (int direction = 0; direction < 2; ++direction)
       for (std::int64_t p = 0; p < positions; ++p) {
         // The last hop into a chip adds no latency: a message between neighbours takes one hop.
         const bool into_chip = direction == 1 && (stage == 0 || (stage == 1 && stages[0].scale_up));
-        network.add(stages[stage].bandwidth, into_chip ? 0.0 : latency, into_chip ? p : -1);
+        network.add(stages[stage].bandwidth, into_chip ? Seconds() : latency, into_chip ? p : -1);
         names.push_back(fmt::format("{} {} {}", stages[stage].name, direction == 0 ? "from" : "to", p));
       }
 }
@@ -218,7 +217,7 @@ void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const Simu
                          const SimulationOptions& options, std::int64_t chunks) {
   const TreeWork work{graph, tree};
   const auto n = static_cast<double>(tree.participants);
-  const double bytes = collective.bytes.value() / static_cast<double>(chunks);
+  const Bytes bytes = collective.bytes / static_cast<double>(chunks);
   if (is_rooted(collective.kind) || is_one_to_one(collective.kind))
     throw InternalError("a collective with roles has its own schedule");
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -238,12 +237,12 @@ void add_tree_collective(TransferGraph& graph, const TreeLinks& tree, const Simu
   }
 }
 
-void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double bytes, std::int64_t chunks) {
+void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, Bytes bytes, std::int64_t chunks) {
   const TreeWork work{graph, tree};
   const Split& split = work.split;
   const bool node_adds = split.has_local && tree.stages.front().reduces;
-  const double chunk_bytes = bytes / static_cast<double>(chunks);
-  const double piece = chunk_bytes / static_cast<double>(split.local);
+  const Bytes chunk_bytes = bytes / static_cast<double>(chunks);
+  const Bytes piece = chunk_bytes / static_cast<double>(split.local);
   const std::int32_t up = tree.up(0, 0), down = tree.down(0, 0);
   Window window(tree, chunk_bytes);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -264,7 +263,7 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
     if (upper_reduces(tree, split)) {
       sum = through_switches(work, 0, 0, piece, sum);
     } else {
-      const double shard = piece / static_cast<double>(split.upper);
+      const Bytes shard = piece / static_cast<double>(split.upper);
       const std::int32_t scattered = graph.add_meeting(), gathered = graph.add_meeting();
       for (std::int64_t d = 1; d < split.upper; ++d)
         graph.order(send(work, 0, d * split.local, shard, false, sum), scattered);
@@ -280,14 +279,14 @@ void add_tree_in_network(TransferGraph& graph, const TreeLinks& tree, double byt
   }
 }
 
-void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, double bytes,
+void add_tree_rooted(TransferGraph& graph, const TreeLinks& tree, program::Collective kind, Bytes bytes,
                      std::int64_t chunks) {
   // Roles: 0 the root, 1 the rest of its node, 2 the other nodes.
   const TreeWork work{graph, tree};
   const Split& split = work.split;
   const bool node_adds = split.has_local && tree.stages.front().reduces, rails_add = upper_reduces(tree, split);
-  const double chunk_bytes = bytes / static_cast<double>(chunks);
-  const double piece = chunk_bytes / static_cast<double>(split.local), rest = chunk_bytes - piece;
+  const Bytes chunk_bytes = bytes / static_cast<double>(chunks);
+  const Bytes piece = chunk_bytes / static_cast<double>(split.local), rest = chunk_bytes - piece;
   const std::int64_t peer = split.has_local ? 1 : 0;
   Window window(tree, chunk_bytes);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {

@@ -107,11 +107,14 @@ class CollectiveTableRow {
       out.changes.push_back({"network.scale_up.domain", exact_number(members)});
     if (!out.across) return std::nullopt;
     const auto network = node_network(interconnect);
-    if (!network) return "the network between the nodes is not stated";
-    const BytesPerSecond share = *network / number("gpus_per_node", members);
-    const std::string_view fabric = interconnect.substr(interconnect.rfind("G ") + 2);
+    const BytesPerSecond share =
+        network ? *network / number("gpus_per_node", members) : chips_.network(interconnect).bandwidth;
+    if (!(share > BytesPerSecond(0))) return "the network between the nodes is not stated";
     out.changes.push_back({"network.scale_out.bandwidth", exact_number(share.in(1_GB_per_s)) + "GB/s"});
-    out.changes.push_back({"network.scale_out.technology", std::string(fabric.substr(0, fabric.find(' ')))});
+    if (network) {
+      const std::string_view fabric = interconnect.substr(interconnect.rfind("G ") + 2);
+      out.changes.push_back({"network.scale_out.technology", std::string(fabric.substr(0, fabric.find(' ')))});
+    }
     out.changes.push_back({"network.scale_out.in_network_reduction", "false"});
     return std::nullopt;
   }

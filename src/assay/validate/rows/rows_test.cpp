@@ -75,7 +75,8 @@ constexpr const char* collectives =
     "b,nccl,alltoall,H100-SXM-80GB,8,1,8,NVLink4,1000,,10,\n"
     "c,nccl,all_reduce,GB200,8,2,4,NVLink5 NVL72 (same domain),1000,100,,Ring\n"
     "d,vidur,all_reduce,A100-SXM-80GB,16,2,8,NVLink3 DGX + inter-node,1000,100,,\n"
-    "e,x,moe_combine,GB200,8,2,4,,1000,100,,\n";
+    "e,x,moe_combine,GB200,8,2,4,,1000,100,,\n"
+    "f,mine,all_reduce,A100(Ampere),16,2,8,NVLink3 + 8x NDR IB,1000,100,,\n";
 
 TEST(KernelRows, ThatATableKeepsApartAreNeverFitted) {
   std::string apart = "id,source_key,op,chip,dtype,m,n,k,time_us,split\n", open = apart;
@@ -99,7 +100,7 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   ASSERT_TRUE(table);
   const auto read = read_collectives(*table, hardware::Catalogue::builtin());
   ASSERT_TRUE(read);
-  ASSERT_EQ(read->rows.size(), 3u);
+  ASSERT_EQ(read->rows.size(), 4u);
   const CollectiveRow& across = read->rows[0];
   EXPECT_TRUE(across.across);
   EXPECT_EQ(across.fabric, hardware::Fabric::efa);
@@ -117,6 +118,10 @@ TEST(CollectiveRows, BecomeGroupsOfLinks) {
   EXPECT_FALSE(domain.across);
   EXPECT_EQ(domain.algorithm, estimate::CollectiveAlgorithm::ring);
   EXPECT_EQ(domain.links.levels[0].groups, 8.0);
+  const CollectiveRow& named = read->rows[3];  // a network that the table of accelerators knows
+  ASSERT_EQ(named.links.levels.size(), 2u);
+  EXPECT_EQ(named.links.levels[1].chip_bandwidth, 50_GB_per_s);
+  EXPECT_EQ(named.fabric, hardware::Fabric::infiniband);
   ASSERT_EQ(read->unanswered.size(), 2u);
   EXPECT_EQ(read->unanswered[0].why, "the network between the nodes is not stated");
 }

@@ -9,9 +9,12 @@ struct PointSteps {
   training::StageLinks links;
   serving::ServingProfiles profiles;
 };
-Result<PointSteps> steps_of(const ServeQuery& query, const serving::ServingPoint& point) {
-  ASSAY_TRY(links, serving::serving_links(query.question.setup, point.strategy, query.cluster));
-  serving::ServingProfiles profiles = serving::serving_profiles(query.question, point.strategy, links);
+Result<PointSteps> steps_of(const ServeQuery& query, const serving::ServingPoint& point,
+                            const Traced* explain = nullptr) {
+  serving::ServingQuestion question = query.question;
+  question.setup.explain = explain;
+  ASSAY_TRY(links, serving::serving_links(question.setup, point.strategy, query.cluster));
+  serving::ServingProfiles profiles = serving::serving_profiles(question, point.strategy, links);
   return PointSteps{std::move(links), std::move(profiles)};
 }
 
@@ -42,6 +45,14 @@ report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
   return rows;
 }
 
+/// What of a chip's memory the server may use.
+NumberOf<Traced, Bytes> usable_memory(const Traced& num, const ServeQuery& query) {
+  const Bytes usable = query.question.capacity;
+  const auto whole = num.given("memory", query.cluster.chip.hbm().capacity);
+  if (usable == plain(whole)) return whole;
+  return whole * num.given("share of the memory", usable / plain(whole), "--memory-share");
+}
+
 /// Times that were measured replace the estimate.
 NumberOf<Traced, Seconds> scaled(const Traced& num, std::string_view name, NumberOf<Traced, Seconds> time,
                                  double scale) {
@@ -52,8 +63,10 @@ NumberOf<Traced, Seconds> scaled(const Traced& num, std::string_view name, Numbe
 }  // namespace
 
 Result<DerivedSteps> derive_steps(const Traced& num, const ServeQuery& query, const serving::ServingPoint& point) {
-  ASSAY_TRY(steps, steps_of(query, point));
+  ASSAY_TRY(steps, steps_of(query, point, &num));
   const serving::ServingQuestion& question = query.question;
+  Origins origins(num);
+  origins.add("memory of the chip", usable_memory(num, query));
   const training::DerivedLinks links = serving::derived_links(num, question.setup, point.strategy, query.cluster);
   const auto decode =
       serving::derive_serving_time(num, question.setup, point.strategy, steps.profiles.decode, links, point.batch);

@@ -154,18 +154,14 @@ Result<void> explain(const Request& request, const TrainQuery& query, const sear
   ASSAY_TRY(derived, training::derive_step(num, {query.question, query.sequence, query.cluster, best.strategy, cost}));
   const auto sequences = num.given("sequences", query.question.sequences, "--batch");
   const auto useful =
-      num.given("training flops of a sequence", training::model_flops_per_sequence(query.question, query.sequence),
-                "three times the forward pass; assay models shows the terms");
+      num.named("training flops of a sequence", model::training_flops(num, *query.question.setup.model, query.sequence,
+                                                                      query.question.setup.source_of(query.sequence)));
   const auto model = num.named("model flops per chip", sequences / chips * useful);
   const auto mfu = num.named("mfu", model / (derived.time * peak));
   const auto batch = num.given("batch", Tokens(query.batch_tokens), "--batch");
   const auto rate = num.named("tokens per second per chip", batch / derived.time / chips);
-  const auto at_peak = num.given("arithmetic at the peak", cost.compute, "mean over stages");
-  const auto memory = num.given("memory traffic at the peak", cost.memory_time, "including the update");
-  const auto network = num.given("network at full bandwidth",
-                                 std::max(*std::max_element(cost.network.begin(), cost.network.end()), cost.copies),
-                                 "the busiest kind of axis, including gradients");
-  const auto limit = num.named("limit of ideal hardware", max(max(at_peak, memory), network));
+  const auto limit = num.named("limit of ideal hardware",
+                               max(max(derived.ideal_compute, derived.ideal_memory), derived.ideal_network));
   response.derived = {derived.time.id, mfu.id, rate.id, limit.id, derived.memory.id};
   if (query.tokens) ASSAY_CHECK(explain_run(num, request, query, cost, derived.time, response.derived));
   return {};
