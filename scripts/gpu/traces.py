@@ -1,7 +1,8 @@
-"""Profiles of training steps of five model families on one CUDA GPU through PyTorch and Hugging Face: tests/data/profiles.
+"""Profiles of training steps of model families on one CUDA GPU through PyTorch and Hugging Face.
 
-Usage: python3 traces.py FOLDER
-Each file is one step after warm-up; its seconds without the profiler are printed. Nothing was fitted to these steps.
+Usage: python3 traces.py FOLDER [NAME...]
+Each file is one step after warm-up; its seconds without the profiler are printed. The first five are tests/data/profiles;
+docs/profile.md has the classes of all of them.
 """
 import gzip
 import os
@@ -37,8 +38,37 @@ steps = {
 }
 
 
+def sized(family, hidden, inner, layers, heads, vocabulary, **others):
+    return getattr(transformers, family + "Config")(hidden_size=hidden, intermediate_size=inner, num_hidden_layers=layers,
+                                                    num_attention_heads=heads, vocab_size=vocabulary, **others)
+
+
+no_dropout = dict(resid_pdrop=0, embd_pdrop=0)
+further = {
+    "neox-7b-4l-train": sized("GPTNeoX", 4096, 16384, 4, 32, 50432),
+    "phi2-6l-train": sized("Phi", 2560, 10240, 6, 32, 51200, **no_dropout),
+    "glm4-9b-4l-train": sized("Glm4", 4096, 13696, 4, 32, 151552, num_key_value_heads=2, pad_token_id=0),
+    "phi3-medium-3l-train": sized("Phi3", 5120, 17920, 3, 40, 32064, num_key_value_heads=10, pad_token_id=0, **no_dropout),
+    "gemma-7b-3l-train": sized("Gemma", 3072, 24576, 3, 16, 256000, num_key_value_heads=16, head_dim=256),
+    "gemma2-9b-4l-train": sized("Gemma2", 3584, 14336, 4, 16, 256000, num_key_value_heads=8, head_dim=256),
+    "olmo2-7b-4l-train": sized("Olmo2", 4096, 11008, 4, 32, 100352),
+    "starcoder2-7b-3l-train": sized("Starcoder2", 4608, 18432, 3, 36, 49152, num_key_value_heads=4, residual_dropout=0,
+                                    embedding_dropout=0),
+    "opt-7b-4l-train": transformers.OPTConfig(hidden_size=4096, ffn_dim=16384, num_hidden_layers=4, num_attention_heads=32,
+                                              word_embed_proj_dim=4096, dropout=0),
+    "llama7b-4l-quick-gelu-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="quick_gelu"),
+    "llama7b-4l-gelu-new-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="gelu_new"),
+    "llama7b-4l-relu2-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="relu2"),
+    "phi3-mini-4l-train-compiled": sized("Phi3", 3072, 8192, 4, 32, 32064, pad_token_id=0, **no_dropout),
+    "neox-7b-4l-train-compiled": sized("GPTNeoX", 4096, 16384, 4, 32, 50432),
+    "gemma-7b-3l-train-compiled": sized("Gemma", 3072, 24576, 3, 16, 256000, num_key_value_heads=16, head_dim=256),
+}
+steps |= {name: dict(config=config, batch=4, sequence=2048, compiled=name.endswith("compiled")) for name, config in further.items()}
+
+
 def step_of(config, batch, sequence, compiled=False, recompute=False, fused_update=True):
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").cuda().train()
+    with torch.device("cuda"):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").train()
     model.config.use_cache = False
     if recompute:
         model.gradient_checkpointing_enable()
@@ -68,10 +98,10 @@ def seconds(step, times=6):
     return sorted(taken)[times // 2]
 
 
-def main(folder):
+def main(folder, names):
     torch.manual_seed(0)
-    for name, options in steps.items():
-        step = step_of(**options)
+    for name in names or steps:
+        step = step_of(**steps[name])
         print(name, seconds(step), flush=True)
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as recorded:
             step()
@@ -85,4 +115,4 @@ def main(folder):
         torch.cuda.empty_cache()
 
 
-main(sys.argv[1])
+main(sys.argv[1], sys.argv[2:])

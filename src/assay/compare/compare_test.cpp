@@ -115,6 +115,45 @@ TEST(Match, EagerKernelsInTheOrderOfTheProgram) {
   EXPECT_NEAR(item(of.gap, GapKind::gaps, "")->measured.in(1_us), 1.0, 1e-9);
 }
 
+TEST(Match, SignsOfOtherStepsCountLessThanSizes) {
+  Profile profile;
+  profile.call("aten::pow", "pow_kernel", 0, 5, "[[64,32],[]]")
+      .call("aten::mm", "nvjet_a", 10, 15, "[[64,32],[32,128]]")
+      .call("aten::mm", "nvjet_b", 25, 15, "[[64,32],[32,128]]")
+      .call("aten::pow", "pow_kernel", 40, 5, "[[64,128],[]]")
+      .call("aten::tanh", "tanh_kernel", 45, 5, "[[64,128]]")
+      .call("aten::mm", "nvjet_c", 51, 15, "[[64,128],[128,32]]");
+  const Compared of = compared(profile.read(), feed_forward());
+  EXPECT_EQ(places(of, 0), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(places(of, 3), (std::vector<std::uint32_t>{3}));  // of a composed activation, not of a norm
+  EXPECT_EQ(places(of, 4), (std::vector<std::uint32_t>{3}));
+}
+
+TEST(Waterfall, StagesOfAPipelineWaitForEachOther) {
+  Profile profile;
+  profile.call("nccl:recv 0<-1", "ncclDevKernel_SendRecv(a)", 0, 30)
+      .call("aten::mm", "nvjet_a", 30, 15, "[[64,32],[32,128]]")
+      .call("aten::mm", "nvjet_b", 45, 15, "[[64,32],[32,128]]")
+      .call("nccl:recv 0<-1", "ncclDevKernel_SendRecv(a)", 60, 4)
+      .call("aten::mm", "nvjet_c", 64, 15, "[[64,128],[128,32]]");
+  Prediction prediction = feed_forward();
+  prediction.stage = StageOfPrediction{1, 1, 2};
+  prediction.time = 130_us;
+  prediction.handover = 10_us;
+  prediction.bubble = 20_us;
+  const Compared of = compared(profile.read(), prediction);
+  const GapItem* moved = item(of.gap, GapKind::communication, "sends and receives");
+  const GapItem* waited = item(of.gap, GapKind::waiting, "other stages");
+  ASSERT_TRUE(moved && waited);
+  EXPECT_NEAR(moved->measured.in(1_us), 8.0, 1e-9);  // each as long as the shortest
+  EXPECT_NEAR(moved->predicted.in(1_us), 10.0, 1e-9);
+  EXPECT_NEAR(waited->measured.in(1_us), 26.0, 1e-9);
+  EXPECT_NEAR(waited->predicted.in(1_us), 20.0, 1e-9);
+  Seconds sum = of.gap.predicted;
+  for (const GapItem& one : of.gap.items) sum += one.difference();
+  EXPECT_NEAR((of.gap.measured - sum).in(1_us), 0.0, 1e-6);
+}
+
 TEST(Match, FusedKernelsAreSeveralStepsAndMissingOnesDidNotRun) {
   Profile profile;
   profile.call("triton_red_fused_mean_mul_pow_rsqrt_0", "triton_red_fused_mean_mul_pow_rsqrt_0", 0, 6, "[[64,32]]")

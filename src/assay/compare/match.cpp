@@ -291,7 +291,9 @@ class Between {
     if (signs->exact && (!here || !fit || *fit < (line.elements.empty() ? 0.25 : 1.0))) return std::nullopt;
     if (!by_sign && !(fit && (*fit >= 0.5 || here))) return std::nullopt;
     Scored out{place, 0.0, by_sign};
-    out.score = (by_sign ? 6.0 : 0.0) + (also ? 2.0 : 0.0) + 3.0 * fit.value_or(0.0) - 0.6 * away;
+    // The same operations make other steps, too: a sign says little where tensors have other sizes.
+    const double sign = by_sign && fit ? 6.0 : 0.0;
+    out.score = sign + (also ? 2.0 : 0.0) + 3.0 * fit.value_or(0.0) - 0.6 * away;
     if (last && *last == place)
       out.score += 1.0;
     else if (!prediction_.ordered && used_[place] > 0)

@@ -122,6 +122,7 @@ class Calls {
       longest_[at] = event.duration;
     }
     call.backward |= placed.recomputed;
+    call.handover |= placed.kind == "send-receive";
     call.duration += event.duration;
     call.alone += alone;
   }

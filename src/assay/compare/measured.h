@@ -23,6 +23,7 @@ struct MeasuredCall {
   bool known = false;                           ///< an operation stands around its kernels
   bool fused = false;                           ///< a compiler made its kernel of several operations
   bool masked = false;                          ///< of attention: with a mask of its own
+  bool handover = false;                        ///< a send or a receive from one device to another
   std::vector<std::vector<std::int64_t>> dims;  ///< of the operands of products, of queries and keys of attention
   std::string attention;                        ///< which one it is, as --attention-kernel names it; may be empty
   std::optional<Dtype> format;                  ///< of products and attention

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/pipeline/orders.h"
 #include "assay/training/step_list.h"
 
 namespace assay::compare {
@@ -19,6 +20,14 @@ std::vector<double> tensor_sizes(const program::Program& program, const program:
   };
   for (const std::int16_t id : step.in) add(id);
   for (const std::int16_t id : step.out) add(id);
+  // Halves of one tensor, and queries, keys and values of one.
+  if (step.is_joined) out.push_back(2.0 * program.tensor(step.in[0]).elements);
+  if (step.op == program::Op::attention_grad && step.composed > 0) {
+    double all = 0.0;
+    for (std::size_t i = 0; i < 3; ++i)
+      if (step.out[i] >= 0) all += program.tensor(step.out[i]).elements;
+    out.push_back(all);
+  }
   return out;
 }
 
@@ -27,16 +36,96 @@ bool makes_weight_gradient(const program::Program& program, const program::Step&
          program.tensor(step.out[0]).tensor_class == program::TensorClass::gradient;
 }
 
-/// What layers share is done once.
-std::int64_t runs_of(const program::Block& block) { return block.is_shared ? 1 : block.layers; }
+/// The lines of a program, and the order in which a stage runs them.
+class StageWriter {
+ public:
+  StageWriter(const program::Program& program, const estimate::StepTimes& times) : program_(program) {
+    lines_of_.resize(program.steps.size(), -1);
+    for (const program::Block& block : program.blocks)
+      for (std::int32_t i = block.first; i < block.last; ++i) add_line(block, i, times);
+  }
 
-/// Appends the lines of a block, once for each of its layers.
-void run_block(const program::Block& block, const std::vector<std::int64_t>& line_of,
-               std::vector<std::uint32_t>& order) {
-  for (std::int64_t layer = 0; layer < runs_of(block); ++layer)
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (const std::int64_t line = line_of[static_cast<std::size_t>(i)]; line >= 0)
-        order.push_back(static_cast<std::uint32_t>(line));
+  /// One pass of a microbatch through a part of the model.
+  void run(const pipeline::StageSplit::Part& part, program::Phase phase, bool with_inputs, bool with_weights) {
+    for (const program::Block& block : program_.blocks) {
+      if (block.phase != phase) continue;
+      for (std::int64_t layer = 0; layer < runs_of(block, part); ++layer)
+        for (std::int32_t i = block.first; i < block.last; ++i) {
+          const std::int64_t line = lines_of_[static_cast<std::size_t>(i)];
+          if (line < 0) continue;
+          const PredictedLine& of = lines_[static_cast<std::size_t>(line)];
+          // What runs once a step belongs to its last microbatch.
+          if (once_[static_cast<std::size_t>(line)] && phase != program::Phase::update) {
+            if (ended_) order_.push_back(static_cast<std::uint32_t>(line));
+          } else if (of.weight_gradient ? with_weights : with_inputs) {
+            order_.push_back(static_cast<std::uint32_t>(line));
+          }
+        }
+    }
+  }
+  /// Whether the passes that follow are those of the last microbatch.
+  void end(bool ends) { ended_ = ends; }
+
+  /// Fills in lines that run, each microbatch `share` of one.
+  void finish(double share, Prediction& out) {
+    std::vector<std::int64_t> runs(lines_.size(), 0), place(lines_.size(), -1);
+    for (const std::uint32_t line : order_) ++runs[line];
+    for (std::size_t i = 0; i < lines_.size(); ++i) {
+      if (runs[i] == 0) continue;
+      place[i] = static_cast<std::int64_t>(out.lines.size());
+      PredictedLine line = lines_[i];
+      line.runs = runs[i];
+      if (!once_[i]) line.time = line.time * share;
+      out.lines.push_back(std::move(line));
+    }
+    for (const std::uint32_t line : order_) out.order.push_back(static_cast<std::uint32_t>(place[line]));
+  }
+
+ private:
+  void add_line(const program::Block& block, std::int32_t i, const estimate::StepTimes& times) {
+    const program::Step& step = program_.steps[static_cast<std::size_t>(i)];
+    const Seconds time = times.steps[static_cast<std::size_t>(i)].time;
+    if (program::is_collective(step.op) || !(time > Seconds(0))) return;
+    PredictedLine line;
+    line.block = fmt::format("{} {}", block.name, program::name(block.phase));
+    line.text = program::step_text(program_, step);
+    line.op = step.op;
+    line.phase = block.phase;
+    line.weight_gradient = makes_weight_gradient(program_, step);
+    line.flops = step.flops;
+    line.bytes = step.bytes;
+    if (step.op == program::Op::product && step.in[0] >= 0) line.format = program_.tensor(step.in[0]).dtype;
+    line.elements = tensor_sizes(program_, step);
+    line.time = time;
+    lines_of_[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(lines_.size());
+    lines_.push_back(std::move(line));
+    once_.push_back(step.once || block.phase == program::Phase::update ? 1 : 0);
+  }
+  /// Layers of a block in a part of the model. What layers share is done once.
+  static std::int64_t runs_of(const program::Block& block, const pipeline::StageSplit::Part& part) {
+    if (block.kind < 0) return (block.name == "embedding" ? part.first : part.last) ? 1 : 0;
+    const std::int64_t layers = part.layers[static_cast<std::size_t>(block.kind)];
+    return block.is_shared ? std::min<std::int64_t>(layers, 1) : layers;
+  }
+
+  const program::Program& program_;
+  std::vector<PredictedLine> lines_;
+  std::vector<char> once_;              ///< by line: once a step
+  std::vector<std::int64_t> lines_of_;  ///< by step of the program; below 0: none
+  std::vector<std::uint32_t> order_;
+  bool ended_ = false;
+};
+
+/// Parts of the model that a stage holds, by chunk.
+std::vector<pipeline::StageSplit::Part> chunks_of(const pipeline::PipelineShape& shape,
+                                                  const pipeline::StageSplit& runs, std::int64_t stage) {
+  std::vector<pipeline::StageSplit::Part> out;
+  const bool mirrored = training::layout_of(shape.schedule) == pipeline::StageLayout::mirrored;
+  for (std::int64_t direction = 0; direction < (mirrored ? 2 : 1); ++direction)
+    for (std::int64_t part = 0; part < pipeline::model_parts(shape); ++part)
+      if (pipeline::stage_of_part(shape, part, direction) == stage)
+        out.push_back(runs.parts[static_cast<std::size_t>(runs.part_of[static_cast<std::size_t>(part)])]);
+  return out;
 }
 
 /// What a step costs beyond kernels and communication; rounding is nothing.
@@ -76,57 +165,93 @@ std::string_view class_of(program::Op op) {
   }
 }
 
-Result<Prediction> training_prediction(const training::TrainingQuestion& question, std::int64_t sequence,
-                                       const hardware::Cluster& cluster, const training::Strategy& strategy,
-                                       const training::TrainingCost& cost) {
-  if (const std::int64_t stages = strategy.parallelism.pipeline; stages > 1) {
-    const std::int64_t layers = question.setup.model->decoder.layers();
-    return fail(
-        "--against", fmt::format("a profile is of one device, and the request has {} pipeline stages", stages),
-        fmt::format("give the ranks of one stage, and ask for its {} of {} layers with --pp 1: {{\"base\": "
-                    "\"{}\", \"num_hidden_layers\": {}}}",
-                    (layers + stages - 1) / stages, layers, question.setup.model->id, (layers + stages - 1) / stages));
+namespace {
+
+/// The order of all passes on a stage.
+void run_stage(const training::TrainingQuestion& question, const training::Strategy& strategy, std::int64_t stage,
+               std::int64_t microbatches, StageWriter& writer) {
+  using pipeline::PipelineWork;
+  const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, microbatches,
+                                      strategy.interleave};
+  const pipeline::StageSplit runs =
+      training::stage_runs(*question.setup.model, shape.stages, shape.schedule, shape.chunks);
+  const std::vector<pipeline::StageSplit::Part> chunks = chunks_of(shape, runs, stage);
+  const pipeline::StageOrder order = pipeline::stage_order(shape, stage);
+  std::vector<std::size_t> last(chunks.size(), 0);  // the last backward work of each chunk
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (order[i].work != PipelineWork::forward) last[static_cast<std::size_t>(order[i].chunk)] = i;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const pipeline::PipelineOperation& one = order[i];
+    const auto chunk = static_cast<std::size_t>(one.chunk);
+    if (one.work == PipelineWork::forward) {
+      writer.run(chunks[chunk], program::Phase::forward, true, true);
+      continue;
+    }
+    writer.end(last[chunk] == i);
+    writer.run(chunks[chunk], program::Phase::backward, one.work != PipelineWork::backward_weight,
+               one.work != PipelineWork::backward_input);
   }
+  for (const pipeline::StageSplit::Part& chunk : chunks) writer.run(chunk, program::Phase::update, true, true);
+}
+
+/// A step of the only stage.
+void run_all(const pipeline::StageSplit::Part& part, std::int64_t microbatches, StageWriter& writer) {
+  for (std::int64_t batch = 0; batch < microbatches; ++batch) {
+    writer.end(batch + 1 == microbatches);
+    writer.run(part, program::Phase::forward, true, true);
+    writer.run(part, program::Phase::backward, true, true);
+  }
+  writer.run(part, program::Phase::update, true, true);
+}
+
+Seconds kernel_time(const Prediction& prediction) {
+  Seconds sum;
+  for (const PredictedLine& line : prediction.lines) sum += static_cast<double>(line.runs) * line.time;
+  return sum;
+}
+
+}  // namespace
+
+Result<std::vector<Prediction>> training_predictions(const training::TrainingQuestion& question, std::int64_t sequence,
+                                                     const hardware::Cluster& cluster,
+                                                     const training::Strategy& strategy,
+                                                     const training::TrainingCost& cost) {
   const program::Program program = training::training_program(question, sequence, strategy);
   ASSAY_TRY(times, training::training_step_times(question, sequence, cluster, strategy, program));
   const double microbatches = training::microbatches(question, strategy);
+  // A batch that does not divide has a part of a microbatch.
   const auto repeats = static_cast<std::int64_t>(std::ceil(microbatches));
-  Prediction out;
-  out.what = "training step";
-  out.time = Seconds(cost.estimate);
-  std::vector<std::int64_t> line_of(program.steps.size(), -1);
-  Seconds kernels;
-  for (const program::Block& block : program.blocks)
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      const Seconds time = times.steps[static_cast<std::size_t>(i)].time;
-      if (program::is_collective(step.op) || !(time > Seconds(0))) continue;
-      const bool once = step.once || block.phase == program::Phase::update;
-      PredictedLine line;
-      line.block = fmt::format("{} {}", block.name, program::name(block.phase));
-      line.text = program::step_text(program, step);
-      line.op = step.op;
-      line.phase = block.phase;
-      line.weight_gradient = makes_weight_gradient(program, step);
-      line.flops = step.flops;
-      line.bytes = step.bytes;
-      if (step.op == program::Op::product && step.in[0] >= 0) line.format = program.tensor(step.in[0]).dtype;
-      line.elements = tensor_sizes(program, step);
-      line.runs = runs_of(block) * (once ? 1 : repeats);
-      // A batch that does not divide has a part of a microbatch.
-      line.time = once ? time : time * (microbatches / static_cast<double>(repeats));
-      kernels += static_cast<double>(line.runs) * line.time;
-      line_of[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(out.lines.size());
-      out.lines.push_back(std::move(line));
-    }
-  for (std::int64_t batch = 0; batch < repeats; ++batch)
-    for (const program::Block& block : program.blocks)
-      if (block.phase != program::Phase::update) run_block(block, line_of, out.order);
-  for (const program::Block& block : program.blocks)
-    if (block.phase == program::Phase::update) run_block(block, line_of, out.order);
+  const double share = microbatches / static_cast<double>(repeats);
+  const pipeline::StageSplit split = training::stage_split(*question.setup.model, strategy);
+  Prediction step;
+  step.what = "training step";
+  step.time = Seconds(cost.estimate);
   const training::StepParts& parts = cost.parts;
-  out.communication = parts.tensor + parts.context + parts.expert + parts.weights + parts.gradients + parts.handover;
-  out.overhead = beyond(out.time, kernels, out.communication);
+  if (strategy.parallelism.pipeline == 1) {
+    StageWriter writer(program, times);
+    run_all(split.parts.front(), repeats, writer);
+    writer.finish(share, step);
+    step.communication = parts.tensor + parts.context + parts.expert + parts.weights + parts.gradients + parts.handover;
+    step.overhead = beyond(step.time, kernel_time(step), step.communication);
+    return std::vector<Prediction>{std::move(step)};
+  }
+  ASSAY_TRY(priced, training::price_stages(question, sequence, cluster, strategy, split));
+  const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, repeats, strategy.interleave};
+  std::vector<Prediction> out;
+  for (std::size_t i = 0; i < split.parts.size(); ++i) {
+    const pipeline::StageSplit::Part& part = split.parts[i];
+    const training::MicrobatchCost::Part& price = priced.parts[i];
+    Prediction one = step;
+    one.stage = StageOfPrediction{part.at, part.to, strategy.parallelism.pipeline};
+    StageWriter writer(program, times);
+    run_stage(question, strategy, part.at, repeats, writer);
+    writer.finish(share, one);
+    one.communication = microbatches * (price.tensor + price.context + price.expert + price.weights) + price.gradients;
+    one.handover = microbatches * training::sends(price, shape) * priced.hop;
+    one.overhead = parts.overhead + microbatches * (price.host.forward + price.host.backward) + price.host.update;
+    one.bubble = beyond(one.time, kernel_time(one), one.communication + one.handover + one.overhead);
+    out.push_back(std::move(one));
+  }
   return out;
 }
 

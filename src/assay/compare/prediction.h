@@ -28,24 +28,33 @@ struct PredictedLine {
   std::int64_t runs = 1;                           ///< in a step
 };
 
+/// The stages of a pipeline that a prediction is of: those from `first` to `last` are alike.
+struct StageOfPrediction {
+  std::int64_t first = 0, last = 0, stages = 1;
+  friend bool operator==(const StageOfPrediction&, const StageOfPrediction&) = default;
+};
+
 /// What a request predicts of one step. Kernels and the parts outside of them add up to `time`.
 struct Prediction {
   std::string what;  ///< "training step", "decode step", "prefill"
   Seconds time;
   std::vector<PredictedLine> lines;
-  std::vector<std::uint32_t> order;  ///< lines as they run
-  bool ordered = true;               ///< false: the order inside of a layer is not known
-  Seconds communication;             ///< exposed
-  Seconds overhead;                  ///< outside of kernels: the host, and what a step costs beyond its kernels
+  std::vector<std::uint32_t> order;        ///< lines as they run
+  bool ordered = true;                     ///< false: the order inside of a layer is not known
+  Seconds communication;                   ///< exposed
+  std::optional<StageOfPrediction> stage;  ///< where there are several
+  Seconds handover, bubble;                ///< sends to and receives from other stages, and waiting for them
+  Seconds overhead;                        ///< outside of kernels: the host, and what a step costs beyond its kernels
 };
 
 /// The class of a step in comparisons: products, attention, norms, rotations, ...
 std::string_view class_of(program::Op op);
 
-/// A training step of a strategy on one stage; an error where there are several stages.
-Result<Prediction> training_prediction(const training::TrainingQuestion& question, std::int64_t sequence,
-                                       const hardware::Cluster& cluster, const training::Strategy& strategy,
-                                       const training::TrainingCost& cost);
+/// A training step of a strategy, on each kind of its stages.
+Result<std::vector<Prediction>> training_predictions(const training::TrainingQuestion& question, std::int64_t sequence,
+                                                     const hardware::Cluster& cluster,
+                                                     const training::Strategy& strategy,
+                                                     const training::TrainingCost& cost);
 
 /// One step of a server from its listed kernels.
 Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Seconds time, std::string what);

@@ -187,6 +187,97 @@ void read_how(const MeasuredStep& measured, RecoveredRun& run) {
   run.recomputes = again > 0 || (gradients > 0 && forward >= 2 * gradients);
 }
 
+/// Reads what kernels between products tell of a model whose sizes are known.
+class CodeReader {
+ public:
+  CodeReader(const MeasuredStep& measured, RecoveredRun& run) : run_(run), model_(run.model) {
+    const std::int64_t queries = run.kind == RecoveredRun::Kind::decode ? 1 : run.sequence;
+    tokens_ = static_cast<double>(run.batch * queries);
+    for (const MeasuredCall& call : measured.calls) add(call);
+  }
+
+  void finish(std::int64_t passes) {
+    if (run_.compiled || wide_norms_ + whole_norms_ == 0) return;
+    model_.centred = whole_norms_ > wide_norms_;
+    // One more at the end of all layers.
+    model_.norms = std::max<std::int64_t>(1, std::max(whole_norms_, wide_norms_) / passes);
+    model_.head_norms = head_norms_ >= 2 * passes;
+    model_.rotary = turns_;
+    model_.biased = 2 * with_bias_ > products_;
+    // Gradients of microbatches are added up, too.
+    if (run_.kind == RecoveredRun::Kind::training && model_.vocabulary > 0 && passes == model_.layers)
+      model_.tied = adds_tables_;
+    model_.activation = function();
+  }
+
+ private:
+  static bool has(const MeasuredCall& call, std::string_view name) {
+    return call.names.find(name) != std::string::npos;
+  }
+
+  void add(const MeasuredCall& call) {
+    const auto hidden = static_cast<double>(model_.hidden), table = static_cast<double>(model_.vocabulary) * hidden;
+    if (call.backward && (call.label == "aten::add" || call.label == "aten::add_") && table > 0.0 &&
+        call.elements == table)
+      adds_tables_ = true;
+    if (call.backward) return;
+    if (call.kind == Kind::product) {
+      ++products_;
+      with_bias_ += call.label == "aten::addmm" || call.label == "aten::baddbmm" ? 1 : 0;
+    }
+    if (has(call, "layer_norm") && call.elements == tokens_ * hidden) ++whole_norms_;
+    if (has(call, "aten::rsqrt")) {
+      if (call.elements == tokens_) ++wide_norms_;
+      if (call.elements == tokens_ * static_cast<double>(model_.heads) ||
+          call.elements == tokens_ * static_cast<double>(model_.kv_heads))
+        ++head_norms_;
+    }
+    if (has(call, "aten::cos")) turns_ = true;
+    const double inner =
+        tokens_ * static_cast<double>(model_.intermediate * std::max<std::int64_t>(1, model_.experts_per_token));
+    if (call.elements != inner) return;
+    for (std::size_t i = 0; i < std::size(signs); ++i) seen_[i] |= has(call, signs[i]);
+  }
+
+  std::string function() const {
+    const auto seen = [&](std::string_view sign) {
+      return seen_[static_cast<std::size_t>(std::find(std::begin(signs), std::end(signs), sign) - std::begin(signs))];
+    };
+    if (seen("aten::silu")) return "silu";
+    if (seen("aten::gelu")) return "gelu";
+    if (seen("aten::tanh")) return seen("aten::pow") ? "gelu_new" : "gelu_fast";
+    if (seen("aten::erf")) return "gelu_python";
+    if (seen("aten::sigmoid")) return "quick_gelu";
+    if (seen("aten::relu") || seen("aten::clamp_min")) return seen("aten::pow") ? "relu2" : "relu";
+    return "";
+  }
+
+  static constexpr std::string_view signs[] = {"aten::silu", "aten::gelu",    "aten::tanh", "aten::pow",
+                                               "aten::erf",  "aten::sigmoid", "aten::relu", "aten::clamp_min"};
+  RecoveredRun& run_;
+  RecoveredModel& model_;
+  double tokens_ = 0;
+  std::int64_t whole_norms_ = 0, wide_norms_ = 0, head_norms_ = 0, products_ = 0, with_bias_ = 0;
+  bool turns_ = false, adds_tables_ = false;
+  bool seen_[std::size(signs)] = {};
+};
+
+/// Whether kernels tell that it is not this model of the catalogue.
+bool differs(const RecoveredModel& wanted, const model::Transformer& known) {
+  const model::Layer& layer = known.decoder.kinds.front();
+  const bool turns = layer.attention->rotary && known.learned_positions == 0 && layer.attention->relative_buckets == 0;
+  const bool normalised = layer.attention->qk_norm == model::Attention::QkNorm::per_head;
+  if (wanted.rotary.value_or(turns) != turns || wanted.tied.value_or(known.tied) != known.tied) return true;
+  if (wanted.norms > 0 && wanted.head_norms != normalised) return true;
+  if (wanted.activation.empty()) return false;
+  const auto* const composed =
+      std::find(std::begin(model::activation_names), std::end(model::activation_names), wanted.activation);
+  return layer.feed_forward->function !=
+         (composed == std::end(model::activation_names)
+              ? model::Activation::simple
+              : static_cast<model::Activation>(composed - std::begin(model::activation_names)));
+}
+
 /// Whether a model of the catalogue has the same layers.
 bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
   if (known.encoder || known.decoder.kinds.size() != 1 || known.d_model != wanted.hidden) return false;
@@ -201,8 +292,33 @@ bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
          (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary);
 }
 
+/// Our own description, of layers that no simple architecture has.
+std::string description(const RecoveredModel& model) {
+  std::string out = fmt::format(
+      R"({{"model_type":"transformer","d_model":{},"d_ff":{},"layers":{},"heads":{},"kv_heads":{},"head_dim":{})",
+      model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads, model.head_dim);
+  out += fmt::format(R"(,"vocabulary":{})", std::max<std::int64_t>(1, model.vocabulary));
+  out += fmt::format(R"(,"gated":{},"norms":{})", model.gated, std::max<std::int64_t>(1, model.norms));
+  if (model.centred.value_or(false)) out += R"(,"norm":"layer")";
+  if (model.head_norms) out += R"(,"qk_norm":"per_head")";
+  if (model.norms == 1) out += R"(,"parallel":true)";
+  if (model.tied.value_or(false)) out += R"(,"tied":true)";
+  if (model.biased.value_or(false)) out += R"(,"bias":true)";
+  if (!model.rotary.value_or(true))
+    out += fmt::format(R"(,"learned_positions":{})", std::max<std::int64_t>(1, model.seen));
+  if (!model.activation.empty()) out += fmt::format(R"(,"hidden_act":"{}")", model.activation);
+  if (model.experts > 0)
+    out += fmt::format(R"(,"experts":{},"experts_per_token":{})", model.experts, model.experts_per_token);
+  return out + "}";
+}
+
 /// Of the simplest architecture that has such layers.
 std::string configuration(const RecoveredModel& model) {
+  const bool usual = (model.gated ? model.activation == "silu" : model.activation == "gelu") && model.norms == 2 &&
+                     !model.head_norms && !model.tied.value_or(false) && model.rotary.value_or(true) &&
+                     model.centred.value_or(!model.gated) == !model.gated &&
+                     model.biased.value_or(!model.gated) == !model.gated;
+  if (!model.activation.empty() && !usual && model.vocabulary > 0) return description(model);
   const std::string_view type = model.experts > 0 ? "mixtral" : model.gated ? "llama" : "starcoder2";
   std::string out = fmt::format(
       R"({{"model_type":"{}","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{})",
@@ -272,6 +388,7 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
   }
   read_how(measured, run);
   if (run.kind == RecoveredRun::Kind::training) read_update(measured, vocabulary, run);
+  CodeReader(measured, run).finish(runs);
   note_lacking(run);
   return run;
 }
@@ -282,12 +399,20 @@ std::string model_argument(const RecoveredModel& wanted, const hardware::Catalog
     const auto entry = model::catalogue_model(id, catalogue, "models");
     if (!entry || !same_sizes(wanted, entry->imported.model)) continue;
     const model::Transformer& known = entry->imported.model;
+    if (differs(wanted, known)) continue;
     const std::int64_t window = known.decoder.kinds.front().attention->window;
     const bool wider = window > 0 && wanted.seen > window;
     if (known.decoder.layers() == wanted.layers && !wider) return id;
-    if (near.empty())
-      near = fmt::format(R"({{"base":"{}","num_hidden_layers":{}{}}})", id, wanted.layers,
-                         wider ? R"(,"sliding_window":null)" : "");
+    if (!near.empty()) continue;
+    // Families name their layers in their own ways.
+    for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers"}) {
+      const std::string tried =
+          fmt::format(R"({{"base":"{}","{}":{}{}}})", id, key, wanted.layers, wider ? R"(,"sliding_window":null)" : "");
+      const auto read = model::load_model(tried, catalogue, "MODEL");
+      if (!read || read->model.decoder.layers() != wanted.layers) continue;
+      near = tried;
+      break;
+    }
   }
   if (!near.empty()) return near;
   return configuration(wanted);

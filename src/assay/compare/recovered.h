@@ -17,6 +17,15 @@ struct RecoveredModel {
   std::int64_t vocabulary = 0;  ///< 0: the profile has no head
   bool gated = true;            ///< two matrices up
   std::int64_t seen = 0;        ///< tokens that a query is known to see, the most; 0: not known
+
+  // What kernels of eager code tell in addition.
+  std::string activation = {};                 ///< as configurations name the function; empty: not known
+  std::int64_t norms = 0;                      ///< of the model's width in a layer; 0: not known
+  bool head_norms = false;                     ///< of each head of queries and keys
+  std::optional<bool> centred = std::nullopt;  ///< norms are one operation that subtracts the mean
+  std::optional<bool> tied = std::nullopt;     ///< the head is the embedding
+  std::optional<bool> rotary = std::nullopt;   ///< heads turn
+  std::optional<bool> biased = std::nullopt;   ///< products of layers have biases
 };
 
 struct RecoveredRun {

@@ -31,6 +31,10 @@ class Ledger {
     add({GapKind::host, "", prediction_.overhead, per_step(measured_.host_gaps)});
     add({GapKind::gaps, "", Seconds(0), per_step(measured_.other_gaps)});
     item(GapKind::communication, "").predicted += prediction_.communication;
+    if (prediction_.stage) {
+      item(GapKind::communication, handovers).predicted += prediction_.handover;
+      item(GapKind::waiting, other_stages).predicted += prediction_.bubble;
+    }
     for (auto& [key, one] : items_)
       if (one.predicted != Seconds(0) || one.measured != Seconds(0)) out_.items.push_back(std::move(one));
     Seconds sum = out_.predicted;
@@ -43,6 +47,7 @@ class Ledger {
   }
 
  private:
+  static constexpr std::string_view handovers = "sends and receives", other_stages = "other stages";
   using Shares = std::vector<std::pair<std::uint32_t, double>>;  ///< of lines
 
   Seconds per_step(trace::Ticks ticks) const { return trace::seconds(ticks) / each_; }
@@ -84,8 +89,7 @@ class Ledger {
       all += length;
       if (call.work == trace::WorkClass::communication) {
         matched += length;
-        add_call(item(GapKind::communication, ""), i, call.alone - call.waited);
-        if (call.waited > 0) add_call(item(GapKind::waiting, ""), i, call.waited);
+        add_communication(i);
         continue;
       }
       if (matching_.places(match).empty()) {
@@ -108,6 +112,24 @@ class Ledger {
     for (std::size_t place = 0; place < ran.size(); ++place)
       if (ran[place]) out_.steps[matching_.order[place]].ran += 1.0 / each_;
     out_.matched_share = all > 0.0 ? matched / all : 0.0;
+  }
+
+  /// In a pipeline, a send or receive that lasts longer than the shortest one waits for the other stage.
+  void add_communication(std::size_t i) {
+    const MeasuredCall& call = measured_.calls[i];
+    const bool between = prediction_.stage.has_value() && call.handover;
+    const trace::Ticks waited =
+        between ? std::clamp<trace::Ticks>(call.duration - shortest_handover(call.kernel), 0, call.alone) : call.waited;
+    add_call(item(GapKind::communication, between ? handovers : ""), i, call.alone - waited);
+    if (waited > 0) add_call(item(GapKind::waiting, between ? other_stages : ""), i, waited);
+  }
+  trace::Ticks shortest_handover(const std::string& kernel) {
+    const auto [known, is_new] = shortest_.try_emplace(kernel, 0);
+    if (!is_new) return known->second;
+    for (const MeasuredCall& call : measured_.calls)
+      if (call.handover && call.kernel == kernel && (known->second == 0 || call.duration < known->second))
+        known->second = call.duration;
+    return known->second;
   }
 
   /// Kernels do not tell steps nearby of equal sizes apart, such as rotations of queries and of as many keys: where one
@@ -189,6 +211,7 @@ class Ledger {
   double each_;
   std::vector<Shares> groups_;
   std::vector<double> longest_;
+  std::map<std::string, trace::Ticks> shortest_;  ///< of sends and receives, by kernel
   std::map<std::pair<GapKind, std::string>, GapItem> items_;
   Waterfall out_;
 };

@@ -31,6 +31,11 @@ bool is_gradient(program::Op op) {
 }
 bool is_dispatch(program::Op op) { return op == program::Op::dispatch || op == program::Op::dispatch_grad; }
 
+constexpr std::string_view function_sources[] = {
+    "functions.simple",           "functions.gelu_new", "functions.gelu_fast",  "functions.gelu_python",
+    "functions.gelu_python_tanh", "functions.gelu_10",  "functions.quick_gelu", "functions.relu2"};
+static_assert(std::size(function_sources) == std::size(model::activation_names));
+
 /// The numbers of StepEffects, each under its own name and source.
 template <class N>
 class TrainingFactors {
@@ -48,6 +53,21 @@ class TrainingFactors {
     const auto at = static_cast<std::size_t>(kind);
     return num_.given("kernels it is composed of", kernels_.effects.kinds[at][is_gradient(step.op) ? 1 : 0],
                       kernels_.sources, stream_kind_sources[at]);
+  }
+  /// Of what eager code composes beyond a kind.
+  auto composed(const ComposedTraffic::Passes& passes, const program::Step& step, std::string_view key) const {
+    return num_.given("kernels it is composed of", passes[is_gradient(step.op) ? 1 : 0], kernels_.sources, key);
+  }
+  auto turned_share(double share) const {
+    return num_.given("part of each head", share, "that turns, and is joined with the rest");
+  }
+  /// Bytes of a function's further kernels, over the fewest of its step.
+  auto function(const program::Step& step) const {
+    const bool back = is_gradient(step.op), gated = is_gated(step);
+    const double fewest = back ? (gated ? 5.0 : 3.0) : gated ? 3.0 : 2.0;
+    return num_.given("tensors of a composed function", effects().composed->functions[step.composed][back ? 1 : 0],
+                      kernels_.sources, function_sources[step.composed]) /
+           num_.given("tensors of the step", fewest, "each once");
   }
   auto last_part(double share) const {
     return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
@@ -85,6 +105,35 @@ NumberOf<N, double> attention_stretch(const TrainingFactors<N>& factor, const pr
   return plain * factor("unaligned heads", &StepEffects::unaligned, "unaligned");
 }
 
+/// Of turning heads: those of which a part turns are cut and put together again.
+template <class N>
+NumberOf<N, double> rotation_stretch(const TrainingFactors<N>& factor, const program::Program& program,
+                                     const program::Step& step) {
+  const auto& composed = factor.effects().composed;
+  if (!composed || step.detail < 0) return factor.streamed(StreamKind::rotation, step);
+  const program::ProgramTensor& heads = program.tensor(step.in[0]);
+  const double share = static_cast<double>(step.detail) / static_cast<double>(heads.dims[at(heads.rank - 1)].size);
+  return factor.pointwise() *
+         (factor.turned_share(share) * factor.composed(composed->rotated_part, step, "composed.rotated_part") +
+          factor.composed(composed->rejoined_heads, step, "composed.rejoined_heads"));
+}
+
+/// Of an activation function, and of its product with another tensor.
+template <class N>
+NumberOf<N, double> activation_stretch(const TrainingFactors<N>& factor, const program::Program& program,
+                                       const program::Step& step) {
+  const auto& composed = factor.effects().composed;
+  const bool inside = is_inside_expert(program.tensor(step.out[0]));
+  const StreamKind kind = !is_gated(step) ? StreamKind::activation
+                          : inside        ? StreamKind::expert_gate
+                                          : StreamKind::gate;
+  NumberOf<N, double> traffic = composed && step.is_joined && !inside
+                                    ? factor.composed(composed->joined_gate, step, "composed.joined_gate")
+                                    : factor.of_kind(kind, step);
+  if (composed && step.composed > 0) traffic = traffic + factor.function(step);
+  return inside ? factor.pointwise() * traffic * factor.inside_expert() : factor.pointwise() * traffic;
+}
+
 /// How much longer a kernel takes among the others of a step than by itself.
 template <class N>
 NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Program& program,
@@ -108,14 +157,9 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
     case norm:
       return factor.streamed(step.is_centred ? StreamKind::centred_norm : StreamKind::norm, step);
     case rotation:
-      return factor.streamed(StreamKind::rotation, step);
-    case activation: {
-      const bool inside = is_inside_expert(program.tensor(step.out[0]));
-      const StreamKind kind = !is_gated(step) ? StreamKind::activation
-                              : inside        ? StreamKind::expert_gate
-                                              : StreamKind::gate;
-      return inside ? factor.streamed(kind, step) * factor.inside_expert() : factor.streamed(kind, step);
-    }
+      return rotation_stretch(factor, program, step);
+    case activation:
+      return activation_stretch(factor, program, step);
     case element_wise:  // biases of experts are added to the rows of one expert after the other
       if (!is_at_expert(program.tensor(step.in[0]))) return factor.streamed(StreamKind::sum, step);
       return factor.streamed(StreamKind::sum, step) * factor.inside_expert() *
@@ -136,10 +180,20 @@ NumberOf<N, Seconds> dropout_time(const N& num, const KernelRates& rates, const 
   const Bytes scores = program::local_bytes(program, attention_scores(program, step));
   const auto moved = num.given("passes of dropout", dropped_traffic, "mask and probabilities, over probabilities") *
                      num.given("probabilities", scores, "of plain attention");
-  const auto share =
-      rates.pointwise ? num.given("share of the bandwidth", rates.pointwise->stream, &rates.sources, "pointwise.stream")
-                      : num.given("memory efficiency", rates.memory_share, &rates.sources, "efficiency.memory");
-  return num.named("dropout", moved / num.given("hbm", rates.hbm, &rates.sources, "hbm") / share);
+  return num.named("dropout", moved / stream_rate(num, rates));
+}
+
+/// Time to put gradients of queries, keys and values together, where one product made them.
+template <class N>
+NumberOf<N, Seconds> projection_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
+                                     const program::Step& step) {
+  Bytes gradients;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (step.out[i] >= 0) gradients += program::local_bytes(program, program.tensor(step.out[i]));
+  const auto moved = num.given("kernels it is composed of", kernels.effects.composed->projections[step.composed],
+                               kernels.sources, "composed.projections") *
+                     num.given("read and written", 2.0 * gradients, "gradients of queries, keys and values");
+  return num.named("joining gradients", moved / stream_rate(num, kernels.rates));
 }
 
 template <class N>
@@ -187,6 +241,8 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
       program::is_scan(step.op)
           ? max(alone, factor("time of scans over the recurrence", &StepEffects::scan, "scan") * time.compute)
           : max(stretch(factor, program, step) * alone, time.compute);
+  if (kernels.effects.composed && step.op == program::Op::attention_grad && step.composed > 0)
+    price.duration = price.duration + projection_time(num, kernels, program, step);
   price.compute = time.compute;
   // Ideal kernels fuse element-wise work into other kernels.
   price.memory = step.flops.value() > 0.0 ? time.memory : nothing(num, "fused into other kernels");

@@ -39,6 +39,13 @@ StepEffects random_effects(std::mt19937& random) {
         &StepEffects::expert_traffic, &StepEffects::expert_pointwise, &StepEffects::expert_bias})
     effects.*number = factor(random);
   for (auto& kind : effects.kinds) kind = {factor(random), factor(random)};
+  if (random() % 2) {
+    ComposedTraffic& composed = effects.composed.emplace();
+    for (ComposedTraffic::Passes* passes : {&composed.joined_gate, &composed.rotated_part, &composed.rejoined_heads})
+      *passes = {factor(random), factor(random)};
+    for (double& projection : composed.projections) projection = factor(random);
+    for (ComposedTraffic::Passes& function : composed.functions) function = {factor(random), factor(random)};
+  }
   effects.adds_gradients = random() % 2;
   return effects;
 }
@@ -56,6 +63,20 @@ ServingEffects random_serving_effects(std::mt19937& random) {
   effects.quantise = Seconds(1e-6 * factor(random));
   effects.joined = random() % 2;
   return effects;
+}
+
+TEST(Price, KernelsOfComposedFunctionsAreCounted) {
+  const StepCalibration steps = *steps_of(catalogue());
+  const auto beyond = [&](model::Activation function) {
+    return steps.composed.functions[static_cast<std::size_t>(function)];
+  };
+  // Six kernels of one operand and two of two, over one kernel: 12 + 6 - 2 tensors; backward 10 + 18 - 3.
+  EXPECT_EQ(beyond(model::Activation::gelu_new), (ComposedTraffic::Passes{16.0, 25.0}));
+  EXPECT_EQ(beyond(model::Activation::simple), (ComposedTraffic::Passes{0.0, 0.0}));
+  const hardware::Chip chip = *catalogue().chip("h200-sxm", "test");
+  EXPECT_TRUE(steps.effects(chip, {.fusion = Fusion::eager}).composed);
+  EXPECT_FALSE(steps.effects(chip, {.fusion = Fusion::compiled}).composed);
+  EXPECT_LT(steps.effects(chip, {.fusion = Fusion::xla}).fixed, steps.effects(chip, {.fusion = Fusion::eager}).fixed);
 }
 
 void expect_equal_bits(Seconds plain, NumberOf<Traced, Seconds> traced, const std::string& what) {

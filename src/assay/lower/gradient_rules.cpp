@@ -124,6 +124,7 @@ void BackwardPass::transpose_attention(const program::Step& step) {
                    forward_value(terms), forward_value(picked)},
                   {dq, dk, dv, d_terms});
   back.detail = step.detail;
+  back.composed = step.composed;
   back.flops = attention_flops(Plain{}, program_, back);
   if (!shape.flash) back.bytes = program::traffic(Plain{}, program_, back);
   accumulate(q, dq);
@@ -182,6 +183,8 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
   back.bytes = program::traffic(Plain{}, program_, back);
   back.flops = 2.0 * step.flops;
   back.detail = step.detail;
+  back.composed = step.composed;
+  back.is_joined = step.is_joined;
   program_.steps.push_back(back);
   n = 0;
   for (int id : step.in)

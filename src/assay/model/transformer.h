@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assay/base/dtype.h"
@@ -16,6 +17,25 @@ struct Norm {
   bool bias = false;  ///< LayerNorm
   bool mean = false;  ///< subtracts the mean (LayerNorm), else RMSNorm
 };
+
+/// Functions of feed-forward blocks that libraries write as several operations; `simple` is one. In eager software each
+/// operation is a kernel: catalogue/steps/kinds.toml counts them.
+enum class Activation : std::uint8_t {
+  simple,
+  gelu_new,
+  gelu_fast,
+  gelu_python,
+  gelu_python_tanh,
+  gelu_10,
+  quick_gelu,
+  relu2
+};
+inline constexpr std::string_view activation_names[] = {"simple",           "gelu_new", "gelu_fast",  "gelu_python",
+                                                        "gelu_python_tanh", "gelu_10",  "quick_gelu", "relu2"};
+
+/// How libraries make queries, keys and values: of a product each, of one that is split along its columns, or of one
+/// that is cut in the order of heads or by slices, so that its gradient is put together piece by piece.
+enum class JoinedProjection : std::uint8_t { none, split, woven };
 
 /// Softmax attention. Multi-head latent attention when `kv_rank` is positive.
 struct Attention {
@@ -55,6 +75,8 @@ struct Attention {
   bool cross = false;                 ///< keys and values come from the encoder
   std::int64_t relative_buckets = 0;  ///< learned relative position biases, one per bucket and head
   bool relative_projection = false;   ///< a matrix of its own for relative positions (Transformer-XL, Gopher)
+  std::int64_t turned = 0;            ///< numbers of a head that turn, cut out of it and joined again; 0: all of them
+  JoinedProjection joined = JoinedProjection::none;
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 
@@ -113,6 +135,8 @@ struct FeedForward {
   bool router_bias = false;            ///< learned
   bool router_correction = false;      ///< a bias for selection only, set to balance the experts (DeepSeek V3)
   bool router_scale = false;           ///< the router scales its input and each expert's share (Gemma 4)
+  bool joined = false;                 ///< one product makes gate and input, which are halves of its result
+  Activation function = Activation::simple;
   friend bool operator==(const FeedForward&, const FeedForward&) = default;
 };
 

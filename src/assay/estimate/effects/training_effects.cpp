@@ -110,6 +110,10 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
     sources.add(std::string(stream_kind_sources[kind]),
                 counted.empty() ? std::string("1: the software has a kernel for it") : std::string(counted));
   }
+  for (const std::string_view key : {"joined_gate", "rotated_part", "rejoined_heads", "projections"})
+    sources.add(fmt::format("composed.{}", key), one(fmt::format("composed.{}", key)));
+  for (const std::string_view name : model::activation_names)
+    sources.add(fmt::format("functions.{}", name), one(fmt::format("functions.{}", name)));
   sources.add("launch",
               software.captured ? "0: kernels are replayed from a graph" : source_of_fusion(way, "step.launch"));
   sources.add("routed_launch", source_of_fusion(way, "step.launch"));
@@ -126,7 +130,8 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
   sources.add("unfused_update", one("update.unfused"));
   sources.add("memory_power", one("draw.memory"));
   sources.add("straggler", one("step.straggler"));
-  sources.add("fixed", one("step.fixed"));
+  sources.add("fixed",
+              idle[way] == 1.0 ? one("step.fixed") : times(one("step.fixed"), source_of_fusion(way, "host.idle")));
   const Family* known = family(chip);
   sources.add("chip_share", known ? std::string(known->origins.of("overlap.chip_share")) : "0: not measured");
   sources.add("piece", one("collectives.piece"));
@@ -161,6 +166,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.kinds = kinds[way];
   constexpr auto of_loss = static_cast<std::size_t>(StreamKind::loss);
   out.kinds[of_loss] = kinds[loss_way][of_loss];
+  if (fusion == Fusion::eager) out.composed = composed;
   out.launch = software.captured ? Seconds(0) : launch[way];
   const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
   const bool captures_routing = software.fixed_capacity || fused_experts;
@@ -199,7 +205,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.unfused_update = software.unfused_update ? unfused_update : 0.0;
   out.memory_power = memory_power;
   out.straggler = straggler;
-  out.fixed = fixed;
+  out.fixed = idle[way] * fixed;
   if (sources) add_sources(chip, software, {way, loss_way, holds(way), holds(loss_way), fused_experts}, *sources);
   return out;
 }
@@ -293,6 +299,27 @@ Result<void> read_overlap(std::string_view text, std::string_view path, StepCali
   return {};
 }
 
+/// What code composes beyond the kinds of steps, of catalogue/steps/kinds.toml.
+void read_composed(RecordReader& reader, ComposedTraffic& out) {
+  static constexpr std::string_view pass_names[] = {"forward", "backward"};
+  reader.table("composed", [&](RecordReader& inner) {
+    inner.numbers("joined_gate", pass_names, out.joined_gate);
+    inner.numbers("rotated_part", pass_names, out.rotated_part);
+    inner.numbers("rejoined_heads", pass_names, out.rejoined_heads);
+    static constexpr std::string_view joined_names[] = {"none", "split", "woven"};
+    inner.numbers("projections", joined_names, out.projections);
+  });
+  // Kernels of one operand pass two tensors through memory, those of two operands three.
+  static constexpr std::string_view counts[] = {"forward_one", "forward_two", "backward_one", "backward_two"};
+  reader.table("functions", [&](RecordReader& inner) {
+    for (std::size_t i = 1; i < std::size(model::activation_names); ++i) {
+      std::array<double, std::size(counts)> kernels{};
+      inner.numbers(model::activation_names[i], counts, kernels);
+      out.functions[i] = {2.0 * kernels[0] + 3.0 * kernels[1] - 2.0, 2.0 * kernels[2] + 3.0 * kernels[3] - 3.0};
+    }
+  });
+}
+
 /// Reads catalogue/steps/kinds.toml, of the ways of fusing that it has.
 Result<void> read_kinds(std::string_view text, std::string_view path, StepCalibration& steps) {
   static constexpr std::string_view pass_names[] = {"forward", "backward"};
@@ -304,6 +331,8 @@ Result<void> read_kinds(std::string_view text, std::string_view path, StepCalibr
       inner.number("among_others", steps.update);
       inner.number("unfused", steps.unfused_update);
     });
+    reader.table("host", [&](RecordReader& inner) { inner.numbers("idle", fusion_names, steps.idle); });
+    read_composed(reader, steps.composed);
     for (std::size_t way = 0; way < StepCalibration::ways; ++way)
       reader.optional_table(fusion_names[way], [&](RecordReader& inner) {
         for (std::size_t kind = 0; kind < std::size(stream_kind_names); ++kind)

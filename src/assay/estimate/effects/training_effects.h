@@ -63,6 +63,19 @@ inline constexpr KindTraffic fewest_bytes = [] {
   return all;
 }();
 
+/// What eager code adds where a model's own code is composed of more operations than its kinds: forward and backward.
+struct ComposedTraffic {
+  using Passes = std::array<double, 2>;
+  /// In place of a kind's number, where operands are halves of one tensor: kernels compute an address for each number.
+  Passes joined_gate{1, 1};
+  /// Of the part of each head that turns, and of joining it with the rest, over the whole.
+  Passes rotated_part{1, 1}, rejoined_heads{0, 0};
+  /// Of the gradient of a joined projection, over queries, keys and values: by JoinedProjection.
+  std::array<double, 3> projections{0, 0, 0};
+  /// Tensors that pass through memory beyond those of a function of one kernel: by model::Activation.
+  std::array<Passes, std::size(model::activation_names)> functions{};
+};
+
 /// Which tensor-parallel collectives run concurrently with products.
 enum class TensorOverlap : std::uint8_t {
   none,      ///< none: each is exposed
@@ -107,6 +120,7 @@ struct StepEffects {
   double unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
   double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
   KindTraffic kinds = fewest_bytes;           ///< further factor by kind
+  std::optional<ComposedTraffic> composed;    ///< of eager software
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
   double loss = 1;                            ///< bytes of logits and loss over the minimum; `kinds` comes on top
   double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak
@@ -180,7 +194,9 @@ struct StepCalibration : MeasuredFamilies {
   /// Counted or measured, not fitted, as the next three: catalogue/steps/kinds.toml.
   std::array<KindTraffic, ways> kinds{fewest_bytes, fewest_bytes, fewest_bytes, fewest_bytes};
   double explicit_mask = 1, update = 1, unfused_update = 0;
-  double memory_power = 0;  ///< see StepEffects; catalogue/steps/power.toml has it, not fitted
+  ComposedTraffic composed;                   ///< of eager software
+  std::array<double, ways> idle{1, 1, 1, 1};  ///< of a step, over `fixed`
+  double memory_power = 0;                    ///< see StepEffects; catalogue/steps/power.toml has it, not fitted
   double scan = 1, straggler = 0;
   Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
   double tail = 0;

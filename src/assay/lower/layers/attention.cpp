@@ -69,8 +69,13 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
       if (!a.shares_kv && !known) k = norm(k, "k_norm", "K");
     }
     if (a.rotary && model_.learned_positions == 0 && a.relative_buckets == 0 && !a.cross) {
-      q = build_.pointwise(program::Op::rotate, "Q", {q}, q);
-      if (!a.shares_kv) k = build_.pointwise(program::Op::rotate, "K", {k}, k);
+      const auto turned = [&](std::string_view name, int t) {
+        t = build_.pointwise(program::Op::rotate, name, {t}, t);
+        if (a.turned > 0) build_.program().steps.back().detail = static_cast<std::int16_t>(a.turned);
+        return t;
+      };
+      q = turned("Q", q);
+      if (!a.shares_kv) k = turned("K", k);
     }
     k = build_.settle(k, program::TensorClass::key_value);
     v = build_.settle(v, program::TensorClass::key_value);
@@ -283,6 +288,7 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   const bool sinks_last = a.sinks && over != 0;
   program::Step& step = build_.emit(program::Op::attention, {q, k, v, sinks_last ? -1 : terms, picked}, {o, second});
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
+  step.composed = static_cast<std::uint8_t>(a.joined);
   step.flops = attention_flops(Plain{}, program, step);
   if (!shape.flash) step.bytes = program::traffic(Plain{}, program, step);
   if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share

@@ -24,6 +24,9 @@ int LayerWriter::dense(const model::FeedForward& f, int x, const DenseProjection
     gate = build_.settle_sums(gate);
   }
   const int act = build_.pointwise(program::Op::activate, "Act", {up, gate}, up);
+  program::Step& made = build_.program().steps.back();
+  made.composed = static_cast<std::uint8_t>(f.function);
+  made.is_joined = f.joined;
   return build_.product("Down", act, weight(by.out), by.result, onto);
 }
 

@@ -221,6 +221,7 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file,
   ConfigReader in(*config, std::string(file), prefix);
   in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
   (*family)->fill(in, imported.model);
+  read_composition(*config, imported.family, imported.model);
   check_layer_types(in, imported.model.decoder.layers());
   imported.defaults = std::move(in.notes());
   in.notes().clear();

@@ -26,9 +26,9 @@ Result<Predicted> predicted_training(const Request& request, const Context& cont
   const search::Candidate* best = size.shown();
   if (!best)
     return fail("--against", "no plan of the request is possible", "ask for it with `assay train`, which says why");
-  ASSAY_TRY(step, compare::training_prediction(size.query.question, size.query.sequence, size.query.cluster,
-                                               best->strategy, best->cost));
-  return Predicted{{std::move(step)}, size.query.cluster.chip.id, size.query.cluster.text, size.query.cluster.chips()};
+  ASSAY_TRY(steps, compare::training_predictions(size.query.question, size.query.sequence, size.query.cluster,
+                                                 best->strategy, best->cost));
+  return Predicted{std::move(steps), size.query.cluster.chip.id, size.query.cluster.text, size.query.cluster.chips()};
 }
 
 Result<Predicted> predicted_serving(const Request& given, const Context& context) {
@@ -62,24 +62,73 @@ std::string command_of(const Request& request) {
   return out;
 }
 
-/// Of a decode step and a prefill, the one whose products the profile has more of.
+/// How often a profile and a prediction have products of each size.
+struct ProductCount {
+  double measured = 0, predicted = 0;
+};
+
+/// The part of the products' FLOP that a profile and a prediction have in common, over all of either. A profile may
+/// hold several steps.
+double common_products(const compare::Prediction& prediction, const compare::MeasuredStep& measured) {
+  std::map<std::int64_t, ProductCount> counts;  // products of one size differ by rounding alone
+  const auto at = [&](double flops) -> ProductCount& {
+    return counts[static_cast<std::int64_t>(std::llround(1e4 * std::log(std::max(1.0, flops))))];
+  };
+  double ran = 0.0, planned = 0.0;
+  for (const compare::MeasuredCall& call : measured.calls)
+    if (call.kind == compare::MeasuredCall::Kind::product) at(call.flops).measured += call.flops, ran += call.flops;
+  for (const compare::PredictedLine& line : prediction.lines)
+    if (line.op == program::Op::product) {
+      const double flops = static_cast<double>(line.runs) * line.flops.value();
+      at(line.flops.value()).predicted += flops;
+      planned += flops;
+    }
+  const double steps = measured.name.empty() && planned > 0.0 ? std::max(1.0, std::round(ran / planned)) : 1.0;
+  double common = 0.0;
+  for (const auto& [size, count] : counts) common += std::min(count.measured, steps * count.predicted);
+  const double all = std::max(ran, steps * planned);
+  return all > 0.0 ? common / all : 0.0;
+}
+
+/// Whether a profile looks tokens up as the prediction does: the first stage of a pipeline has no other sign.
+bool embeds_alike(const compare::Prediction& prediction, const compare::MeasuredStep& measured) {
+  const bool ran = std::any_of(measured.calls.begin(), measured.calls.end(), [](const compare::MeasuredCall& call) {
+    return call.names.find("embedding") != std::string::npos && call.names.find("rotary") == std::string::npos;
+  });
+  const bool planned = std::any_of(prediction.lines.begin(), prediction.lines.end(),
+                                   [](const compare::PredictedLine& line) { return line.op == program::Op::embed; });
+  return ran == planned;
+}
+
+/// Of a decode step and a prefill, or of the stages of a pipeline, the one whose products the profile has.
 const compare::Prediction& fitting(const std::vector<compare::Prediction>& steps,
                                    const compare::MeasuredStep& measured) {
-  const auto shared = [&](const compare::Prediction& prediction) {
-    double flops = 0.0;
-    for (const compare::MeasuredCall& call : measured.calls)
-      for (const compare::PredictedLine& line : prediction.lines)
-        if (call.kind == compare::MeasuredCall::Kind::product && line.op == program::Op::product &&
-            std::abs(line.flops.value() - call.flops) <= 1e-6 * call.flops) {
-          flops += call.flops;
-          break;
-        }
-    return flops;
+  constexpr double embedding = 0.05;  // less than a layer of those that a stage has
+  const auto score = [&](const compare::Prediction& one) {
+    return common_products(one, measured) + (embeds_alike(one, measured) ? embedding : 0.0);
   };
   const compare::Prediction* best = &steps.front();
   for (const compare::Prediction& one : steps)
-    if (shared(one) > shared(*best)) best = &one;
+    if (score(one) > score(*best)) best = &one;
   return *best;
+}
+
+/// Which stage of a pipeline the profile is taken for, and why.
+std::string stage_note(const compare::Prediction& prediction) {
+  const compare::StageOfPrediction& stage = *prediction.stage;
+  bool embeds = false, predicts = false;
+  for (const compare::PredictedLine& line : prediction.lines) {
+    embeds |= line.op == program::Op::embed;
+    predicts |= line.op == program::Op::loss;
+  }
+  const std::string which = stage.first == stage.last
+                                ? fmt::format("stage {}", stage.first)
+                                : fmt::format("one of the stages {} to {}", stage.first, stage.last);
+  return fmt::format("by its kernels the profile is of {} of {} in the pipeline{}", which, stage.stages,
+                     embeds && predicts ? ", with the embedding and the loss"
+                     : embeds           ? ", with the embedding"
+                     : predicts         ? ", with the loss"
+                                        : "");
 }
 
 Result<void> check_device(const Query& query, const Predicted& predicted, std::vector<std::string>& notes) {
@@ -153,6 +202,7 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
   const Device& device = query.device();
   out.measured = compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device, others);
   out.prediction = fitting(predicted.steps, out.measured);
+  if (out.prediction.stage) out.notes.push_back(stage_note(out.prediction));
   out.matching = compare::match(out.measured, out.prediction, *query.vocabulary);
   out.waterfall = compare::waterfall(out.measured, out.prediction, out.matching, *query.vocabulary);
   if (out.matching.steps > 1 || out.measured.name.empty())

@@ -66,6 +66,10 @@ class Remedies {
         return by > Seconds(0) ? "more of it is exposed than predicted: start it earlier, or give it more to run beside"
                                : "less of it is exposed than predicted: it overlaps more";
       case GapKind::waiting:
+        if (!item.group.empty())
+          return by > Seconds(0)
+                     ? "other stages send later than predicted: balance their layers, or use more microbatches"
+                     : "other stages send earlier than predicted";
         return "other ranks reach the collectives later: balance their work, see the ranks of the profile";
       case GapKind::copies:
         return fmt::format("{}, longest {}: keep the data on the device, or copy while kernels run",
@@ -133,7 +137,7 @@ class Remedies {
       const Result<Predicted> predicted = predict(against_.with(choice.option, std::string(choice.value)), context_);
       if (predicted)
         for (const compare::Prediction& one : predicted->steps)
-          if (one.what == comparison_.prediction.what)
+          if (one.what == comparison_.prediction.what && one.stage == comparison_.prediction.stage)
             known->second = Alternative{std::string(choice.option), std::string(choice.value),
                                         class_times(one, comparison_.matching)};
     }
@@ -204,9 +208,9 @@ std::string item_name(const GapItem& item) {
     case GapKind::extra:
       return fmt::format("not in the program: {}", item.group);
     case GapKind::communication:
-      return "exposed communication";
+      return item.group.empty() ? "exposed communication" : item.group;
     case GapKind::waiting:
-      return "waiting for other ranks";
+      return fmt::format("waiting for {}", item.group.empty() ? "other ranks" : item.group);
     case GapKind::copies:
       return "copies not in the program";
     case GapKind::host:
