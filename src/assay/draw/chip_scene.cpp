@@ -13,7 +13,7 @@
 namespace assay::draw {
 namespace {
 
-constexpr double column_of_chip = 430.0, between_chips = 36.0, inside = 16.0;
+constexpr double column_of_chip = 430.0, between_chips = 36.0, inset = 16.0;
 constexpr double core_pitch = 13.0, core_side = 11.0, lane_pitch = 3.0;
 constexpr double unit_side = 78.0, units_gap = 10.0, memory_height = 34.0;
 constexpr std::int64_t cores_in_a_row = 33;
@@ -39,7 +39,7 @@ ChipRows rows_of(const std::vector<hardware::Chip>& chips) {
   for (const hardware::Chip& chip : chips) {
     const std::int64_t rows = (chip.cores.count.value + cores_in_a_row - 1) / cores_in_a_row;
     out.cores = std::max(out.cores, static_cast<double>(rows) * core_pitch);
-    const double room = (column_of_chip - 2.0 * inside) / static_cast<double>(chip.matrix_unit.count.value) - units_gap;
+    const double room = (column_of_chip - 2.0 * inset) / static_cast<double>(chip.matrix_unit.count.value) - units_gap;
     if (const double side = std::sqrt(multipliers(chip.matrix_unit)); side > 0.0)
       out.pixels = std::min(out.pixels, std::min(unit_side, room) / side);
     out.lanes = std::max(out.lanes, static_cast<double>(chip.vector_unit.partitions.value) * lane_pitch * 2.0);
@@ -66,13 +66,13 @@ class ChipColumn {
     Rectangle frame{x_, top, column_of_chip, y - top + 4.0, 6.0, {}};
     frame.paint = {.stroke = ColourRole::muted};
     scene_.add(frame);
-    words({x_ + inside, top + 20.0}, fmt::format("one {}", chip_.cores.kind), ColourRole::ink, true);
+    words({x_ + inset, top + 20.0}, fmt::format("one {}", chip_.cores.kind), ColourRole::ink, true);
     memories(y + 20.0, false, rows_.chip_memories);
   }
 
  private:
   void words(PlotPoint at, std::string text, ColourRole colour = ColourRole::muted, bool bold = false) {
-    Label label{at, shortened(text, picture_text_size, column_of_chip - 2.0 * inside, bold), picture_text_size};
+    Label label{at, shortened(text, picture_text_size, column_of_chip - 2.0 * inset, bold), picture_text_size};
     label.colour = colour;
     label.bold = bold;
     scene_.add(std::move(label));
@@ -99,11 +99,11 @@ class ChipColumn {
     const hardware::MatrixUnit& unit = chip_.matrix_unit;
     const std::string size = unit.rows && unit.columns ? fmt::format("{} x {}", unit.rows->value, unit.columns->value)
                                                        : human_number(multipliers(unit));
-    words({x_ + inside, y + 10.0}, fmt::format("{} matrix units of {} multipliers", unit.count.value, size));
+    words({x_ + inset, y + 10.0}, fmt::format("{} matrix units of {} multipliers", unit.count.value, size));
     y += 18.0;
     const double side = multipliers(unit) > 0.0 ? rows_.pixels * std::sqrt(multipliers(unit)) : 0.0;
     for (std::int64_t i = 0; i < unit.count.value; ++i) {
-      Rectangle box{x_ + inside + static_cast<double>(i) * (side + units_gap), y, side, side, 3.0, {}};
+      Rectangle box{x_ + inset + static_cast<double>(i) * (side + units_gap), y, side, side, 3.0, {}};
       box.paint = {.fill = arithmetic_colour, .fill_opacity = 0.25, .stroke = arithmetic_colour};
       scene_.add(box);
     }
@@ -115,11 +115,11 @@ class ChipColumn {
     std::string text = fmt::format("vector unit: {} x {} lanes, {} ALU{} each", unit.partitions.value, unit.lanes.value,
                                    unit.alus.value, unit.alus.value == 1 ? "" : "s");
     if (chip_.cores.warps) text += fmt::format("; {} warps take turns", chip_.cores.warps->value);
-    words({x_ + inside, y + 10.0}, std::move(text));
+    words({x_ + inset, y + 10.0}, std::move(text));
     y += 18.0;
     for (std::int64_t p = 0; p < unit.partitions.value; ++p)
       for (std::int64_t i = 0; i < unit.lanes.value; ++i) {
-        Rectangle lane{x_ + inside + static_cast<double>(i) * lane_pitch,
+        Rectangle lane{x_ + inset + static_cast<double>(i) * lane_pitch,
                        y + static_cast<double>(p) * lane_pitch * 2.0,
                        lane_pitch - 1.0,
                        lane_pitch * 2.0 - 1.0,
@@ -137,7 +137,7 @@ class ChipColumn {
       const hardware::MemoryLevel& level = chip_.memory[i];
       if (is_of_core(level) != of_core) continue;
       Rectangle box{
-          x_ + (of_core ? inside : 0.0), at, column_of_chip - (of_core ? 2.0 * inside : 0.0), memory_height, 4.0, {}};
+          x_ + (of_core ? inset : 0.0), at, column_of_chip - (of_core ? 2.0 * inset : 0.0), memory_height, 4.0, {}};
       box.paint = {.fill = memory_colour, .fill_opacity = 0.18, .stroke = memory_colour};
       scene_.add(box);
       std::string text = fmt::format("{}, {}", level.name, human(level.capacity.value));
