@@ -69,6 +69,70 @@ __device__ void sum_over_lanes(float (&values)[count], int lane) {
   }
 }
 
+/// What the warps of a block have found, of other keys each.
+template <int queries, int width>
+struct Joined {
+  float best[cache_warps][queries], sum[cache_warps][queries], out[cache_warps][queries][width];
+};
+
+/// Joins the lanes of a warp that have other keys.
+template <int key_lanes, int queries, int width>
+__device__ void join_lanes(Joined<queries, width>& joined, float best, float sum, float (&out)[queries][lanes]) {
+  static_assert(sizeof(joined) <= ring_bytes);
+  constexpr int query_lanes = key_lanes / queries;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int mine = lane % key_lanes * lanes, which = lane / key_lanes;
+  for (int q = 0; q < queries; ++q) {
+    const float own = __shfl_sync(0xffffffffU, best, which * key_lanes + q * query_lanes);
+    float all = __shfl_sync(0xffffffffU, sum, which * key_lanes + q * query_lanes), largest = own;
+    for (int step = 16; step >= key_lanes; step /= 2)
+      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+    const float kept = exp2f(own - largest);
+    all *= kept;
+    for (int step = 16; step >= key_lanes; step /= 2) all += __shfl_xor_sync(0xffffffffU, all, step);
+    for (int j = 0; j < lanes; ++j) {
+      out[q][j] *= kept;
+      for (int step = 16; step >= key_lanes; step /= 2) out[q][j] += __shfl_xor_sync(0xffffffffU, out[q][j], step);
+      if (which == 0) joined.out[warp][q][mine + j] = out[q][j];
+    }
+    if (lane == 0) {
+      joined.best[warp][q] = largest;
+      joined.sum[warp][q] = all;
+    }
+  }
+}
+
+struct HeadRange {
+  Count first, end;
+};
+/// Joins the warps of a block, and stores the result, or that of its part of the keys.
+template <int queries, int width>
+__device__ void store_part(const Joined<queries, width>& joined, HeadRange heads, bf16* o, float* scratch,
+                           const CacheAttention& s, const PartLayout& layout) {
+  for (int i = static_cast<int>(threadIdx.x); i < queries * width; i += cache_threads) {
+    const int q = i / width, element = i % width;
+    if (heads.first + q >= heads.end) continue;
+    float largest = nothing, all = 0.0F, value = 0.0F;
+    for (int w = 0; w < cache_warps; ++w) largest = fmaxf(largest, joined.best[w][q]);
+    for (int w = 0; w < cache_warps; ++w) {
+      const float share = exp2f(joined.best[w][q] - largest);
+      all += share * joined.sum[w][q];
+      value += share * joined.out[w][q][element];
+    }
+    const Count head = blockIdx.x * s.heads + heads.first + q;
+    if (layout.parts == 1) {
+      o[head * width + element] = half_of(value / all);
+      continue;
+    }
+    float* part = scratch + (head * layout.parts + blockIdx.z) * (width + 2);
+    part[2 + element] = value;
+    if (element == 0) {
+      part[0] = largest;
+      part[1] = all;
+    }
+  }
+}
+
 /// `key_lanes` lanes have a key, 8 elements each; a block has `queries` heads of one group. Every lane fetches what it
 /// reads itself, some keys ahead.
 template <int key_lanes, int queries>
@@ -173,55 +237,12 @@ __global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attent
   }
 #pragma unroll
   for (int step = query_lanes / 2; step >= copies; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
-  // Lanes with other keys, then warps with other keys.
-  struct Joined {
-    float best[cache_warps][queries], sum[cache_warps][queries], out[cache_warps][queries][width];
-  };
-  static_assert(sizeof(Joined) <= ring_bytes);
   __pipeline_wait_prior(0);
   __syncthreads();  // all have read what they fetched
-  Joined& joined = *reinterpret_cast<Joined*>(ring);
-  for (int q = 0; q < queries; ++q) {
-    const float own = __shfl_sync(0xffffffffU, best, which * key_lanes + q * query_lanes);
-    float all = __shfl_sync(0xffffffffU, sum, which * key_lanes + q * query_lanes), largest = own;
-    for (int step = 16; step >= key_lanes; step /= 2)
-      largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
-    const float kept = exp2f(own - largest);
-    all *= kept;
-    for (int step = 16; step >= key_lanes; step /= 2) all += __shfl_xor_sync(0xffffffffU, all, step);
-    for (int j = 0; j < lanes; ++j) {
-      out[q][j] *= kept;
-      for (int step = 16; step >= key_lanes; step /= 2) out[q][j] += __shfl_xor_sync(0xffffffffU, out[q][j], step);
-      if (which == 0) joined.out[warp][q][mine + j] = out[q][j];
-    }
-    if (lane == 0) {
-      joined.best[warp][q] = largest;
-      joined.sum[warp][q] = all;
-    }
-  }
+  auto& joined = *reinterpret_cast<Joined<queries, width>*>(ring);
+  join_lanes<key_lanes>(joined, best, sum, out);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < queries * width; i += cache_threads) {
-    const int q = i / width, element = i % width;
-    if (first_head + q >= end_head) continue;
-    float largest = nothing, all = 0.0F, value = 0.0F;
-    for (int w = 0; w < cache_warps; ++w) largest = fmaxf(largest, joined.best[w][q]);
-    for (int w = 0; w < cache_warps; ++w) {
-      const float share = exp2f(joined.best[w][q] - largest);
-      all += share * joined.sum[w][q];
-      value += share * joined.out[w][q][element];
-    }
-    const Count head = row * s.heads + first_head + q;
-    if (layout.parts == 1) {
-      on.o[head * width + element] = half_of(value / all);
-      continue;
-    }
-    float* part = scratch + (head * layout.parts + blockIdx.z) * (width + 2);
-    part[2 + element] = value;
-    if (element == 0) {
-      part[0] = largest;
-      part[1] = all;
-    }
-  }
+  store_part(joined, {first_head, end_head}, on.o, scratch, s, layout);
 }
 
 __global__ void join_parts_kernel(const float* scratch, bf16* o, Count parts, Count width) {
@@ -265,10 +286,10 @@ void launch_for_group(const CacheOperands& on, float* scratch, const CacheAttent
   }
 }
 
-__global__ void last_tokens_kernel(const bf16* x, bf16* y, Count tokens, Count width, Count before) {
-  const bf16* from = x + ((blockIdx.x + 1) * tokens - 1 - before) * width;
-  for (Count i = threadIdx.x * lanes; i < width; i += blockDim.x * lanes)
-    store(y + blockIdx.x * width + i, load(from + i));
+__global__ void last_tokens_kernel(const bf16* x, bf16* y, LastTokens s) {
+  const bf16* from = x + ((blockIdx.x + 1) * s.tokens - 1 - s.before) * s.width;
+  for (Count i = threadIdx.x * lanes; i < s.width; i += blockDim.x * lanes)
+    store(y + blockIdx.x * s.width + i, load(from + i));
 }
 
 /// The larger of two values with their places; of equal ones the first.
@@ -316,9 +337,8 @@ void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cud
     launch_for_group<32>(on, scratch, shape, stream);
 }
 
-void last_tokens(const bf16* x, bf16* y, Count sequences, Count tokens, Count width, Count before,
-                 cudaStream_t stream) {
-  last_tokens_kernel<<<static_cast<unsigned>(sequences), cache_threads, 0, stream>>>(x, y, tokens, width, before);
+void last_tokens(const bf16* x, bf16* y, LastTokens shape, cudaStream_t stream) {
+  last_tokens_kernel<<<static_cast<unsigned>(shape.sequences), cache_threads, 0, stream>>>(x, y, shape);
 }
 
 void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t stream) {

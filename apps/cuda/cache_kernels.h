@@ -27,7 +27,10 @@ bool has_cache_attention(Count width);
 void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cudaStream_t);
 
 /// The row of one token of each sequence: the last but `before`.
-void last_tokens(const bf16* x, bf16* y, Count sequences, Count tokens, Count width, Count before, cudaStream_t);
+struct LastTokens {
+  Count sequences, tokens, width, before;
+};
+void last_tokens(const bf16* x, bf16* y, LastTokens shape, cudaStream_t);
 /// The largest of each row, of equal ones the first.
 void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t);
 

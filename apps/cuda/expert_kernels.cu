@@ -33,18 +33,19 @@ __device__ Picked picked(const bf16* scores, int experts, int picks) {
   return out;
 }
 
-__global__ void route_kernel(const bf16* scores, bf16* gates, Count rows, int experts, int picks) {
+__global__ void route_kernel(const bf16* scores, bf16* gates, Routing s) {
   const Count row = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
-  if (row >= rows) return;
+  if (row >= s.rows) return;
+  const int experts = s.experts, picks = s.picks;
   const Picked best = picked(scores + row * experts, experts, picks);
   for (int e = 0; e < experts; ++e) gates[row * experts + e] = half_of(0.0F);
   for (int p = 0; p < picks; ++p) gates[row * experts + best.expert[p]] = half_of(best.gate[p]);
 }
 
-__global__ void route_grad_kernel(const bf16* d_gates, const bf16* scores, bf16* d_scores, Count rows, int experts,
-                                  int picks) {
+__global__ void route_grad_kernel(const bf16* d_gates, const bf16* scores, bf16* d_scores, Routing s) {
   const Count row = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
-  if (row >= rows) return;
+  if (row >= s.rows) return;
+  const int experts = s.experts, picks = s.picks;
   const Picked best = picked(scores + row * experts, experts, picks);
   float common = 0.0F;
   for (int p = 0; p < picks; ++p) common += best.gate[p] * number(d_gates[row * experts + best.expert[p]]);
@@ -135,15 +136,12 @@ void clear(bf16* rows, Experts s, cudaStream_t stream) {
 
 }  // namespace
 
-void route(const bf16* scores, bf16* gates, Count rows, Count experts, Count picks, cudaStream_t stream) {
-  route_kernel<<<blocks_for(rows), threads, 0, stream>>>(scores, gates, rows, static_cast<int>(experts),
-                                                         static_cast<int>(picks));
+void route(const bf16* scores, bf16* gates, Routing shape, cudaStream_t stream) {
+  route_kernel<<<blocks_for(shape.rows), threads, 0, stream>>>(scores, gates, shape);
 }
 
-void route_grad(const bf16* d_gates, const bf16* scores, bf16* d_scores, Count rows, Count experts, Count picks,
-                cudaStream_t stream) {
-  route_grad_kernel<<<blocks_for(rows), threads, 0, stream>>>(d_gates, scores, d_scores, rows,
-                                                              static_cast<int>(experts), static_cast<int>(picks));
+void route_grad(const bf16* d_gates, const bf16* scores, bf16* d_scores, Routing shape, cudaStream_t stream) {
+  route_grad_kernel<<<blocks_for(shape.rows), threads, 0, stream>>>(d_gates, scores, d_scores, shape);
 }
 
 void expert_slots(const bf16* gates, int* slots, Experts shape, cudaStream_t stream) {

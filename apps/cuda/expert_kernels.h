@@ -11,9 +11,12 @@ struct Experts {
 inline constexpr int most_picks = 16;
 
 /// A softmax over the largest scores of each row, zero elsewhere.
-void route(const bf16* scores, bf16* gates, Count rows, Count experts, Count picks, cudaStream_t);
-void route_grad(const bf16* d_gates, const bf16* scores, bf16* d_scores, Count rows, Count experts, Count picks,
-                cudaStream_t);
+struct Routing {
+  Count rows;
+  int experts, picks;  ///< of all, and of a token
+};
+void route(const bf16* scores, bf16* gates, Routing shape, cudaStream_t);
+void route_grad(const bf16* d_gates, const bf16* scores, bf16* d_scores, Routing shape, cudaStream_t);
 /// In the order of tokens; those beyond an expert's last slot are dropped.
 void expert_slots(const bf16* gates, int* slots, Experts shape, cudaStream_t);
 

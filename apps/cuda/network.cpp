@@ -123,12 +123,12 @@ char* Network::scratch(int which, std::size_t bytes) {
 }
 
 void Network::run(int kernel, const Operands& on, const long long* sizes, cudaStream_t stream) {
-  const auto group = static_cast<int>(sizes[2]);
+  const auto group = static_cast<std::size_t>(sizes[2]);
   const long long outer = sizes[0], inner = sizes[1], part = outer * inner;
-  if (group < 0 || static_cast<std::size_t>(group) >= groups_.size()) throw Failure("a collective without its devices");
-  const long long count = groups_[static_cast<std::size_t>(group)].count;
+  if (group >= groups_.size()) throw Failure("a collective without its devices");
+  const long long count = groups_[group].count;
   const std::size_t width = width_of(on.type), bytes = static_cast<std::size_t>(part * count) * width;
-  if (kernel == assay_cuda_all_reduce) return exchange(kernel, on.in, on.out, part, on.type, group, stream);
+  if (kernel == assay_cuda_all_reduce) return exchange({kernel, on.in, on.out, part, on.type, group}, stream);
   // Parts of a dimension that is not the first one lie apart: they are brought together before, or spread after.
   const void* in = on.in;
   if (kernel != assay_cuda_all_gather && outer > 1) {
@@ -137,18 +137,18 @@ void Network::run(int kernel, const Operands& on, const long long* sizes, cudaSt
   }
   const bool spreads = kernel == assay_cuda_all_gather ? outer > 1 : kernel == assay_cuda_all_to_all && sizes[3] > 1;
   void* out = spreads ? scratch(1, bytes) : on.out;
-  exchange(kernel, in, out, part, on.type, group, stream);
+  exchange({kernel, in, out, part, on.type, group}, stream);
   if (!spreads) return;
   const bool gathers = kernel == assay_cuda_all_gather;
   part_rows(out, on.out, {gathers ? outer : sizes[3], count, gathers ? inner : sizes[4], width, true}, stream);
 }
 
-void Network::exchange(int kernel, const void* in, void* out, long long elements, int type, int group,
-                       cudaStream_t stream) {
-  if (!library_) return exchange_on_host(kernel, in, out, elements, type, group, stream);
-  void* among = communicators_[static_cast<std::size_t>(group) + 1];
+void Network::exchange(const Exchange& what, cudaStream_t stream) {
+  if (!library_) return exchange_on_host(what, stream);
+  const auto& [kernel, in, out, elements, type, group] = what;
+  void* among = communicators_[group + 1];
   const auto n = static_cast<std::size_t>(elements);
-  const int as = nccl_type(type), count = groups_[static_cast<std::size_t>(group)].count;
+  const int as = nccl_type(type), count = groups_[group].count;
   if (kernel == assay_cuda_all_gather)
     return library_->check(library_->all_gather(in, out, n, as, among, stream), "ncclAllGather");
   if (kernel == assay_cuda_reduce_scatter)
@@ -165,9 +165,9 @@ void Network::exchange(int kernel, const void* in, void* out, long long elements
   library_->check(library_->group_end(), "ncclGroupEnd");
 }
 
-void Network::exchange_on_host(int kernel, const void* in, void* out, long long elements, int type, int group,
-                               cudaStream_t stream) {
-  const AssayCudaGroup& among = groups_[static_cast<std::size_t>(group)];
+void Network::exchange_on_host(const Exchange& what, cudaStream_t stream) {
+  const auto& [kernel, in, out, elements, type, group] = what;
+  const AssayCudaGroup& among = groups_[group];
   const std::size_t part = static_cast<std::size_t>(elements) * width_of(type);
   const std::size_t all = part * static_cast<std::size_t>(among.count);
   const bool parts_in = kernel == assay_cuda_reduce_scatter || kernel == assay_cuda_all_to_all;
@@ -175,8 +175,8 @@ void Network::exchange_on_host(int kernel, const void* in, void* out, long long 
   std::vector<char> from(parts_in ? all : part), to(parts_out ? all : part);
   check(cudaMemcpyAsync(from.data(), in, from.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  const AssayCudaExchange what{kernel, among.ranks, among.count, among.mine, from.data(), to.data(), elements, type};
-  if (const char* why = ranks_.exchange(ranks_.context, &what)) throw Failure(why);
+  const AssayCudaExchange sent{kernel, among.ranks, among.count, among.mine, from.data(), to.data(), elements, type};
+  if (const char* why = ranks_.exchange(ranks_.context, &sent)) throw Failure(why);
   check(cudaMemcpyAsync(out, to.data(), to.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");  // before the memory of the host goes
 }

@@ -38,9 +38,17 @@ class Network {
   struct Library;  ///< NCCL
 
  private:
-  void exchange(int kernel, const void* in, void* out, long long elements, int type, int group, cudaStream_t stream);
-  void exchange_on_host(int kernel, const void* in, void* out, long long elements, int type, int group,
-                        cudaStream_t stream);
+  /// `elements` of each part.
+  struct Exchange {
+    int kernel;
+    const void* in;
+    void* out;
+    long long elements;
+    int type;
+    std::size_t group;
+  };
+  void exchange(const Exchange& what, cudaStream_t stream);
+  void exchange_on_host(const Exchange& what, cudaStream_t stream);
   char* scratch(int which, std::size_t bytes);
 
   std::vector<AssayCudaGroup> groups_;

@@ -254,11 +254,12 @@ void Session::run_experts(const AssayCudaTask& t) {
   const int *in = t.in, *out = t.out;
   const long long* s = t.sizes;
   const Experts shape{s[0], s[1], s[2], s[3]};
+  const Routing routing{s[0], static_cast<int>(s[1]), static_cast<int>(s[2])};
   switch (t.kernel) {
     case assay_cuda_route:
-      return route(halves(in[0]), halves(out[0]), s[0], s[1], s[2], stream_);
+      return route(halves(in[0]), halves(out[0]), routing, stream_);
     case assay_cuda_route_grad:
-      return route_grad(halves(in[0]), halves(in[1]), halves(out[0]), s[0], s[1], s[2], stream_);
+      return route_grad(halves(in[0]), halves(in[1]), halves(out[0]), routing, stream_);
     case assay_cuda_slots:
       return expert_slots(halves(in[0]), numbers(out[0]), shape, stream_);
     case assay_cuda_dispatch:
@@ -281,7 +282,7 @@ void Session::run_cache(const AssayCudaTask& t) {
   if (t.kernel == assay_cuda_cache_write)
     return cache_write(halves(in[0]), numbers(in[1]), halves(out[0]), {s[0], s[1], s[2], s[3], s[4]}, stream_);
   if (t.kernel == assay_cuda_last_tokens)
-    return last_tokens(halves(in[0]), halves(out[0]), s[0], s[1], s[2], s[3], stream_);
+    return last_tokens(halves(in[0]), halves(out[0]), {s[0], s[1], s[2], s[3]}, stream_);
   if (t.kernel == assay_cuda_sample) return sample(halves(in[0]), numbers(out[0]), s[0], s[1], stream_);
   const CacheAttention shape{s[0], s[1], s[2], s[3], s[4], s[5], s[6], static_cast<float>(t.number)};
   const auto bytes = static_cast<std::size_t>(cache_scratch(shape)) * sizeof(float);
