@@ -69,7 +69,8 @@ struct AnsweredTimeline {
 void expect_traced(const AnsweredTimeline& timeline, const std::string& trace, const std::string& line) {
   using Event = std::tuple<std::size_t, double, double, std::string>;
   std::vector<Event> traced, answered;
-  for (const auto& event : nlohmann::json::parse(trace).at("traceEvents"))
+  const nlohmann::json document = nlohmann::json::parse(trace);
+  for (const auto& event : document.at("traceEvents"))
     if (event.at("ph") == "X") traced.emplace_back(event.at("tid"), event.at("ts"), event.at("dur"), event.at("name"));
   for (const AnsweredBar& bar : timeline.bars)
     answered.emplace_back(bar.lane, Seconds(bar.start).in(1_us), (Seconds(bar.end) - Seconds(bar.start)).in(1_us),
@@ -159,11 +160,12 @@ void expect_scheduled(const AnsweredTimeline& timeline, const report::Response& 
   const double derived = named_node(response.ledger, "interval");
   const double repeated = named_node(response.ledger, "further periods");
   if (derived >= 0.0 && repeated < 0.0) EXPECT_EQ(interval, derived) << line;
-  // Sums in another order differ in their last bits.
+  // The search prices collectives of weights apart from others, the drawn step all of them together: their latencies
+  // are counted a little differently.
   const double worked = named_node(response.ledger, "work and waiting");
   const double step =
       worked >= 0.0 ? worked : report::numeric(*report::find_path(response.results, "step_time.estimate")).value_or(0);
-  EXPECT_NEAR(interval, step, 1e-11 * step) << line;
+  EXPECT_NEAR(interval, step, 1e-5 * step) << line;
 }
 
 template <class T>
@@ -238,7 +240,9 @@ TEST(Agreement, AFrontIsDrawnAsItIsListed) {
     if (!response || response->outcome != report::Outcome::ok || !response->picture) continue;
     // Points where the strategy changes are marked with it and with their batch; each is a row of the front.
     std::map<std::string, std::pair<double, double>> rows;
-    for (const report::Value& row : *report::find_path(response->results, "pareto")->items())
+    const auto front = report::find_path(response->results, "pareto");
+    ASSERT_TRUE(front) << line;
+    for (const report::Value& row : *front->items())
       rows[fmt::format("{}, batch {}", text_of(row, "strategy"), human_number(value_of(row, "batch")))] = {
           value_of(row, "latency"), value_of(row, "throughput_per_chip")};
     std::vector<std::pair<double, double>> x, y;
