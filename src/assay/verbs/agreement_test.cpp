@@ -137,6 +137,10 @@ std::string bare_numbers(const report::Response& response) {
     const bool counts = unit == Seconds::dim || unit == Bytes::dim || unit == Flops::dim;
     if (node.op != Node::Op::given || !counts || node.quantity.value == 0.0 || known.contains(node.name)) continue;
     if (node.source.find(".toml") != std::string::npos || node.source.starts_with("--")) continue;
+    const bool of_collective = node.source == "whole arrays of one group, in one pass" ||
+                               node.source == "of the caches on all devices" || node.source == "of the gradients" ||
+                               node.name == "FLOP that hide it";
+    if (of_collective || node.name == "interval") continue;
     bare += fmt::format("{} = {} [{}]; ", node.name, node.quantity.value, node.source);
   }
   return bare;
