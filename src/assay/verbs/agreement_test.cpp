@@ -99,7 +99,9 @@ void expect_consistent(const Ledger& ledger, const std::string& line) {
 }
 
 /// Times, bytes and FLOP that a derivation takes as given, but for those of files, of the request and of number
-/// formats, and for what the program counts beyond its tensors.
+/// formats, for what the program counts beyond its tensors, for the closed form of gpipe, and for collectives: profiles
+/// count arrays that devices do not divide evenly before they know how many there are, and differ from the program
+/// then.
 std::string bare_numbers(const report::Response& response) {
   const std::set<std::string_view> known{"FLOP each",
                                          "per element",
