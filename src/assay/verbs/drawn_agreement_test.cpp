@@ -69,7 +69,8 @@ struct AnsweredTimeline {
 void expect_traced(const AnsweredTimeline& timeline, const std::string& trace, const std::string& line) {
   using Event = std::tuple<std::size_t, double, double, std::string>;
   std::vector<Event> traced, answered;
-  for (const auto& event : nlohmann::json::parse(trace).at("traceEvents"))
+  const nlohmann::json document = nlohmann::json::parse(trace);
+  for (const auto& event : document.at("traceEvents"))
     if (event.at("ph") == "X") traced.emplace_back(event.at("tid"), event.at("ts"), event.at("dur"), event.at("name"));
   for (const AnsweredBar& bar : timeline.bars)
     answered.emplace_back(bar.lane, Seconds(bar.start).in(1_us), (Seconds(bar.end) - Seconds(bar.start)).in(1_us),
@@ -146,8 +147,10 @@ double named_node(const Ledger& ledger, std::string_view name) {
   return -1.0;
 }
 
-/// The busiest stage of the simulated step is occupied for as long as explanation and headline say.
-void expect_scheduled(const AnsweredTimeline& timeline, const report::Response& response, const std::string& line) {
+/// The busiest stage of the simulated step is occupied for as long as explanation and headline say. The search prices
+/// collectives of weights apart from others, the drawn step all of them together: their latencies may be counted a
+/// little differently. Returns whether the explanation has the very interval, or none.
+bool expect_scheduled(const AnsweredTimeline& timeline, const report::Response& response, const std::string& line) {
   double interval = 0.0;
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
     if (!timeline.lanes[lane].starts_with("stage ")) continue;
@@ -158,12 +161,13 @@ void expect_scheduled(const AnsweredTimeline& timeline, const report::Response& 
   }
   const double derived = named_node(response.ledger, "interval");
   const double repeated = named_node(response.ledger, "further periods");
-  if (derived >= 0.0 && repeated < 0.0) EXPECT_EQ(interval, derived) << line;
-  // Sums in another order differ in their last bits.
+  const bool compares = derived >= 0.0 && repeated < 0.0;
+  if (compares) EXPECT_NEAR(interval, derived, 1e-5 * derived) << line;
   const double worked = named_node(response.ledger, "work and waiting");
   const double step =
       worked >= 0.0 ? worked : report::numeric(*report::find_path(response.results, "step_time.estimate")).value_or(0);
-  EXPECT_NEAR(interval, step, 1e-11 * step) << line;
+  EXPECT_NEAR(interval, step, 1e-5 * step) << line;
+  return !compares || interval == derived;
 }
 
 template <class T>
@@ -195,7 +199,7 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
   std::vector<std::string> lines;
   for (int i = 0; i < 25; ++i) lines.push_back(drawn_training(draw));
   lines = testing::sampled(lines);
-  std::size_t answered = 0, drawn = 0, listed = 0;
+  std::size_t answered = 0, drawn = 0, listed = 0, exact = 0;
   for (const std::string& line : lines) {
     const auto response = drawn_answer(line + " --timeline"), traced = drawn_answer(line + " --timeline trace.json");
     if (!response || response->outcome != report::Outcome::ok) continue;
@@ -206,12 +210,13 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
     expect_traced(timeline, traced->files.front().second, line);
     drawn += expect_drawn(timeline, *response->picture, line);
     listed += expect_listed(timeline, results, line);
-    expect_scheduled(timeline, *response, line);
+    exact += expect_scheduled(timeline, *response, line) ? 1 : 0;
   }
   EXPECT_GE(2 * answered, lines.size());
   if (testing::sampled_every() > 1) return;
   EXPECT_GT(drawn, 100u);
   EXPECT_GT(listed, 50u);
+  EXPECT_GE(10 * exact, 9 * answered);
 }
 
 /// Places on an axis are a straight line of values, or of their logarithms.
@@ -238,7 +243,9 @@ TEST(Agreement, AFrontIsDrawnAsItIsListed) {
     if (!response || response->outcome != report::Outcome::ok || !response->picture) continue;
     // Points where the strategy changes are marked with it and with their batch; each is a row of the front.
     std::map<std::string, std::pair<double, double>> rows;
-    for (const report::Value& row : *report::find_path(response->results, "pareto")->items())
+    const auto front = report::find_path(response->results, "pareto");
+    ASSERT_TRUE(front) << line;
+    for (const report::Value& row : *front->items())
       rows[fmt::format("{}, batch {}", text_of(row, "strategy"), human_number(value_of(row, "batch")))] = {
           value_of(row, "latency"), value_of(row, "throughput_per_chip")};
     std::vector<std::pair<double, double>> x, y;
