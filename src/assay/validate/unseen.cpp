@@ -9,6 +9,8 @@
 
 #include "assay/estimate/interval.h"
 #include "assay/hardware/calibration.h"
+#include "assay/validate/fit/serving.h"
+#include "assay/validate/fit/steps.h"
 
 namespace assay::validate {
 namespace {
@@ -29,6 +31,24 @@ std::vector<estimate::IntervalClass> classes_without(const std::vector<Validatio
 }
 
 }  // namespace
+
+Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, const hardware::Catalogue& catalogue,
+                                        const std::optional<std::string>& data) {
+  LeftOutResults out;
+  if (set == "training") {
+    ASSAY_TRY(steps, steps_without_whole(what, catalogue, data));
+    out.emplace_back(set, std::move(steps));
+    return out;
+  }
+  if (set != "inference-tpot" && set != "inference-ttft")
+    return fail("--leave-out", "whole sources and chips are left out of training, inference-tpot and inference-ttft",
+                "name one", Error::Kind::usage);
+  ASSAY_TRY(both, without_whole(what, catalogue, data));
+  out.emplace_back("inference-tpot", std::move(both.tokens));
+  out.emplace_back("inference-ttft", std::move(both.first_tokens));
+  if (out.front().first != set) std::swap(out.front(), out.back());
+  return out;
+}
 
 void widen_to_unseen(std::vector<ValidationCase>& cases) {
   std::map<std::string, std::vector<estimate::IntervalClass>> others;

@@ -1,12 +1,21 @@
 // Intervals for chips and software that no row is of: from rows whose whole chip or source no fit saw.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "assay/validate/folds.h"
 #include "assay/validate/validation.h"
 
 namespace assay::validate {
+
+/// Rows of a set, as numbers predict them that were fitted without their whole source or chip; the named set is first.
+/// Fits of inference predict both of its sets.
+using LeftOutResults = std::vector<std::pair<std::string, ValidationResult>>;
+Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, const hardware::Catalogue& catalogue,
+                                        const std::optional<std::string>& data);
 
 /// Gives every case the interval that an answer would have had without any row of what was left out with it: the
 /// quantile over all other chips or sources, each with the same weight, but no less than the interval of its class.

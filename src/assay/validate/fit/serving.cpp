@@ -386,8 +386,8 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
   return texts;
 }
 
-Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const hardware::Catalogue& catalogue,
-                                       const std::optional<std::string>& data) {
+Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                   const std::optional<std::string>& data) {
   const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
   std::array<std::optional<Result<estimate::ServingCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
@@ -395,15 +395,15 @@ Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const ha
   });
   ASSAY_TRY(rows, all_rows({catalogue, data}, key));
   ASSAY_TRY(shipped, estimate::serving_steps_of(catalogue));
-  ValidationResult result;
+  WithoutWhole results;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, InferencePredictor::make(catalogue));
     predict.steps = std::move(numbers);
     for (const InferenceRow& row : rows) {
       const bool first = row.figure == InferenceFigure::first_token;
-      if (row.fold != fold || row.source == "own" || row.figure == InferenceFigure::throughput || first != first_tokens)
-        continue;
+      if (row.fold != fold || row.source == "own" || row.figure == InferenceFigure::throughput) continue;
+      ValidationResult& result = first ? results.first_tokens : results.tokens;
       const Result<Seconds> seconds = predict(row);
       if (!seconds) {
         result.unanswered.push_back({row.id, row.group, seconds.error().what});
@@ -420,7 +420,7 @@ Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const ha
       result.cases.push_back(std::move(one));
     }
   }
-  return result;
+  return results;
 }
 
 }  // namespace assay::validate

@@ -15,9 +15,12 @@ namespace assay::validate {
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data, const std::string& group = "");
 
-/// Published figures as numbers predict them that were fitted without the row's whole source, or without its chip;
-/// kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
-Result<ValidationResult> without_whole(LeftOut what, bool first_tokens, const hardware::Catalogue& catalogue,
-                                       const std::optional<std::string>& data);
+/// Published figures, as numbers predict them that were fitted without the row's whole source, or without its chip.
+struct WithoutWhole {
+  ValidationResult tokens, first_tokens;
+};
+/// Kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
+Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                   const std::optional<std::string>& data);
 
 }  // namespace assay::validate

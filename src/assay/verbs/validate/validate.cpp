@@ -285,41 +285,41 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const assay::valida
   return all;
 }
 
-/// Rows of a set as numbers predict them that were fitted without their whole source or chip.
-Result<assay::validate::ValidationResult> left_out_result(const Request& request, const hardware::Catalogue& catalogue,
-                                                          const std::string& set, const std::string& what) {
-  if (set != "training" && set != "inference-tpot" && set != "inference-ttft")
-    return fail("--leave-out", "whole sources and chips are left out of training, inference-tpot and inference-ttft",
-                "name one", Error::Kind::usage);
-  const auto left_out = what == "source" ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware;
-  return set == "training"
-             ? assay::validate::steps_without_whole(left_out, catalogue, request.value("data"))
-             : assay::validate::without_whole(left_out, set == "inference-ttft", catalogue, request.value("data"));
+Result<assay::validate::LeftOutResults> left_out_results(const Request& request, const hardware::Catalogue& catalogue) {
+  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
+  const bool is_source = *request.value("leave-out") == "source";
+  return assay::validate::left_out_results(
+      set, is_source ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware, catalogue,
+      request.value("data"));
 }
 
 Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
-  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  const std::string what = *request.value("leave-out");
-  ASSAY_TRY(result, left_out_result(request, catalogue, set, what));
+  ASSAY_TRY(results, left_out_results(request, catalogue));
+  auto& [set, result] = results.front();
   assay::validate::widen_to_unseen(result.cases);
   Collected all;
-  all.names = fmt::format("{} without the row's {}", set, what == "source" ? "source" : "chip");
+  all.names = fmt::format("{} without the row's {}", set, *request.value("leave-out") == "source" ? "source" : "chip");
   collect(result, choice, all);
   return all;
 }
 
-/// The file of intervals for what has no row, written below DIR.
+/// The files of intervals for what has no row, written below DIR, and how many rows such intervals contain.
 Result<report::Response> answer_unseen(const Request& request, const hardware::Catalogue& catalogue) {
-  const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  const std::string what = *request.value("leave-out");
-  ASSAY_TRY(result, left_out_result(request, catalogue, set, what));
-  auto [path, text] = assay::validate::unseen_file_of(result.cases, set, what);
+  ASSAY_TRY(results, left_out_results(request, catalogue));
   report::Response response;
-  response.results.emplace_back(
-      "files", report::Items{report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}}});
+  report::Items rows;
+  for (auto& [set, result] : results) {
+    auto [path, text] = assay::validate::unseen_file_of(result.cases, set, *request.value("leave-out"));
+    assay::validate::widen_to_unseen(result.cases);
+    const auto of_groups = assay::validate::summarise_groups(result.cases);
+    const double covered = of_groups.empty() ? 0.0 : of_groups.back().covered;
+    response.headline += fmt::format("{}{}: {:.0f} % of {} rows, groups alike, are in the intervals of the others",
+                                     response.headline.empty() ? "" : "; ", path, 100.0 * covered, result.cases.size());
+    rows.emplace_back(report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
+    response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
+  }
+  response.results.emplace_back("files", std::move(rows));
   response.table_key = "files";
-  response.headline = fmt::format("{}: intervals of {} rows", path, result.cases.size());
-  response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
   return response;
 }
 
