@@ -2581,6 +2581,7 @@ export interface RunResults {
   engine?: "virtual" | "mpi" | "cuda";
   device?: string;
   memory?: Quantity;
+  network?: string;
   text?: {
     name: string;
     bytes: number;
@@ -2595,6 +2596,11 @@ export interface RunResults {
   moved?: Quantity;
   predicted_bytes?: Quantity;
   between_stages?: Quantity;
+  host?: {
+    to: Quantity;
+    from: Quantity;
+    predicted: Quantity;
+  };
   in_background?: Quantity;
   waited_for?: Quantity;
   updates?: {
@@ -2619,17 +2625,36 @@ export interface RunResults {
   }[];
   prediction?: {
     on: string;
-    by_kind: {
+    by_kind?: {
       kind: string;
       measured: Quantity;
       predicted: Quantity;
       over_predicted: number | null;
     }[];
-    long_steps: {
+    long_steps?: {
       kind: string;
       measured: Quantity;
       predicted: Quantity;
       over_predicted: number | null;
+    }[];
+    prefill?: {
+      kind: string;
+      measured: Quantity;
+      predicted: Quantity;
+      over_predicted: number | null;
+    }[];
+    decode?: {
+      kind: string;
+      measured: Quantity;
+      predicted: Quantity;
+      over_predicted: number | null;
+    }[];
+    steps?: {
+      sequences: number;
+      new_tokens: number;
+      tokens: number;
+      measured: Quantity;
+      predicted: Quantity;
     }[];
   };
   trained?: boolean;
@@ -2675,7 +2700,11 @@ export interface RunResults {
       }[];
     }[];
   };
+  handed_over?: Quantity;
+  predicted_cache?: Quantity;
   tokens_equal?: boolean;
+  largest_shortfall?: number;
+  interrupted?: boolean;
 }
 export interface Results {
   train: TrainResults;
@@ -3015,9 +3044,9 @@ export const options: Record<Verb, Record<string, Option>> = {
     "show": {"help":"tensors, separated by commas: show what each device holds of them after each step (for a program)","kind":"text","placeholder":"LIST"},
     "animate": {"help":"write an animated svg: what each step changes, one after the other (for a program)","kind":"file","placeholder":"FILE"},
     "backward": {"help":"also compute the gradients of the last result (for a program)","kind":"flag"},
-    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a program or a training run)","kind":"cluster","placeholder":"CLUSTER"},
-    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s (for a program or a training run)","kind":"text","placeholder":"KEY=VALUE"},
-    "engine": {"help":"virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: one GPU (default virtual)","kind":"choice","choices":["virtual","mpi","cuda"],"standard":"virtual","placeholder":"NAME"},
+    "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a program or a training run or a serving run)","kind":"cluster","placeholder":"CLUSTER"},
+    "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s (for a program or a training run or a serving run)","kind":"text","placeholder":"KEY=VALUE"},
+    "engine": {"help":"virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: a GPU, or one for each rank (default virtual)","kind":"choice","choices":["virtual","mpi","cuda"],"standard":"virtual","placeholder":"NAME"},
     "time-limit": {"help":"how long a rank waits for another before it gives up (default 60s)","kind":"quantity","unit":"s","standard":"60s","placeholder":"TIME"},
     "layers": {"help":"keep the model's first N layers (for a training run or a serving run)","kind":"count","placeholder":"N"},
     "hidden": {"help":"make the model this wide (d_model); heads and feed-forward blocks shrink with it (for a training run or a serving run)","kind":"count","placeholder":"N"},
@@ -3049,6 +3078,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "interleave": {"help":"chunks of layers per stage (for a training run)","kind":"count","placeholder":"N"},
     "schedule": {"help":"gpipe, 1f1b, interleaved, zb, zb-h1, zb-h2, zb-v or dualpipe (for a training run)","kind":"text","examples":["gpipe","1f1b","interleaved","zb","zb-h1","zb-h2","zb-v","dualpipe"],"placeholder":"NAME"},
     "recompute": {"help":"none, element-wise (norms and activation functions), selective (inside attention), feed-forward, full; or what is kept besides a layer's input: products, projections (those around attention), operators (attention and every second product); auto (default) searches all of these. Or a list of parts to recompute, never searched: norms, rotary, scores, attention, attention-products, ffn-products, second-products, ffn-act, router, dispatch, scans, residual, reductions, exchanges (for a training run)","kind":"text","placeholder":"POLICY"},
+    "offload": {"help":"what is offloaded to the host: none, optimizer, activations, both, or auto (default) to search all (for a training run)","kind":"choice","choices":["none","optimizer","activations","both","auto"],"placeholder":"WHAT"},
     "sequence-parallel": {"help":"shard activations between tensor-parallel blocks by sequence (for a training run)","kind":"flag"},
     "residual": {"help":"how activations between blocks are sharded: replicated, sequence or model (for a training run)","kind":"choice","choices":["replicated","sequence","model"],"placeholder":"HOW"},
     "context-scheme": {"help":"context parallelism by ring or all-to-all (for a training run)","kind":"choice","choices":["ring","all-to-all"],"placeholder":"HOW"},
@@ -3060,6 +3090,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "page": {"help":"also follow a cache of pages of N tokens: tables, shared pages, copies on writing (for a serving run)","kind":"count","placeholder":"N"},
     "temperature": {"help":"0 takes the likeliest token, 1 samples as the model says (default 0) (for a serving run)","kind":"number","standard":"0","placeholder":"F"},
     "top-p": {"help":"sample among the likeliest tokens of this probability (default 1) (for a serving run)","kind":"number","standard":"1","placeholder":"F"},
+    "prefill-tp": {"help":"process prompts on N other devices, which hand their caches over (for a serving run)","kind":"count","placeholder":"N"},
     "speculate": {"help":"draft N tokens with the first layers, and verify them at once (for a serving run)","kind":"count","placeholder":"N"},
     "draft-layers": {"help":"layers that draft (default 1) (for a serving run)","kind":"count","standard":"1","placeholder":"N"},
     "cache": {"help":"what the cache is split by: heads, batch or sequence (default heads) (for a serving run)","kind":"choice","choices":["heads","batch","sequence"],"standard":"heads","placeholder":"HOW"},

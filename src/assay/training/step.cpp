@@ -204,12 +204,16 @@ Result<StageLinks> strategy_links(const TrainingQuestion& question, const hardwa
                      routing_of(*question.setup.model, question.setup.dispatch));
 }
 
+StepProfiles::StepProfiles(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy)
+    : work(make_profile(question.setup, work_key(strategy, sequence), ProfilePart::work)),
+      weights(make_profile(question.setup, traffic_key(strategy, sequence), ProfilePart::weights_traffic)) {}
+
 Result<MicrobatchCost> price_stages(const TrainingQuestion& question, std::int64_t sequence,
                                     const hardware::Cluster& cluster, const Strategy& strategy,
                                     const pipeline::StageSplit& split) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
-  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
-  return microbatch_cost({question, strategy, profile, nullptr, links}, split);
+  const StepProfiles profiles(question, sequence, strategy);
+  return microbatch_cost({question, strategy, profiles.work, &profiles.weights, links}, split);
 }
 
 namespace {
@@ -228,10 +232,10 @@ Result<PricedStep> price_step(const TrainingQuestion& question, std::int64_t seq
     ASSAY_CHECK(pipeline::check_pipeline(
         {strategy.schedule, stages, static_cast<std::int64_t>(microbatches(question, strategy)), strategy.interleave}));
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
-  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
+  const StepProfiles profiles(question, sequence, strategy);
   const pipeline::StageSplit split = stage_split(model, strategy);
   PricedStep step;
-  const StepInputs inputs{question, strategy, profile, nullptr, links};
+  const StepInputs inputs{question, strategy, profiles.work, &profiles.weights, links};
   step.microbatch = microbatch_cost(inputs, split);
   const pipeline::StageSplit runs = stage_runs(model, stages, strategy.schedule, strategy.interleave);
   step.input = step.events.fill(inputs, split, runs, step.microbatch);

@@ -205,6 +205,14 @@ struct MicrobatchCost {
 };
 
 /// What the steps of one strategy are priced from, by reference.
+/// What a strategy is priced from, as searches keep it: the work of a microbatch, and the traffic of weights and
+/// gradients.
+struct StepProfiles {
+  StepProfiles(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy);
+
+  TrainingProfile work, weights;
+};
+
 struct StepInputs {
   const TrainingQuestion& question;
   const Strategy& strategy;

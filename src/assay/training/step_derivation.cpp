@@ -411,11 +411,9 @@ NumberOf<Traced, Bytes> named_total(const Traced& num, MemoryPartsOf<Traced> m) 
 Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced) {
   const auto& [question, sequence, cluster, strategy, cost] = priced;
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
-  const TrainingProfile work = make_profile(question.setup, work_key(strategy, sequence), ProfilePart::work),
-                        weights =
-                            make_profile(question.setup, traffic_key(strategy, sequence), ProfilePart::weights_traffic);
+  const StepProfiles profiles(question, sequence, strategy);
   const pipeline::StageSplit split = stage_split(*question.setup.model, strategy);
-  const StepInputs inputs{question, strategy, work, &weights, links};
+  const StepInputs inputs{question, strategy, profiles.work, &profiles.weights, links};
   const MicrobatchCost microbatch = microbatch_cost(inputs, split);
   const DerivedLinks derived(num,
                              {cluster, question.collectives ? &*question.collectives : nullptr,

@@ -147,10 +147,9 @@ double named_node(const Ledger& ledger, std::string_view name) {
   return -1.0;
 }
 
-/// The busiest stage of the simulated step is occupied for as long as explanation and headline say. The search prices
-/// collectives of weights apart from others, the drawn step all of them together: their latencies may be counted a
-/// little differently. Returns whether the explanation has the very interval, or none.
-bool expect_scheduled(const AnsweredTimeline& timeline, const report::Response& response, const std::string& line) {
+/// The busiest stage of the simulated step is occupied for as long as explanation and headline say, up to the rounding
+/// of sums: events add up one after the other, the headline by parts.
+void expect_scheduled(const AnsweredTimeline& timeline, const report::Response& response, const std::string& line) {
   double interval = 0.0;
   for (std::size_t lane = 0; lane < timeline.lanes.size(); ++lane) {
     if (!timeline.lanes[lane].starts_with("stage ")) continue;
@@ -162,12 +161,11 @@ bool expect_scheduled(const AnsweredTimeline& timeline, const report::Response& 
   const double derived = named_node(response.ledger, "interval");
   const double repeated = named_node(response.ledger, "further periods");
   const bool compares = derived >= 0.0 && repeated < 0.0;
-  if (compares) EXPECT_NEAR(interval, derived, 1e-5 * derived) << line;
+  if (compares) EXPECT_NEAR(interval, derived, 1e-14 * derived) << line;
   const double worked = named_node(response.ledger, "work and waiting");
   const double step =
       worked >= 0.0 ? worked : report::numeric(*report::find_path(response.results, "step_time.estimate")).value_or(0);
-  EXPECT_NEAR(interval, step, 1e-5 * step) << line;
-  return !compares || interval == derived;
+  EXPECT_NEAR(interval, step, 1e-14 * step) << line;
 }
 
 template <class T>
@@ -199,7 +197,7 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
   std::vector<std::string> lines;
   for (int i = 0; i < 25; ++i) lines.push_back(drawn_training(draw));
   lines = testing::sampled(lines);
-  std::size_t answered = 0, drawn = 0, listed = 0, exact = 0;
+  std::size_t answered = 0, drawn = 0, listed = 0;
   for (const std::string& line : lines) {
     const auto response = drawn_answer(line + " --timeline"), traced = drawn_answer(line + " --timeline trace.json");
     if (!response || response->outcome != report::Outcome::ok) continue;
@@ -210,13 +208,12 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
     expect_traced(timeline, traced->files.front().second, line);
     drawn += expect_drawn(timeline, *response->picture, line);
     listed += expect_listed(timeline, results, line);
-    exact += expect_scheduled(timeline, *response, line) ? 1 : 0;
+    expect_scheduled(timeline, *response, line);
   }
   EXPECT_GE(2 * answered, lines.size());
   if (testing::sampled_every() > 1) return;
   EXPECT_GT(drawn, 100u);
   EXPECT_GT(listed, 50u);
-  EXPECT_GE(10 * exact, 9 * answered);
 }
 
 /// Places on an axis are a straight line of values, or of their logarithms.

@@ -29,7 +29,7 @@ struct ServingTask {
   std::vector<std::string> notes;
   bool is_trained = false;
   const AssayCuda* engine = nullptr;  ///< of a GPU, which draws its own weights unless some are given
-  std::optional<std::int64_t> page;  ///< tokens
+  std::optional<std::int64_t> page;   ///< tokens
 };
 
 /// How far below the best a token's logit in fp64 may be that a GPU chose in bf16.
