@@ -65,7 +65,7 @@ program::AxisSet open_axes(const AxisRoles& roles_by, const program::Program& pr
 }
 
 template <class N>
-NumberOf<N, Bytes> traffic_bytes(const N& num, const AxisRoles& roles_by, const program::Program& program,
+NumberOf<N, Bytes> bytes_by_role(const N& num, const AxisRoles& roles_by, const program::Program& program,
                                  const program::Step& step) {
   return num.times("shards", program.ways(open_axes(roles_by, program, step)), "of the array, over other devices",
                    network::array_bytes(num, program, step));
@@ -83,7 +83,7 @@ std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Prog
   entry.urgency = step.urgency;
   entry.once = step.once;
   entry.overlaps_weight_gradients = overlaps_weight_gradients(step, before, phase);
-  entry.bytes = traffic_bytes(Plain{}, roles_by, program, step);
+  entry.bytes = bytes_by_role(Plain{}, roles_by, program, step);
   entry.count = 1.0;
   entry.divided = roles_by.of(open_axes(roles_by, program, step));
   return entry;
@@ -267,7 +267,7 @@ bool makes_weight_gradient(const program::Program& program, const program::Step&
 
 template <class N>
 NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step) {
-  return traffic_bytes(num, AxisRoles(program.mesh), program, step);
+  return bytes_by_role(num, AxisRoles(program.mesh), program, step);
 }
 
 template Bytes traffic_bytes(const Plain&, const program::Program&, const program::Step&);

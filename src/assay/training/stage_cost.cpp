@@ -23,7 +23,6 @@ class StagePricer {
       : inputs_(inputs),
         split_(split),
         microbatch_(microbatch),
-        rates_(inputs.question.setup.rates),
         effects_(inputs.question.setup.effects),
         bytes_(inputs.question, inputs.strategy, inputs.links),
         formulas_(num_, inputs, bytes_, inputs.links),
@@ -104,7 +103,6 @@ class StagePricer {
   const StepInputs& inputs_;
   const pipeline::StageSplit& split_;
   const MicrobatchCost& microbatch_;
-  const estimate::KernelRates& rates_;
   const estimate::StepEffects& effects_;
   StateBytes bytes_;
   StageFormulas<Plain, StageLinks> formulas_;
