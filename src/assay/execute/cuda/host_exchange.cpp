@@ -1,6 +1,5 @@
 #include "assay/execute/cuda/host_exchange.h"
 
-#include <bit>
 #include <cstring>
 
 #include "assay/base/index.h"
@@ -13,7 +12,10 @@ float value_at(const std::byte* values, int type, std::size_t i) {
   if (type == assay_cuda_bf16) {
     std::uint16_t half = 0;
     std::memcpy(&half, values + 2 * i, 2);
-    return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
+    const std::uint32_t bits = static_cast<std::uint32_t>(half) << 16;
+    float value = 0;
+    std::memcpy(&value, &bits, 4);
+    return value;
   }
   float value = 0;
   std::memcpy(&value, values + 4 * i, 4);
@@ -23,7 +25,8 @@ float value_at(const std::byte* values, int type, std::size_t i) {
 /// Rounded to the nearest, to even where there are two.
 void set_value(std::byte* values, int type, std::size_t i, float value) {
   if (type == assay_cuda_bf16) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, 4);
     const auto half = static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
     std::memcpy(values + 2 * i, &half, 2);
   } else {

@@ -151,7 +151,8 @@ PagesView pages_view(const ServedRun& run, std::int64_t page, bool draws) {
     } else if (call.kind == Kind::generate) {
       std::int64_t held = 0;
       for (const int one : cache.tables().at(id)) held += std::ssize(cache.pages()[at(one)].tokens);
-      for (; held < std::min(call.tokens - 1, std::ssize(tokens)); ++held) cache.append(id, tokens[at(held)]);
+      for (; held < std::min<std::int64_t>(call.tokens - 1, std::ssize(tokens)); ++held)
+        cache.append(id, tokens[at(held)]);
     }
     const bool ends = i + 1 == run.report.calls.size() || run.report.calls[i + 1].iteration != call.iteration;
     if (!ends) continue;
