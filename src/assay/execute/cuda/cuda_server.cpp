@@ -3,18 +3,10 @@
 #include <algorithm>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/load.h"
 #include "assay/execute/program/step.h"
 
 namespace assay::execute {
-namespace {
-
-Result<void> server_told(const char* why, const char* hint) {
-  if (!why) return {};
-  return fail("--engine cuda", why, hint, Error::Kind::missing);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, const model::Transformer& model,
                                                      const Room& room, std::uint64_t seed) {
   std::unique_ptr<CudaServer> server(new CudaServer(engine, model, room));
@@ -44,7 +36,7 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
                          0,
                          nullptr};
   void* session = nullptr;
-  ASSAY_CHECK(server_told(engine.open(&job, &session), "use --engine virtual, or a smaller run: --layers, --slots"));
+  ASSAY_CHECK(told_by_engine(engine.open(&job, &session), "use --engine virtual, or a smaller run: --layers, --slots"));
   server->session_ = Owned(session, engine.close);
   return server;
 }
@@ -54,7 +46,7 @@ Result<void> CudaServer::set_weights(const NamedArrays& weights) {
     const auto found = weights.find(name);
     if (found == weights.end()) continue;
     const std::vector<float> values(found->second.values.begin(), found->second.values.end());
-    ASSAY_CHECK(server_told(engine_.write(session_.get(), -1, array, values.data()), ""));
+    ASSAY_CHECK(told_by_engine(engine_.write(session_.get(), -1, array, values.data())));
   }
   return {};
 }
@@ -87,7 +79,7 @@ Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
   // The first step of a kind also chooses and loads kernels. It may be repeated: it writes the same to the caches.
   for (int times = warm_.insert({asked.drafts, sequences, queries}).second ? 2 : 1; times > 0; --times) {
     std::fill(clocks.begin(), clocks.end(), 0.0);
-    ASSAY_CHECK(server_told(engine_.serve(session_.get(), &step, &made.seconds, clocks.data()), ""));
+    ASSAY_CHECK(told_by_engine(engine_.serve(session_.get(), &step, &made.seconds, clocks.data())));
   }
   for (std::size_t i = 0; i < clocks.size(); ++i)
     if (made.has_clocks) made.by_kind[work_kind(program.steps[i])] += clocks[i];

@@ -4,17 +4,13 @@
 #include <cstring>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/load.h"
 #include "assay/execute/ranks/mpi.h"
 
 namespace assay::execute {
 namespace {
 
 /// What the engine said.
-Result<void> told(const char* why, const char* hint) {
-  if (!why) return {};
-  return fail("--engine cuda", why, hint, Error::Kind::missing);
-}
-
 /// The id that rank 0 made, in all processes.
 Result<std::string> shared_id(const AssayCuda& engine, Transport& transport) {
   std::string id(ASSAY_CUDA_ID_BYTES, '\0');
@@ -28,7 +24,7 @@ Result<std::string> shared_id(const AssayCuda& engine, Transport& transport) {
   std::vector<std::byte> sent(why ? 0 : id.size());
   std::memcpy(sent.data(), id.data(), sent.size());
   for (std::size_t to = 1; to < transport.count(); ++to) transport.send(to, control_tag, sent);
-  ASSAY_CHECK(told(why, "install NCCL (Debian: libnccl2), or run on one GPU"));
+  ASSAY_CHECK(told_by_engine(why, "install NCCL (Debian: libnccl2), or run on one GPU"));
   return id;
 }
 
@@ -83,8 +79,8 @@ Result<CudaSession> CudaSession::open(const AssayCuda& engine, TaskList list, co
                          static_cast<int>(groups.size()),
                          transport ? &ranks : nullptr};
   void* session = nullptr;
-  ASSAY_CHECK(
-      told(engine.open(&job, &session), "use --engine virtual, or a smaller model: --layers, --hidden, --batch"));
+  ASSAY_CHECK(told_by_engine(engine.open(&job, &session),
+                             "use --engine virtual, or a smaller model: --layers, --hidden, --batch"));
   made.session_.reset(session);
   return made;
 }
@@ -106,7 +102,7 @@ std::vector<int> CudaSession::own_part(const Array<double>& tokens) const {
 Result<CudaSession::Timed> CudaSession::step(const Array<double>& tokens, const Array<double>& targets) {
   const std::vector<int> given = own_part(tokens), wanted = own_part(targets);
   AssayCudaStep result{};
-  ASSAY_CHECK(told(engine_->step(session_.get(), given.data(), wanted.data(), &result, seconds_.data()), ""));
+  ASSAY_CHECK(told_by_engine(engine_->step(session_.get(), given.data(), wanted.data(), &result, seconds_.data())));
   ++timed_;
   double losses = list_.counts_loss ? result.loss_sum : 0.0, squares = result.squared_gradients;
   if (transport_) {
@@ -132,10 +128,11 @@ Result<void> CudaSession::set_weights(const NamedArrays& weights) {
     if (found == weights.end()) continue;
     const bool apart = weight.is_shared_out();
     const std::vector<float> values = part_of_array(found->second, weight.weight_at);
-    ASSAY_CHECK(told(engine_->write(session_.get(), apart ? -1 : weight.master, weight.weight, values.data()), ""));
+    ASSAY_CHECK(
+        told_by_engine(engine_->write(session_.get(), apart ? -1 : weight.master, weight.weight, values.data())));
     if (!apart) continue;
     const std::vector<float> kept = part_of_array(found->second, weight.master_at);
-    ASSAY_CHECK(told(engine_->write(session_.get(), weight.master, -1, kept.data()), ""));
+    ASSAY_CHECK(told_by_engine(engine_->write(session_.get(), weight.master, -1, kept.data())));
   }
   return {};
 }
@@ -144,7 +141,7 @@ Result<NamedArrays> CudaSession::weights() const {
   NamedArrays out;
   for (const TaskWeight& weight : list_.weights) {
     std::vector<float> values(at(element_count(weight.shape)));
-    ASSAY_CHECK(told(engine_->read(session_.get(), weight.master, values.data()), ""));
+    ASSAY_CHECK(told_by_engine(engine_->read(session_.get(), weight.master, values.data())));
     out[weight.name] = {weight.shape, {values.begin(), values.end()}};
   }
   return out;

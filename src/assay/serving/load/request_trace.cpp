@@ -57,9 +57,11 @@ Result<void> add_request(const Json& from, const std::string& where, RequestTrac
   request.prompt = std::max<std::int64_t>(1, prompt);
   request.output = std::max<std::int64_t>(1, output);
   if (const Json* blocks = from.find("hash_ids")) {
-    if (blocks->kind != Json::Kind::list) return fail(where, "hash_ids is no list", "");
+    if (blocks->kind != Json::Kind::list)
+      return fail(where, "hash_ids is no list", "give numbers of the prompt's blocks, e.g. [0, 1]");
     for (const Json& block : blocks->items) {
-      if (block.kind != Json::Kind::integer) return fail(where, "hash_ids are whole numbers", "");
+      if (block.kind != Json::Kind::integer)
+        return fail(where, "hash_ids are whole numbers", "blocks with the same text have the same number, e.g. [0, 1]");
       request.blocks.push_back(block.integer);
     }
   }
@@ -78,7 +80,8 @@ std::int64_t block_of(const RequestTrace& trace) {
 
 Result<void> add_document(const Json& document, std::string_view file, RequestTrace& trace, Arrivals& arrivals) {
   const Json* requests = document.find("requests");
-  if (requests->kind != Json::Kind::list) return fail(std::string(file), "requests is no list", "");
+  if (requests->kind != Json::Kind::list)
+    return fail(std::string(file), "requests is no list", "put one object for each request into [ ]");
   for (std::size_t i = 0; i < requests->items.size(); ++i) {
     const Json& one = requests->items[i];
     // A session's sub-agents have requests of their own, which are not its prompts.
