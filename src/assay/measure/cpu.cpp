@@ -199,12 +199,13 @@ Hertz measured_clock() {
   constexpr int tries = 20, rounds = 50'000, chain = 64;
   Hertz best(0);
   for (int i = 0; i < tries; ++i) {
-    std::uint64_t x = static_cast<std::uint64_t>(i) + 1;
+    std::uint64_t x = static_cast<std::uint64_t>(i) + 1, step = 3;
+    asm volatile("" : "+r"(step));  // some processors add constants without taking a cycle
     const auto start = Clock::now();
     for (int round = 0; round < rounds; ++round) {
 #pragma GCC unroll 64
       for (int link = 0; link < chain; ++link) {
-        x += 3;
+        x += step;
         asm volatile("" : "+r"(x));  // keeps the additions, one after the other
       }
     }
