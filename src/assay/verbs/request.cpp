@@ -29,7 +29,9 @@ constexpr std::size_t max_words = 256;
 std::vector<std::string> option_names(const VerbSpec& verb) {
   std::vector<std::string> names;
   for (const OptionSpec& option : verb.options) names.push_back("--" + std::string(option.name));
-  for (const OptionSpec& option : common_options()) names.push_back("--" + std::string(option.name));
+  for (const OptionSpec& option : common_options())
+    if (std::string name = "--" + std::string(option.name); std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
   return names;
 }
 
