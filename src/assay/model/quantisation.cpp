@@ -17,26 +17,38 @@ Quantisation linear_layers(NumberFormat format) {
   return made;
 }
 
-Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(const Weight&)>& format) {
-  Bytes sum;
-  const auto add = [&](const std::vector<Weight>& weights, std::int64_t times) {
-    for (const Weight& weight : weights)
-      sum +=
-          static_cast<double>(weight.copies(times)) * storage(format(weight), static_cast<double>(weight.elements()));
-  };
-  add(outer_weights(model), 1);
+namespace {
+
+/// Calls `visit` with every weight of a model and the number of layers that have it.
+template <class Visit>
+void for_each_weight(const Transformer& model, Visit visit) {
+  for (const Weight& weight : outer_weights(model)) visit(weight, std::int64_t{1});
   for (const LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i)
-      add(layer_weights(model, stack->kinds[i]), stack->count(i));
+      for (const Weight& weight : layer_weights(model, stack->kinds[i])) visit(weight, stack->count(i));
+}
+
+}  // namespace
+
+Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(const Weight&)>& format) {
+  Bytes sum;
+  for_each_weight(model, [&](const Weight& weight, std::int64_t layers) {
+    sum += static_cast<double>(weight.copies(layers)) * storage(format(weight), static_cast<double>(weight.elements()));
+  });
   return sum;
 }
 
-std::string text(const Quantisation& quantisation) {
-  if (quantisation.parts == linear_layers(quantisation.format).parts)
-    return fmt::format("{} in linear layers", name(quantisation.format));
+std::string text(const Quantisation& quantisation, const Transformer& model) {
+  Quantisation covered{quantisation.format, 0, false};
+  Quantisation linear = covered;
+  for_each_weight(model, [&](const Weight& weight, std::int64_t) {
+    if (quantisation.covers(weight)) covered.add(weight.part);
+    if (linear_layers(quantisation.format).covers(weight)) linear.add(weight.part);
+  });
+  if (covered.parts == linear.parts) return fmt::format("{} in linear layers", name(quantisation.format));
   std::string parts;
   for (std::size_t i = 0; i < part_count; ++i)
-    if (const auto part = static_cast<Part>(i); quantisation.has(part))
+    if (const auto part = static_cast<Part>(i); covered.has(part))
       parts += fmt::format("{}{}", parts.empty() ? "" : ", ", name(part));
   return fmt::format("{} in {}", name(quantisation.format), parts);
 }

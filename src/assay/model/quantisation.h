@@ -31,7 +31,7 @@ Quantisation linear_layers(NumberFormat format);
 /// Bytes of all weights of a model, each in its own format.
 Bytes weight_bytes(const Transformer& model, const std::function<NumberFormat(const Weight&)>& format);
 
-/// "mxfp4 in experts", "fp8-128x128 in linear layers".
-std::string text(const Quantisation& quantisation);
+/// Which parts of the model are quantised: "mxfp4 in experts", "fp8-128x128 in linear layers".
+std::string text(const Quantisation& quantisation, const Transformer& model);
 
 }  // namespace assay::model

@@ -78,6 +78,8 @@ TEST(ImportQuantisation, WhatIsLeftOutStaysAsItIs) {
   const auto no_attention = imported(R"({"quant_method": "fp8", "ignored_layers": ["re:.*self_attn.*", "lm_head"]})");
   EXPECT_FALSE(no_attention.quantisation->has(Part::attention));
   EXPECT_TRUE(no_attention.quantisation->has(Part::mlp));
+  EXPECT_EQ(text(*experts.quantisation, experts.model), "mxfp4 in experts");
+  EXPECT_EQ(text(*no_attention.quantisation, no_attention.model), "fp8 in mlp");
   const auto by_layer =
       imported(R"({"quant_method": "fp8", "ignore": ["model.layers.0.self_attn*", "model.layers.1.self_attn*"]})");
   EXPECT_FALSE(by_layer.quantisation->has(Part::attention));

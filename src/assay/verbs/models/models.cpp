@@ -286,9 +286,10 @@ report::Items layer_kinds(const model::Transformer& model, const Query& query, b
 }
 
 /// Which weights are stored in which format, and their bytes.
-report::Members weight_formats(const Query& query, Bytes weights, const model::ParameterCounts& counts) {
+report::Members weight_formats(const Query& query, const model::Transformer& model, Bytes weights,
+                               const model::ParameterCounts& counts) {
   report::Members out;
-  if (query.quantised) out.emplace_back("quantised", model::text(*query.quantised));
+  if (query.quantised) out.emplace_back("quantised", model::text(*query.quantised, model));
   out.emplace_back(query.quantised ? "others" : "all", name(query.weights));
   out.emplace_back("bits_per_parameter", 8.0 * weights.value() / static_cast<double>(counts.total));
   return out;
@@ -306,7 +307,7 @@ void add_model(report::Response& response, const model::ImportedModel& imported,
     return query.quantised && query.quantised->covers(w) ? query.quantised->format : NumberFormat(query.weights);
   });
   out.emplace_back("weight_bytes", weights);
-  out.emplace_back("weight_formats", weight_formats(query, weights, counts));
+  out.emplace_back("weight_formats", weight_formats(query, model, weights, counts));
   out.emplace_back("flops_per_token", flops_of(flops, model, query));
   out.emplace_back("kv_bytes_per_token", model::kv_bytes_per_token(Plain{}, model, query.kv));
   if (query.sequence) {

@@ -71,7 +71,7 @@ std::string format_text(const ServeQuery& query) {
   const bool alike = !formats.quantised && formats.weights == formats.kv_cache && formats.weights == query.compute;
   if (alike) return std::string(name(query.compute));
   return fmt::format("weights {}, cache {}, products {}",
-                     formats.quantised ? model::text(*formats.quantised) : std::string(name(formats.weights)),
+                     formats.quantised ? model::text(*formats.quantised, query.model()) : std::string(name(formats.weights)),
                      name(formats.kv_cache), name(query.compute));
 }
 

@@ -84,12 +84,13 @@ void widen_formats(const Request& request, Dtype usual, lower::Formats& formats)
   if (!request.has("weights") && !formats.quantised) formats.weights = usual;
 }
 
-std::string weights_text(const lower::Formats& formats, Dtype published) {
+std::string weights_text(const lower::Formats& formats, const model::Transformer& model) {
+  const Dtype published = model.dtype;
   const bool narrowed = facts(published).bits > 16 && formats.weights == Dtype::bf16;
   if (!formats.quantised)
     return fmt::format("{}{}", name(formats.weights),
                        narrowed ? fmt::format(" (published in {})", name(published)) : "");
-  return fmt::format("{} (others {})", model::text(*formats.quantised), name(formats.weights));
+  return fmt::format("{} (others {})", model::text(*formats.quantised, model), name(formats.weights));
 }
 
 Result<void> read_formats(const Request& request, const Context& context, ServeQuery& query) {
@@ -123,7 +124,7 @@ Result<void> read_formats(const Request& request, const Context& context, ServeQ
   ASSAY_CHECK(set_rates(request, context, query));
   query.notes.push_back(
       fmt::format("formats: weights {}, cache {}, products {}; change them with --weights --kv --compute",
-                  weights_text(formats, query.model().dtype), name(formats.kv_cache), name(query.compute)));
+                  weights_text(formats, query.model()), name(formats.kv_cache), name(query.compute)));
   if (!formats.quantised && facts(query.compute).bits < 16 && facts(formats.weights).bits >= 16)
     query.notes.push_back(fmt::format(
         "every step reads weights in {0} and casts them to {1}; --weights {1} stores them in the format of the "
