@@ -129,6 +129,23 @@ TEST(Match, SignsOfOtherStepsCountLessThanSizes) {
   EXPECT_EQ(places(of, 4), (std::vector<std::uint32_t>{3}));
 }
 
+TEST(Match, RowsTellNormsOfHeadsFromNormsOfTheWidth) {
+  Prediction prediction = feed_forward();
+  prediction.lines.push_back(line(program::Op::norm, 0, 10_us, {64 * 32}));
+  prediction.lines[0].width = 32;
+  prediction.lines[6].width = 8;
+  prediction.order = {6, 0, 1, 2, 3, 4, 5};  // the step of heads is farther from where their kernel runs
+  Profile profile;
+  profile.call("aten::mm", "nvjet_a", 0, 15, "[[64,32],[32,128]]")
+      .call("aten::pow", "pow_kernel", 15, 5, "[[64,4,8],[]]")
+      .call("aten::pow", "pow_kernel", 20, 5, "[[64,32],[]]")
+      .call("aten::mm", "nvjet_b", 25, 15, "[[64,32],[32,128]]")
+      .call("aten::mm", "nvjet_c", 40, 15, "[[64,128],[128,32]]");
+  const Compared of = compared(profile.read(), prediction);
+  EXPECT_EQ(places(of, 1), (std::vector<std::uint32_t>{0}));  // places are of the order
+  EXPECT_EQ(places(of, 2), (std::vector<std::uint32_t>{1}));
+}
+
 TEST(Waterfall, StagesOfAPipelineWaitForEachOther) {
   Profile profile;
   profile.call("nccl:recv 0<-1", "ncclDevKernel_SendRecv(a)", 0, 30)

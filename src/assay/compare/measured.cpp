@@ -91,7 +91,7 @@ class Sweep {
 /// What is known of an operation from its name and inputs, found once.
 struct OperationFacts {
   MeasuredCall::Kind kind = MeasuredCall::Kind::other;
-  double flops = 0, elements = 0;
+  double flops = 0, elements = 0, width = 0;
   bool masked = false, causal = false, to_all = false;
   std::optional<Dtype> format;
   std::string shapes, attention;
@@ -151,6 +151,7 @@ class Calls {
     call.kind = facts.kind;
     call.flops = facts.flops;
     call.elements = facts.elements;
+    call.width = facts.width;
     call.masked = facts.masked;
     call.causal = facts.causal;
     call.to_all = facts.to_all;
@@ -192,7 +193,9 @@ class Calls {
     for (const trace::InputTensor& input : inputs) {
       double elements = input.dims.empty() ? 0.0 : 1.0;
       for (const std::int64_t size : input.dims) elements *= static_cast<double>(size);
-      out.elements = std::max(out.elements, elements);
+      if (elements <= out.elements) continue;
+      out.elements = elements;
+      out.width = static_cast<double>(input.dims.back());
     }
     const trace::OperationForm* form = vocabulary_.operation(trace_.name(event));
     if (!form) return out;

@@ -31,6 +31,7 @@ struct MeasuredCall {
   bool to_all = false;                          ///< causal attention that no window limits
   double flops = 0;                             ///< of products and attention; 0: not known
   double elements = 0;                          ///< of its largest tensor; 0: not known
+  double width = 0;                             ///< last dimension of that tensor; 0: not known
   std::int64_t kernels = 0;
   trace::Ticks duration = 0;  ///< sum over its kernels
   trace::Ticks alone = 0;     ///< the part of the step that is given to it

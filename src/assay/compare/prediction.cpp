@@ -31,6 +31,20 @@ std::vector<double> tensor_sizes(const program::Program& program, const program:
   return out;
 }
 
+/// The last dimension of the largest tensor, as if no device split it: norms are over whole rows.
+double width_of(const program::Program& program, const program::Step& step) {
+  double most = 0.0, width = 0.0;
+  const auto add = [&](int id) {
+    if (id < 0 || program.tensor(id).rank == 0 || program.tensor(id).elements <= most) return;
+    const program::ProgramTensor& tensor = program.tensor(id);
+    most = tensor.elements;
+    width = static_cast<double>(tensor.dims[tensor.rank - 1u].size);
+  };
+  for (const std::int16_t id : step.in) add(id);
+  for (const std::int16_t id : step.out) add(id);
+  return width;
+}
+
 bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
   return step.op == program::Op::product && step.out[0] >= 0 &&
          program.tensor(step.out[0]).tensor_class == program::TensorClass::gradient;
@@ -96,6 +110,7 @@ class StageWriter {
     line.bytes = step.bytes;
     if (step.op == program::Op::product && step.in[0] >= 0) line.format = program_.tensor(step.in[0]).dtype;
     line.elements = tensor_sizes(program_, step);
+    line.width = width_of(program_, step);
     line.time = time;
     lines_of_[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(lines_.size());
     lines_.push_back(std::move(line));

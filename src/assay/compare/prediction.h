@@ -24,6 +24,7 @@ struct PredictedLine {
   std::optional<Dtype> format;                     ///< of a product, where it is known
   Bytes bytes;                                     ///< the same
   std::vector<double> elements;                    ///< of its tensors on one device; empty: not known
+  double width = 0;                                ///< last dimension of its largest tensor; 0: not known
   Seconds time;                                    ///< of one run
   std::int64_t runs = 1;                           ///< in a step
 };
