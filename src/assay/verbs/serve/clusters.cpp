@@ -70,9 +70,10 @@ std::string format_text(const ServeQuery& query) {
   const lower::Formats& formats = query.question.setup.formats;
   const bool alike = !formats.quantised && formats.weights == formats.kv_cache && formats.weights == query.compute;
   if (alike) return std::string(name(query.compute));
-  return fmt::format("weights {}, cache {}, products {}",
-                     formats.quantised ? model::text(*formats.quantised, query.model()) : std::string(name(formats.weights)),
-                     name(formats.kv_cache), name(query.compute));
+  return fmt::format(
+      "weights {}, cache {}, products {}",
+      formats.quantised ? model::text(*formats.quantised, query.model()) : std::string(name(formats.weights)),
+      name(formats.kv_cache), name(query.compute));
 }
 
 /// The request on another cluster or in other formats; changes of --set are about the chip of --on.
