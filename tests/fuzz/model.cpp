@@ -44,7 +44,7 @@ const fuzz::Target target("model", [](std::string_view bytes) {
   const auto tensors = model::parse_safetensors(bytes, bytes.size(), "fuzz");
   check_error(tensors);
   if (tensors)
-    for (const model::CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= 0);
+    for (const model::CheckpointTensor& tensor : *tensors) require(tensor.elements >= 0 && tensor.bytes >= Bytes());
   const auto gguf = model::parse_gguf(bytes, "fuzz");
   check_error(gguf);
   if (gguf && gguf->config.kind == model::Json::Kind::object)

@@ -121,7 +121,9 @@ class Walk {
     const bool repeated = !seen_.insert(id, node);
     // A given number that was already shown needs no second line.
     if (repeated && node.op == Node::Op::given && depth > 0) return;
-    DerivationLine text{depth, id, node.name, formula(ledger_, node), node.quantity, node.source, {}, repeated};
+    DerivationLine text{
+        depth,         id,          node.name, node.op == Node::Op::constant ? "" : formula(ledger_, node),
+        node.quantity, node.source, {},        repeated};
     if (node.op == Node::Op::max) text.bound_by = ledger_.at(limiter(ledger_, id)).name;
     lines_.push_back(std::move(text));
     if (repeated) return;

@@ -268,6 +268,12 @@ struct NumberType<N, double> {
 template <class N, class Q>
 using NumberOf = typename NumberType<N, Q>::type;
 
+/// What each element of a product takes: one FMA is two FLOP.
+template <class N>
+NumberOf<N, Flops> multiply_and_add(const N& num) {
+  return num.given("FLOP each", 2_FLOP, "a product and an addition");
+}
+
 /// What given numbers consist of. A formula that takes a number as given under one of these names, with the very value
 /// that is derived here, gets the derivation: who prices a step need not know how its bytes were counted. Lives as long
 /// as the numbers are asked for; the innermost one counts.

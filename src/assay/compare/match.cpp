@@ -13,7 +13,7 @@ using Kind = MeasuredCall::Kind;
 using Place = std::uint32_t;
 
 /// Equal but for rounding.
-bool alike(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)); }
+bool alike(Flops a, Flops b) { return std::abs((a - b).value()) <= 1e-6 * std::max(a, b).value(); }
 
 bool is_anchor(program::Op op) { return op == program::Op::product || program::is_attention(op); }
 Kind kind_of(program::Op op) {
@@ -23,8 +23,8 @@ Kind kind_of(program::Op op) {
 }
 
 /// FLOP to three digits more than shapes can differ by.
-std::int64_t rounded(double flops) {
-  return static_cast<std::int64_t>(std::llround(std::log2(std::max(flops, 1.0)) * 4096.0));
+std::int64_t rounded(Flops flops) {
+  return static_cast<std::int64_t>(std::llround(std::log2(std::max(flops.value(), 1.0)) * 4096.0));
 }
 
 /// Products and attention: what order and shapes fix.
@@ -44,7 +44,7 @@ class Anchors {
   /// What is left of a predicted product or of attention.
   struct State {
     bool taken = false, in_parts = false;
-    double taken_flops = 0;
+    Flops taken_flops;
   };
   struct Key {
     Kind kind;
@@ -63,7 +63,7 @@ class Anchors {
     state_[place].taken = true;
   }
   // Attention is found by its kind: what of a square is masked, and is counted, differs between programs.
-  static std::int64_t size_of(Kind kind, double flops) { return kind == Kind::product ? rounded(flops) : 0; }
+  static std::int64_t size_of(Kind kind, Flops flops) { return kind == Kind::product ? rounded(flops) : 0; }
 
   /// Calls and steps of equal kind and FLOP, each with each in order: where there are as many of both in a phase, or
   /// whatever is left.
@@ -74,7 +74,7 @@ class Anchors {
       const PredictedLine& line = line_at(place);
       if (!is_anchor(line.op) || state_[place].taken) continue;
       const Kind kind = kind_of(line.op);
-      places[{kind, size_of(kind, line.flops.value()), as_many && is_backward(place)}].push_back(place);
+      places[{kind, size_of(kind, line.flops), as_many && is_backward(place)}].push_back(place);
     }
     const auto key_of = [&](const MeasuredCall& call) {
       return Key{call.kind, size_of(call.kind, call.flops), as_many && call.backward};
@@ -103,7 +103,7 @@ class Anchors {
         const auto single = std::find_if(near.begin(), near.end(), [&](Place place) {
           const PredictedLine& line = line_at(place);
           return kind_of(line.op) == measured_.calls[i].kind &&
-                 (line.op != program::Op::product || alike(line.flops.value(), measured_.calls[i].flops));
+                 (line.op != program::Op::product || alike(line.flops, measured_.calls[i].flops));
         });
         if (!sums && single != near.end()) take(i, *single);
         if (sums && single == near.end() && measured_.calls[i].kind == Kind::product) take_sum(i, near);
@@ -143,7 +143,7 @@ class Anchors {
   /// Two to four products that follow each other, of one tensor with several weights: both of a pass, or the gradients
   /// of weights, or those of activations.
   void take_sum(std::size_t call, const std::vector<Place>& near) {
-    const double wanted = measured_.calls[call].flops;
+    const Flops wanted = measured_.calls[call].flops;
     for (const bool of_weights : {false, true}) {
       std::vector<Place> list;
       for (const Place place : near)
@@ -152,9 +152,9 @@ class Anchors {
           list.push_back(place);
       constexpr std::size_t most = 4;
       for (std::size_t first = 0; first < list.size(); ++first) {
-        double sum = line_at(list[first]).flops.value();
+        Flops sum = line_at(list[first]).flops;
         for (std::size_t n = 1; n < most && first + n < list.size(); ++n) {
-          sum += line_at(list[first + n]).flops.value();
+          sum += line_at(list[first + n]).flops;
           if (!alike(sum, wanted)) continue;
           for (std::size_t k = 0; k <= n; ++k) take(call, list[first + k]);
           return;
@@ -187,9 +187,9 @@ class Anchors {
     const State& state = state_[place];
     if (!is_anchor(line.op) || (state.taken && !state.in_parts) || call.backward != is_backward(place)) return false;
     constexpr double least = 1e-3, most = 1.02;  // smaller ones are something else; shapes may be padded
-    if (call.flops < least * line.flops.value()) return false;
+    if (call.flops < least * line.flops) return false;
     if (program::is_attention(line.op)) return is_batched(call);
-    return state.taken_flops + call.flops <= most * line.flops.value();
+    return state.taken_flops + call.flops <= most * line.flops;
   }
   /// Whether a product is one of many at once, as those of heads are: its first operand has three dimensions.
   static bool is_batched(const MeasuredCall& call) {
@@ -380,7 +380,8 @@ void match_by_class(const MeasuredStep& measured, const Prediction& prediction, 
 
 Matching match(const MeasuredStep& measured, const Prediction& prediction, const trace::Vocabulary& vocabulary) {
   Matching out;
-  double measured_flops = 0, predicted_flops = 0, unknown = 0, known = 0;
+  Flops measured_flops, predicted_flops;
+  double unknown = 0, known = 0;
   trace::Ticks computing = 0;
   for (const MeasuredCall& call : measured.calls) {
     if (call.work == trace::WorkClass::computation) computing += call.alone;
@@ -391,12 +392,14 @@ Matching match(const MeasuredStep& measured, const Prediction& prediction, const
   Seconds kernels;
   for (const PredictedLine& line : prediction.lines) {
     kernels += static_cast<double>(line.runs) * line.time;
-    if (line.op == program::Op::product) predicted_flops += static_cast<double>(line.runs) * line.flops.value();
+    if (line.op == program::Op::product) predicted_flops += static_cast<double>(line.runs) * line.flops;
   }
   out.by_class = unknown >= known;
   if (measured.name.empty() && !prediction.order.empty()) {
-    const double of = out.by_class ? kernels.value() : predicted_flops;
-    const double ratio = of > 0.0 ? (out.by_class ? trace::seconds(computing).value() : measured_flops) / of : 1.0;
+    const bool is_predicted = out.by_class ? kernels > Seconds() : predicted_flops > Flops();
+    const double ratio = !is_predicted  ? 1.0
+                         : out.by_class ? trace::seconds(computing) / kernels
+                                        : measured_flops / predicted_flops;
     constexpr double most_places = 4e6;
     const double most = std::max(1.0, most_places / static_cast<double>(prediction.order.size()));
     out.steps = static_cast<std::int64_t>(std::llround(std::clamp(ratio, 1.0, most)));

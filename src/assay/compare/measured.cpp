@@ -91,7 +91,8 @@ class Sweep {
 /// What is known of an operation from its name and inputs, found once.
 struct OperationFacts {
   MeasuredCall::Kind kind = MeasuredCall::Kind::other;
-  double flops = 0, elements = 0, width = 0;
+  Flops flops;
+  double elements = 0, width = 0;
   bool masked = false, causal = false, to_all = false;
   std::optional<Dtype> format;
   std::string shapes, attention;
@@ -201,7 +202,7 @@ class Calls {
     if (!form) return out;
     const auto work = trace::work_of(*form, inputs, vocabulary_);
     if (!work || !work->matrix) return out;
-    out.flops = work->flops.value();
+    out.flops = work->flops;
     if (form->form == trace::Form::product && form->bias >= 0) {
       // Programs count a bias with what follows: without it, 2 k of 2 k + 1 FLOP an element are left.
       const auto inner = static_cast<double>(inputs[static_cast<std::size_t>(form->a)].dims.back());

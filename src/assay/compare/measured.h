@@ -29,7 +29,7 @@ struct MeasuredCall {
   std::optional<Dtype> format;                  ///< of products and attention
   bool causal = false;                          ///< attention that skips what it masks
   bool to_all = false;                          ///< causal attention that no window limits
-  double flops = 0;                             ///< of products and attention; 0: not known
+  Flops flops;                                  ///< of products and attention; 0: not known
   double elements = 0;                          ///< of its largest tensor; 0: not known
   double width = 0;                             ///< last dimension of that tensor; 0: not known
   std::int64_t kernels = 0;

@@ -46,6 +46,13 @@ auto head_elements(const N& num, const AttentionRates& rates, const AttentionWor
          pass_number(num, rates, backward, "softmax", rates.fit.softmax);
 }
 
+/// Of a query, a key and an element of a head: two products.
+template <class N>
+auto flops_of_score(const N& num) {
+  return num.named("FLOP of scores",
+                   num.given("products of attention", 2.0, "scores, and sums of values") * multiply_and_add(num));
+}
+
 }  // namespace
 
 template <class N>
@@ -56,7 +63,7 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const auto cores = core_count(num, rates.chip, rates.sources);
   const auto products =
       num.given("products", backward ? 2.5 : 1.0, backward ? "recomputed scores, and four gradients" : "of a pass");
-  const auto scores = num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows * side;
+  const auto scores = flops_of_score(num) * rows * side;
   const auto tile = num.named("tile", scores * head_elements(num, rates, work, backward) * products);
   const auto each = tile / (attention_share(num, rates, work, backward) / cores * peak_of(num, rates));
   // Tiles on the diagonal are computed in full.
@@ -108,8 +115,7 @@ NumberOf<N, Seconds> split_attention_time(const N& num, const AttentionRates& ra
              heads = num.given("heads", work.heads, "of all sequences");
   const auto met = num.given("keys per query", work.shape.mean_keys(), "on average");
   const auto tiles = num.named("tiles", caches * ceil(queries * heads / caches / rows) * met / side);
-  const auto work_of_tiles = tiles * num.given("FLOP of scores", Flops(4.0), "two products and two additions") * rows *
-                             side * head_elements(num, rates, work, false);
+  const auto work_of_tiles = tiles * flops_of_score(num) * rows * side * head_elements(num, rates, work, false);
   return work_of_tiles / (attention_share(num, rates, work, false) * peak_of(num, rates));
 }
 

@@ -37,11 +37,10 @@ class CollectiveFormer {
     if (group_.devices <= 1.0) return {};
     const auto latency = given("latency of a collective", curve_.latency, "latency");
     if (!group_.axes.empty()) {
-      const auto cost = network::collective_cost(num_, kind_, 1_B, group_, software_.labels);
+      const auto line = network::collective_line(num_, kind_, group_, software_.labels);
       const auto per_byte =
-          num_.named("time of a byte",
-                     cost.bandwidth / given("share of the bandwidth", curve_.share, "share") / num_.constant(1_B));
-      return CollectiveForm<N>({num_.named("latency", latency + cost.latency), per_byte, {}},
+          num_.named("time of a byte", line.rate / given("share of the bandwidth", curve_.share, "share"));
+      return CollectiveForm<N>({num_.named("latency", latency + line.floor), per_byte, {}},
                                num_.named("filling", filled(per_byte)));
     }
     const Levels levels = crossed();
@@ -383,9 +382,9 @@ CollectiveForm<N> collective_form(const N& num, const hardware::CollectiveCalibr
 template <class N>
 CollectiveForm<N> uncalibrated_form(const N& num, const hardware::Chip& chip, program::Collective kind,
                                     const network::CollectiveGroup& group, const network::CollectiveLabels* labels) {
-  const auto cost = network::collective_cost(num, kind, 1_B, group, labels);
+  const auto line = network::collective_line(num, kind, group, labels);
   const hardware::Efficiency& reached = chip.efficiency;
-  CollectiveForm<N> form({cost.latency, cost.bandwidth / num.constant(1_B), {}});
+  CollectiveForm<N> form({line.floor, line.rate, {}});
   if (reached.network) form.per_byte = form.per_byte / num.given("share of the bandwidth", *reached.network);
   if (reached.latency && group.devices > 1.0)
     form.latency = num.named("latency", form.latency + num.given("latency of a collective", *reached.latency));

@@ -68,11 +68,6 @@ struct SizesOf {
 };
 
 template <class N>
-auto product_flops(const N& num) {
-  return num.given("FLOP each", Flops(2.0), "a product and an addition");
-}
-
-template <class N>
 NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates, const MatmulShape& shape) {
   const SizesOf<N> size(num, shape);
   const auto round_up = [&](NumberOf<N, double> length, double unit, std::string_view name) {
@@ -82,7 +77,7 @@ NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates
   const auto padded = num.named("padded", round_up(size.m, rates.chip.pad_m, "array rows") *
                                               round_up(size.k, rates.chip.pad_k, "array depth") *
                                               round_up(size.n, rates.chip.pad_n, "array columns"));
-  return product_flops(num) * size.batch * padded / reached_rate(num, rates);
+  return multiply_and_add(num) * size.batch * padded / reached_rate(num, rates);
 }
 
 /// Slowed down by the clock that sustained power allows: the more, the less the chip rests between kernels.
@@ -132,7 +127,7 @@ MatmulTimeOf<N> forked_at(const N& num, const ProductRates& rates, const MatmulS
   const auto used = num.given("cores in use", cores, "as many as pay off");
   const auto part = num.named("part of the cores", used / core_count(num, rates.chip, rates.sources));
   const auto fill = num.given("fill", fit.fill, rates.sources, "matmul.fill");
-  const auto work = product_flops(num) * size.batch * size.m * size.n * (size.k + fill);
+  const auto work = multiply_and_add(num) * size.batch * size.m * size.n * (size.k + fill);
   MatmulTimeOf<N> time;
   time.arithmetic = work / (part * reached_rate(num, rates));
   time.sustained = num.named("arithmetic", Throttle<N>(num, rates, shape, regime)(time.arithmetic));
@@ -227,8 +222,8 @@ struct TileRates {
                                                 : narrow  ? rates.fit.narrow_port
                                                           : rates.fit.port;
     if (!port || !(port->value() > 0.0)) return;
-    const auto element = min(num.given("widest element", Bytes(4.0), "32 bits"),
-                             num.given("element in bf16", Bytes(2.0), "16 bits") / faster);
+    const auto element = min(num.given("widest element", storage(Dtype::fp32, 1.0), name(Dtype::fp32)),
+                             num.given("element in bf16", storage(Dtype::bf16, 1.0), name(Dtype::bf16)) / faster);
     loaded = element / num.given("port", *port, rates.sources,
                                  scattered ? "matmul.scattered_port"
                                  : narrow  ? "matmul.narrow_port"
@@ -240,7 +235,7 @@ struct TileRates {
   /// Time of one tile of m x n for one element of k.
   NumberOf<N, Seconds> step(const N& num, NumberOf<N, double> m, NumberOf<N, double> n,
                             NumberOf<N, double> edges) const {
-    const auto work = num.named("FLOP of a tile", product_flops(num) * m * n);
+    const auto work = num.named("FLOP of a tile", multiply_and_add(num) * m * n);
     auto time = work * (1.0 + small_tile * edges) / per_core;
     if (loaded) time = max(time, num.named("operands of a tile", m + n) * *loaded);
     return num.named("step of a tile", straddles ? time * longer : time);
@@ -356,7 +351,8 @@ TiledTime<N> derived_tiles(const N& num, const ProductRates& rates, const Matmul
   if (!(choice.split > 1.0)) return time;
   const auto rate = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share") *
                     main_memory(num, rates.chip, rates.sources);
-  const auto partial = num.given("partial sum", Bytes(4.0), "fp32") * size.batch * size.m * size.n / rate;
+  const auto partial =
+      num.given("partial sum", storage(Dtype::fp32, 1.0), name(Dtype::fp32)) * size.batch * size.m * size.n / rate;
   time.adding = num.given("split cost", rates.fit.split_cost, rates.sources, "matmul.split_cost") + split * partial;
   return time;
 }

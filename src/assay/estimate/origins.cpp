@@ -1,5 +1,6 @@
 #include "assay/estimate/origins.h"
 
+#include "assay/base/index.h"
 #include "assay/lower/layers/layers.h"
 
 namespace assay::estimate {
@@ -9,68 +10,24 @@ Flops flops_of_tensors(const ProductSizes<Traced>& sizes) {
   return Flops(2.0 * sizes.batch.value() * sizes.m.value() * sizes.n.value() * sizes.k.value());
 }
 
-/// Why a step moves more than its tensors, or less.
-std::string_view beyond_tensors(program::Op op) {
-  using enum program::Op;
-  switch (op) {
-    case scan:
-    case scan_grad:
-    case shift:
-      return "states of sequences that a server keeps";
-    case cast:
-      return "tokens that a cache already holds";
-    case attention:
-    case attention_grad:
-      return "keys that are picked, for each query";
-    case pick:
-      return "scores, written and read";
-    case place:
-      return "of the table, the rows of the positions";
-    case product:
-      return "slots without tokens, and experts that nobody picked";
-    default:
-      return "parts that the step leaves out or reads again";
-  }
-}
-
-/// Bytes of a product of experts: slots that hold tokens, and the weights of the experts that any token picked.
-NumberOf<Traced, Bytes> expert_bytes(const Traced& num, const program::Program& program, const program::Step& step) {
-  const ExpertShares shares = expert_shares(program, step, flops_of_tensors(product_sizes(num, program, step)));
-  NumberOf<Traced, Bytes> tokens;
-  for (std::size_t i = 0; i < step.in.size(); ++i)
-    if (step.in[i] >= 0 && i != 1) tokens = tokens + program::named_bytes(num, program, step.in[i]);
-  tokens = tokens + program::named_bytes(num, program, step.out[0]);
-  return num.given("filled slots", shares.filled, "tokens of experts over the slots for them") * tokens +
-         num.given("experts with tokens", shares.touched, "share of those on the device") *
-             program::named_bytes(num, program, step.in[1]);
-}
-
 }  // namespace
 
 NumberOf<Traced, Flops> derive_flops(const Traced& num, const program::Program& program, const program::Step& step) {
   NumberOf<Traced, Flops> derived;
   if (step.op == program::Op::product) {
     const ProductSizes<Traced> sizes = product_sizes(num, program, step);
-    derived =
-        num.given("FLOP each", Flops(2.0), "a product and an addition") * sizes.batch * sizes.m * sizes.n * sizes.k;
-    if (plain(derived) != step.flops)
-      derived = derived * num.given("filled slots", expert_shares(program, step, plain(derived)).filled,
-                                    "tokens of experts over the slots for them");
-  } else if (program::is_attention(step.op) && step.detail >= 0) {
-    derived = lower::attention_flops(num, program, step);
+    derived = multiply_and_add(num) * sizes.batch * sizes.m * sizes.n * sizes.k;
+    if (step.detail >= 0)
+      derived = derived * num.named("filled slots", program.expert_loads[at(step.detail)].filled(num));
+  } else {
+    derived = lower::arithmetic(num, program, step);
   }
   return derived_as(num, derived, step.flops, "flops", "arithmetic of the step");
 }
 
 NumberOf<Traced, Bytes> derive_bytes(const Traced& num, const program::Program& program, const program::Step& step) {
-  NumberOf<Traced, Bytes> moved = program::traffic(num, program, step);
-  if (plain(moved) == step.bytes) return moved;
-  if (step.op == program::Op::product)
-    if (const auto of_experts = expert_bytes(num, program, step); plain(of_experts) == step.bytes) return of_experts;
-  const Bytes more = step.bytes - plain(moved);
-  moved = more > Bytes() ? moved + num.given("besides", more, beyond_tensors(step.op))
-                         : moved - num.given("not moved", -1.0 * more, beyond_tensors(step.op));
-  return derived_as(num, moved, step.bytes, "bytes", "read and written by the step");
+  if (step.bytes == Bytes()) return num.given("bytes", Bytes(), "another view of a tensor");
+  return derived_as(num, program::traffic(num, program, step), step.bytes, "bytes", "read and written by the step");
 }
 
 void add_origins(const Traced& num, const program::Program& program, const program::Step& step, Origins& origins) {

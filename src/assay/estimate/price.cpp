@@ -187,12 +187,13 @@ NumberOf<N, Seconds> dropout_time(const N& num, const KernelRates& rates, const 
 template <class N>
 NumberOf<N, Seconds> projection_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
                                      const program::Step& step) {
-  Bytes gradients;
+  NumberOf<N, Bytes> gradients{};
   for (std::size_t i = 0; i < 3; ++i)
-    if (step.out[i] >= 0) gradients += program::local_bytes(program, program.tensor(step.out[i]));
-  const auto moved = num.given("kernels it is composed of", kernels.effects.composed->projections[step.composed],
-                               kernels.sources, "composed.projections") *
-                     num.given("read and written", 2.0 * gradients, "gradients of queries, keys and values");
+    if (step.out[i] >= 0) gradients = gradients + program::named_bytes(num, program, step.out[i]);
+  const auto moved =
+      num.given("kernels it is composed of", kernels.effects.composed->projections[step.composed], kernels.sources,
+                "composed.projections") *
+      (num.given("read and written", 2.0, "once each") * num.named("gradients of queries, keys and values", gradients));
   return num.named("joining gradients", moved / stream_rate(num, kernels.rates));
 }
 

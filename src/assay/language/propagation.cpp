@@ -251,7 +251,7 @@ class Propagation {
     option.cost += option.moved;
     if (!with.value.ends && with.value.op == program::Op::product)
       option.cost +=
-          (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(graph_, with.rows, split);
+          (prices_.per_flop > 0.0 ? prices_.per_flop : bytes_per_flop) * local_flops(graph_, with.rows, split).value();
     return option;
   }
 

@@ -64,8 +64,8 @@ program::Sharding result_sharding(const std::vector<Row>& rows, const Split& spl
   return out;
 }
 
-double local_flops(const Graph& graph, const std::vector<Row>& rows, const Split& split) {
-  double flops = 2.0;
+Flops local_flops(const Graph& graph, const std::vector<Row>& rows, const Split& split) {
+  Flops flops = 2_FLOP;
   for (std::size_t r = 0; r < rows.size(); ++r)
     flops *= static_cast<double>(program::local_size(graph.mesh, rows[r].size, split.rows[r]));
   return flops;

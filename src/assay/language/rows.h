@@ -32,6 +32,6 @@ program::Sharding operand_sharding(const std::vector<Row>& rows, const Split& sp
 program::Sharding result_sharding(const std::vector<Row>& rows, const Split& split);
 
 /// FLOP of a product on one device.
-double local_flops(const Graph& graph, const std::vector<Row>& rows, const Split& split);
+Flops local_flops(const Graph& graph, const std::vector<Row>& rows, const Split& split);
 
 }  // namespace assay::language

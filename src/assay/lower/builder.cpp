@@ -222,10 +222,10 @@ int Builder::product(std::string_view name, int activation, int weight, std::spa
   step.flops = Flops(2.0 * extent);
   const bool of_weights =
       w.tensor_class == program::TensorClass::weight || w.tensor_class == program::TensorClass::used_weight;
-  if (of_weights && w.find(model::LogicalDim::experts) >= 0) {
-    const Bytes weights = bytes(b);
-    step.bytes = filled_slots * (step.bytes - weights) + touched_experts * weights;
-    step.flops *= filled_slots;
+  if (expert_load >= 0 && of_weights && w.find(model::LogicalDim::experts) >= 0) {
+    step.detail = static_cast<std::int16_t>(expert_load);
+    step.flops *= program_.expert_loads[at(expert_load)].filled(Plain{});
+    count_traffic(step);
   }
   if (bias >= 0 && partial) {
     out = settle_sums(out);

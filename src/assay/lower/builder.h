@@ -103,6 +103,8 @@ class Builder {
     const program::ProgramTensor& tensor = program_.tensor(id);
     return program::local_bytes(tensor, tensor.elements);
   }
+  /// Counts what a step reads and writes, where it is more or less than each of its tensors once.
+  void count_traffic(program::Step& step) const { step.bytes = program::traffic(Plain{}, program_, step); }
 
   /// The sharding of a tensor by the rules.
   program::Sharding ruled(program::TensorClass tensor_class, std::span<const model::Weight::Size> dims) const {
@@ -176,10 +178,8 @@ class Builder {
 
   /// A weight that a later backward pass also uses (a tied embedding): its gradient is reduced there.
   int postponed = -1;
-  /// Share of the bytes of expert weights that are read: with fewer tokens than experts, some stay unread.
-  double touched_experts = 1.0;
-  /// Share of the experts' slots that tokens fill: slots are whole numbers per expert, products work only on tokens.
-  double filled_slots = 1.0;
+  /// Where products with weights of experts find their tokens, in Program::expert_loads; below 0: all slots are full.
+  int expert_load = -1;
 
  private:
   friend class BackwardPass;

@@ -126,7 +126,7 @@ void BackwardPass::transpose_attention(const program::Step& step) {
   back.detail = step.detail;
   back.composed = step.composed;
   back.flops = attention_flops(Plain{}, program_, back);
-  if (!shape.flash) back.bytes = program::traffic(Plain{}, program_, back);
+  if (!shape.flash) build_.count_traffic(back);
   accumulate(q, dq);
   accumulate(k, dk);
   accumulate(v, dv);
@@ -180,7 +180,7 @@ void BackwardPass::transpose_per_input(const program::Step& step) {
       const program::AxisSet unreduced = partial_over(id, step.out[0]) | partial_by_others(step, id) | late;
       back.out[n++] = static_cast<std::int16_t>(wants_gradient(id) ? make_gradient(id, unreduced) : -1);
     }
-  back.bytes = program::traffic(Plain{}, program_, back);
+  build_.count_traffic(back);
   back.flops = 2.0 * step.flops;
   back.detail = step.detail;
   back.composed = step.composed;

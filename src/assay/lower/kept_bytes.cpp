@@ -22,13 +22,18 @@ Bytes kept_bytes(const program::Program& program, const program::Block& forward)
   return sum;
 }
 
-Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward) {
+int kept_encoded(const program::Program& program, const program::Block& forward) {
   for (std::int32_t i = forward.first; i < forward.last; ++i)
     for (int id : program.steps[at(i)].in)
       if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_cross_layer && program.tensor(id).is_kept &&
           program.tensor(id).tensor_class == program::TensorClass::residual)
-        return program::local_bytes(program.tensor(id), program.tensor(id).elements);
-  return {};
+        return id;
+  return -1;
+}
+
+Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward) {
+  const int id = kept_encoded(program, forward);
+  return id < 0 ? Bytes() : program::local_bytes(program.tensor(id), program.tensor(id).elements);
 }
 
 }  // namespace assay::lower

@@ -112,8 +112,7 @@ class Lowering {
     for (std::size_t i = 0; i < 2; ++i) named.dims[i] = there.dims[i];
     program_.place(rows, there);
     program_.place(tokens, named);
-    program::Step& step = build_.emit(program::Op::embed, {tokens, table}, {rows});
-    step.bytes = program::traffic(Plain{}, program_, step);
+    build_.count_traffic(build_.emit(program::Op::embed, {tokens, table}, {rows}));
     return rows;
   }
 
@@ -155,10 +154,7 @@ class Lowering {
       like.dims[1] = program_.tensor(x).sharding.dims[2];
       const int rows = build_.reshard(build_.used(table), like, program::Urgency::ahead);
       x = build_.pointwise(program::Op::place, "Emb", {x, rows}, x);
-      program::Step& step = program_.steps.back();  // reads the rows of its positions, not the table
-      const double tokens = program::local_extent(program_, program_.tensor(x), 1);
-      const double width = program::local_extent(program_, program_.tensor(rows), 1);
-      step.bytes = 2.0 * build_.bytes(x) + storage(program_.tensor(rows).dtype, tokens * width);
+      build_.count_traffic(program_.steps.back());
     }
     return model_.embedding_norm ? outer_norm(x, norms_of(stack)) : x;
   }

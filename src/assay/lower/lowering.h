@@ -50,7 +50,8 @@ program::Program lower_encoder(const model::Transformer& model, const program::M
 
 /// Bytes on one device kept from the forward to the backward pass of one layer of that kind, for one microbatch.
 Bytes kept_bytes(const program::Program& program, const program::Block& forward);
-/// The encoder's output, kept in addition, once for all layers that attend to it.
+/// The input of all layers that is kept in addition, once: the encoder's output or the embedding; below 0: none.
+int kept_encoded(const program::Program& program, const program::Block& forward);
 Bytes kept_encoded_bytes(const program::Program& program, const program::Block& forward);
 
 }  // namespace assay::lower

@@ -60,9 +60,17 @@ std::int64_t convolved_channels(const StateSpace& s) {
 }
 
 /// Recurrent FLOP per token: cells of the state, and the convolution.
-double state_space_flops(const StateSpace& s) {
-  return scan_flops_per_cell(s) * static_cast<double>(memory_cells(s)) +
-         2.0 * static_cast<double>(s.convolution) * static_cast<double>(convolved_channels(s));
+template <class N>
+NumberOf<N, Flops> state_space_flops(const N& num, const StateSpace& s) {
+  const ScanWork work = scan_work(s);
+  NumberOf<N, Flops> sum{};
+  if (work.per_cell > Flops())
+    sum = num.given("FLOP of a cell", work.per_cell, work.formula) *
+          num.given("cells of the state", static_cast<double>(memory_cells(s)), "channels x key dim");
+  if (s.convolution == 0) return sum;
+  return sum + multiply_and_add(num) *
+                   num.given("convolution", static_cast<double>(s.convolution), "tokens that it reaches over") *
+                   num.given("channels", static_cast<double>(convolved_channels(s)), "that it mixes");
 }
 
 std::int64_t state_values(const StateSpace& s) {
@@ -88,13 +96,17 @@ std::int64_t kv_growth(const Attention& a) {
   return kv_values(a) + (a.compression > 0 ? compressed_values(a) / a.compression : 0);
 }
 
-double attention_flops_per_key(const Attention& a) {
-  return 2.0 * static_cast<double>(a.heads) * static_cast<double>(a.head_dim + a.value_dim);
+template <class N>
+NumberOf<N, Flops> attention_flops_per_key(const N& num, const Attention& a) {
+  return multiply_and_add(num) * num.given("heads", static_cast<double>(a.heads), "of queries") *
+         num.given("elements of a head", static_cast<double>(a.head_dim + a.value_dim), "head_dim + value_dim");
 }
 
 /// Scores of the index: a product per head, and their weighted sum.
-double index_flops_per_key(const Attention& a) {
-  return 2.0 * static_cast<double>(a.index_heads) * static_cast<double>(a.index_dim + 1);
+template <class N>
+NumberOf<N, Flops> index_flops_per_key(const N& num, const Attention& a) {
+  return multiply_and_add(num) * num.given("index heads", static_cast<double>(a.index_heads), "of queries") *
+         num.given("elements of an index head", static_cast<double>(a.index_dim + 1), "index dim, and its weight");
 }
 
 /// Mean number of complete keys of `each` tokens that a query sees, at most `most`.
@@ -210,9 +222,9 @@ double mean_candidates(const Attention& a, double sequence, MaskCount count) {
   return mean_complete(sequence, static_cast<double>(a.compression), sequence, count);
 }
 
-double attention_flops(const Attention& a, double sequence, MaskCount count) {
-  return attention_flops_per_key(a) * mean_keys(a, sequence, count) +
-         index_flops_per_key(a) * mean_candidates(a, sequence, count);
+Flops attention_flops(const Attention& a, double sequence, MaskCount count) {
+  return attention_flops_per_key(Plain{}, a) * mean_keys(a, sequence, count) +
+         index_flops_per_key(Plain{}, a) * mean_candidates(a, sequence, count);
 }
 
 std::int64_t state_cells(const StateSpace& s) {
@@ -222,37 +234,38 @@ std::int64_t state_cells(const StateSpace& s) {
   return memory_cells(s) + normaliser;
 }
 
-double scan_flops_per_cell(const StateSpace& s) {
+ScanWork scan_work(const StateSpace& s) {
   switch (s.kind) {
-    case StateSpace::Kind::mamba1:  // exp(dt A) h + dt B x, then C h: each cell has a decay of its own
-      return 6.0;
-    case StateSpace::Kind::gated_delta:  // also reads the state to subtract what it predicts
-      return 7.0;
-    case StateSpace::Kind::gated_linear:  // a = exp(c r); a h + sqrt(1 - a a) i x
-      return 7.0;
+    case StateSpace::Kind::mamba1:
+      return {6_FLOP, "h = exp(dt A) h + dt B x, then C h: each cell has a decay of its own"};
+    case StateSpace::Kind::gated_delta:
+      return {7_FLOP, "h = a h + b k (v - k h), then q h: reads the state to subtract what it predicts"};
+    case StateSpace::Kind::gated_linear:
+      return {7_FLOP, "a = exp(c r); h = a h + sqrt(1 - a a) i x"};
     case StateSpace::Kind::gated_convolution:
-      return 0.0;
-    case StateSpace::Kind::rwkv4:  // two averages, scaled by two maxima: 12 for the result, 11 for the state
-      return 23.0;
-    case StateSpace::Kind::rwkv5:  // x = k v; r (u x + s), added up; w s + x
-      return 7.0;
-    case StateSpace::Kind::rwkv7:  // what is removed, w s + k v - that, and r s
-      return 9.0;
-    case StateSpace::Kind::mlstm:  // f s + i k v, and q s; the normaliser counts as one more value
-      return 5.0 * (1.0 + static_cast<double>(s.heads) / static_cast<double>(s.inner));
-    case StateSpace::Kind::mamba2:  // one decay per head
+      return {Flops(0), "no state"};
+    case StateSpace::Kind::rwkv4:
+      return {23_FLOP, "two averages, scaled by two maxima: 12 for the result, 11 for the state"};
+    case StateSpace::Kind::rwkv5:
+      return {7_FLOP, "x = k v; r (u x + s), added up; s = w s + x"};
+    case StateSpace::Kind::rwkv7:
+      return {9_FLOP, "what is removed, s = w s + k v - that, and r s"};
+    case StateSpace::Kind::mlstm:
+      return {Flops(5.0 * (1.0 + static_cast<double>(s.heads) / static_cast<double>(s.inner))),
+              "s = f s + i k v, and q s; the normaliser counts as one more value"};
+    case StateSpace::Kind::mamba2:
     case StateSpace::Kind::lightning:
       break;
   }
-  return 5.0;
+  return {5_FLOP, "h = a h + k v, then q h: one decay per head"};
 }
 
 template <class N>
 TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t sequence, MaskCount count) {
   const double matrix = static_cast<double>(parameter_counts(model).active_matrix);
   const auto tokens = static_cast<double>(sequence);
-  const auto matmul = num.named("matmul", num.given("per element", 2_FLOP, "a multiply and an add") *
-                                              num.given("active matrix elements", matrix, "weights, head included"));
+  const auto matmul = num.named(
+      "matmul", multiply_and_add(num) * num.given("active matrix elements", matrix, "weights, head included"));
   auto attention = num.given("attention", Flops(0), "no attention");
   auto recurrent = num.given("state space", Flops(0), "no state space");
   bool first_attention = true, first_state = true;
@@ -262,20 +275,19 @@ TokenFlops<N> token_flops(const N& num, const Transformer& model, std::int64_t s
          {layer.attention ? &*layer.attention : nullptr, layer.cross_attention ? &*layer.cross_attention : nullptr}) {
       if (!a) continue;
       const auto part = num.given("layers", layers, "of one kind") *
-                        (num.given("per key", Flops(attention_flops_per_key(*a)), "2 heads x (head_dim + value_dim)") *
+                        (num.named("FLOP of a key", attention_flops_per_key(num, *a)) *
                          num.given("keys per query", mean_keys(*a, tokens, count), name(count)));
       attention = first_attention ? part : attention + part;
       first_attention = false;
       if (a->index_heads > 0)
-        attention = attention +
-                    num.given("layers", layers, "of one kind") *
-                        (num.given("per candidate", Flops(index_flops_per_key(*a)), "2 index heads x (index dim + 1)") *
-                         num.given("candidates per query", mean_candidates(*a, tokens, count), name(count)));
+        attention =
+            attention + num.given("layers", layers, "of one kind") *
+                            (num.named("FLOP of a candidate", index_flops_per_key(num, *a)) *
+                             num.given("candidates per query", mean_candidates(*a, tokens, count), name(count)));
     }
     if (layer.state_space) {
-      const auto part =
-          num.given("layers", layers, "of one kind") *
-          num.given("recurrence", Flops(state_space_flops(*layer.state_space)), "cells of the state and convolution");
+      const auto part = num.given("layers", layers, "of one kind") *
+                        num.named("recurrence", state_space_flops(num, *layer.state_space));
       recurrent = first_state ? part : recurrent + part;
       first_state = false;
     }
@@ -303,7 +315,7 @@ NumberOf<N, Flops> sequence_flops(const N& num, const Transformer& model, std::i
   decoder.encoder.reset();
   double source_matrices = static_cast<double>(parameter_counts(model).active_matrix) -
                            static_cast<double>(parameter_counts(decoder).active_matrix);
-  Flops alike, apart;  // attention over the encoder's tokens
+  NumberOf<N, Flops> alike{}, apart{};  // attention over the encoder's tokens
   const auto add = [&](const LayerStack& stack, bool is_encoder) {
     for (std::size_t i = 0; i < stack.kinds.size(); ++i) {
       const auto layers = static_cast<double>(stack.count(i));
@@ -312,18 +324,23 @@ NumberOf<N, Flops> sequence_flops(const N& num, const Transformer& model, std::i
       if (!is_encoder)
         source_matrices += layers * static_cast<double>(model.d_model * attention->kv_heads *
                                                         (attention->head_dim + attention->value_dim));
-      const Flops per_key = layers * Flops(attention_flops_per_key(*attention));
-      alike += tokens * mean_keys(*attention, tokens, MaskCount::exact) * per_key;
-      apart += (is_encoder ? read : tokens) * mean_keys(*attention, read, MaskCount::exact) * per_key;
+      const auto per_key = num.given("layers", layers, "of one kind") *
+                           num.named("FLOP of a key", attention_flops_per_key(num, *attention));
+      const auto met = [&](double queries, double keys) {
+        return num.given("queries", queries, "of a sequence") *
+               num.given("keys per query", mean_keys(*attention, keys, MaskCount::exact), name(MaskCount::exact)) *
+               per_key;
+      };
+      alike = alike + met(tokens, tokens);
+      apart = apart + met(is_encoder ? read : tokens, read);
     }
   };
   add(*model.encoder, true);
   add(model.decoder, false);
   return forward +
          num.given("tokens beyond", read - tokens, "of the encoder's sequence") *
-             num.given("matrix elements", source_matrices, "that read the encoder's tokens") *
-             num.given("per element", 2_FLOP, "a multiply and an add") +
-         num.given("attention of those", apart - alike, "over another number of keys");
+             num.given("matrix elements", source_matrices, "that read the encoder's tokens") * multiply_and_add(num) +
+         (num.named("attention over the encoder's tokens", apart) - num.named("if they were as many", alike));
 }
 
 template <class N>
@@ -333,8 +350,7 @@ NumberOf<N, Flops> training_flops(const N& num, const Transformer& model, std::i
   const auto frozen = static_cast<double>(parameter_counts(model).frozen_matrix);
   if (frozen == 0.0) return all;
   return all - num.given("tokens", static_cast<double>(sequence), "of a sequence") *
-                   num.given("frozen matrix elements", frozen, "without gradients") *
-                   num.given("per element", 2_FLOP, "a multiply and an add");
+                   num.given("frozen matrix elements", frozen, "without gradients") * multiply_and_add(num);
 }
 #define ASSAY_INSTANTIATE(N)                                                                            \
   template NumberOf<N, Flops> sequence_flops(const N&, const Transformer&, std::int64_t, std::int64_t); \

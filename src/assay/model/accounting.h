@@ -53,7 +53,7 @@ double mean_keys(const Attention& attention, double sequence, MaskCount count);
 double mean_candidates(const Attention& attention, double sequence, MaskCount count);
 
 /// Forward FLOP per token of scores, weighted sums and the scores of an index.
-double attention_flops(const Attention& attention, double sequence, MaskCount count);
+Flops attention_flops(const Attention& attention, double sequence, MaskCount count);
 
 /// Forward FLOP per token under a number policy. One multiply-add is two.
 template <class N>
@@ -84,8 +84,12 @@ inline Flops training_flops(const Transformer& model, std::int64_t sequence, std
   return training_flops(Plain{}, model, sequence, source);
 }
 
-/// FLOP per token for each cell of a state: its decay, its update and its read.
-double scan_flops_per_cell(const StateSpace& s);
+/// FLOP of a token for each cell of a state: its decay, its update and its read; and the formula that has them.
+struct ScanWork {
+  Flops per_cell;
+  std::string_view formula;
+};
+ScanWork scan_work(const StateSpace& s);
 /// Numbers in the state of a sequence, excluding convolutions and shifts.
 std::int64_t state_cells(const StateSpace& s);
 

@@ -149,7 +149,7 @@ TEST(TokenFlops, OfAnIndexAreThoseOfItsCandidates) {
                     .index_picks = 512};
   EXPECT_EQ(mean_candidates(a, 8, MaskCount::exact), 0.75);
   EXPECT_EQ(mean_keys(a, 8, MaskCount::exact), 4.5 + 0.75);
-  EXPECT_EQ(attention_flops(a, 8, MaskCount::exact), 2.0 * 64 * 1024 * 5.25 + 2.0 * 64 * 129 * 0.75);
+  EXPECT_EQ(attention_flops(a, 8, MaskCount::exact), Flops(2.0 * 64 * 1024 * 5.25 + 2.0 * 64 * 129 * 0.75));
 }
 
 // Every other of 36 layers keeps 128 tokens at most; a layer has 2 x 8 x 64 values a token.

@@ -235,9 +235,19 @@ CollectiveCost<N> collective_cost(const N& num, program::Collective kind, Bytes 
           num.named("upper bound", terms.exact + latency), terms.approximate};
 }
 
+template <class N>
+CollectiveLineOf<N> collective_line(const N& num, program::Collective kind, const CollectiveGroup& group,
+                                    const CollectiveLabels* labels) {
+  const auto byte = num.constant(1_B);
+  std::optional<Origins> origins;
+  if constexpr (N::traced) origins.emplace(num).add("array", byte);
+  const CollectiveCost<N> one = collective_cost(num, kind, 1_B, group, labels);
+  return {one.bandwidth / byte, one.latency};
+}
+
 CollectiveLine collective_line(program::Collective kind, const CollectiveGroup& group) {
-  const CollectiveCost<Plain> one = collective_cost(Plain{}, kind, 1_B, group);
-  return {one.bandwidth / 1_B, one.latency};
+  const CollectiveLineOf<Plain> line = collective_line(Plain{}, kind, group);
+  return {line.rate, line.floor};
 }
 
 std::array<CollectiveLine, program::collective_kinds> collective_lines(const CollectiveGroup& group) {
@@ -299,7 +309,9 @@ std::string algorithm(program::Collective kind, const CollectiveGroup& group) {
 
 #define ASSAY_INSTANTIATE(N)                                                                               \
   template CollectiveCost<N> collective_cost(const N&, program::Collective, Bytes, const CollectiveGroup&, \
-                                             const CollectiveLabels*);
+                                             const CollectiveLabels*);                                     \
+  template CollectiveLineOf<N> collective_line(const N&, program::Collective, const CollectiveGroup&,      \
+                                               const CollectiveLabels*);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE

@@ -36,6 +36,15 @@ struct CollectiveLine {
   Seconds upper(Bytes bytes) const { return rate * bytes + floor; }
 };
 CollectiveLine collective_line(program::Collective kind, const CollectiveGroup& group);
+/// The same as numbers of a policy.
+template <class N>
+struct CollectiveLineOf {
+  NumberOf<N, SecondsPerByte> rate;
+  NumberOf<N, Seconds> floor;
+};
+template <class N>
+CollectiveLineOf<N> collective_line(const N& num, program::Collective kind, const CollectiveGroup& group,
+                                    const CollectiveLabels* labels = nullptr);
 /// The lines of all kinds, by kind.
 std::array<CollectiveLine, program::collective_kinds> collective_lines(const CollectiveGroup& group);
 

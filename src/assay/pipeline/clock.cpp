@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assay/pipeline/gpipe.h"
+
 namespace assay::pipeline {
 namespace {
 
@@ -15,28 +17,14 @@ std::int64_t period_of(const PipelineShape& shape) {
 /// The fewest microbatches with two whole periods between the first weight gradients and the last forwards.
 std::int64_t with_periods(const PipelineShape& shape) { return 4 * shape.stages + 2 * period_of(shape); }
 
-/// All forwards, then all backwards: each kind moves at the pace of the slowest stage that it passes.
-Seconds gpipe_interval(const PipelineInput& input) {
-  const auto stages = static_cast<std::size_t>(input.shape.stages);
-  const auto others = static_cast<double>(input.shape.microbatches - 1);
-  const Seconds hop = input.transfer;
+Seconds interval_of_gpipe(const PipelineInput& input) {
   const auto times = [&](std::size_t stage) { return input.times[input.times.size() == 1 ? 0 : stage]; };
-  Seconds forwards, slowest;
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    const Seconds forward = times(stage).forward + (stage + 1 < stages ? hop : Seconds());
-    forwards += forward;
-    slowest = std::max(slowest, forward);
-  }
-  Seconds interval, before = forwards, backwards, slowest_back;
-  for (std::size_t stage = stages; stage-- > 0;) {
-    before -= times(stage).forward + (stage + 1 < stages ? hop : Seconds());
-    const Seconds back = times(stage).backward_input + times(stage).backward_weight + (stage > 0 ? hop : Seconds());
-    backwards += back;
-    slowest_back = std::max(slowest_back, back);
-    const Seconds at_end = input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
-    interval = std::max(interval, forwards - before + backwards + others * (slowest + slowest_back) + at_end);
-  }
-  return interval;
+  return gpipe_interval(
+      Plain{}, input.shape, input.transfer, [&](std::size_t stage) { return times(stage).forward; },
+      [&](std::size_t stage) { return times(stage).backward_input + times(stage).backward_weight; },
+      [&](std::size_t stage) {
+        return input.at_end.empty() ? Seconds() : input.at_end[input.at_end.size() == 1 ? 0 : stage];
+      });
 }
 
 }  // namespace
@@ -47,7 +35,7 @@ Seconds PipelineClock::interval(const PipelineInput& input) {
 }
 
 PipelineClock::Sample PipelineClock::sample(const PipelineInput& input) {
-  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, gpipe_interval(input), 0.0, {}, {}};
+  if (input.shape.schedule == PipelineSchedule::gpipe) return {input.shape, interval_of_gpipe(input), 0.0, {}, {}};
   const std::int64_t all = input.shape.microbatches, period = period_of(input.shape);
   const double each = 3.0 * static_cast<double>(input.shape.stages * chunks_per_stage(input.shape));
   times_.fill(input);

@@ -4,8 +4,7 @@
 
 namespace assay::pipeline {
 
-std::optional<CriticalPath> critical_path(const PipelineInput& input, const PipelineClock::Echo& period) {
-  if (input.shape.schedule == PipelineSchedule::gpipe) return std::nullopt;
+CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo& period) {
   const EventOrder order = event_order(input.shape);
   EventTimes times;
   times.fill(input);

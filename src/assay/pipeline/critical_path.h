@@ -1,6 +1,5 @@
 // Which passes and sends of a pipeline step follow each other without a pause until its busiest stage is done.
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "assay/pipeline/clock.h"
@@ -16,7 +15,7 @@ struct CriticalPath {
   std::vector<OperationWork> to_period, to_next_period;
 };
 
-/// Of a valid input whose hops block; nothing where the interval has a closed form.
-std::optional<CriticalPath> critical_path(const PipelineInput& input, const PipelineClock::Echo& period = {});
+/// Of a valid input whose hops block, under any schedule but gpipe, whose interval has a closed form.
+CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo& period = {});
 
 }  // namespace assay::pipeline

@@ -109,6 +109,30 @@ struct AttentionShape {
   double mean_keys() const;
 };
 
+/// The recurrence of a scan.
+struct ScanShape {
+  Flops per_cell;            ///< of a token, for each cell of the state
+  std::string_view formula;  ///< in which they are counted
+  double cells = 1;          ///< of a channel
+  double kept = 0;           ///< numbers of a channel that a server keeps for each sequence; 0: none
+};
+
+/// How the tokens of a step meet experts.
+struct ExpertLoad {
+  double tokens = 1, picks = 1;   ///< of all devices, and experts of each token
+  double load = 1;                ///< of the fullest expert over an even share
+  double experts = 1, slots = 1;  ///< and slots of each expert
+  double touched = 1;             ///< share of the experts with tokens: the weights of the others stay unread
+
+  /// Share of the slots that tokens fill: slots are whole numbers per expert, products work only on tokens.
+  template <class N>
+  NumberOf<N, double> filled(const N& num) const {
+    return num.given("tokens", tokens, "of all devices") * num.given("experts of a token", picks, "that it picks") *
+           num.given("load", load, "tokens of the fullest expert over its part") /
+           (num.given("experts", experts, "of a layer") * num.given("slots of an expert", slots, "for its tokens"));
+  }
+};
+
 enum class Phase : std::uint8_t { forward, backward, update };
 std::string_view name(Phase phase);
 
@@ -134,6 +158,9 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
+  std::vector<AttentionShape> candidates;  ///< of steps that pick keys
+  std::vector<ScanShape> scans;
+  std::vector<ExpertLoad> expert_loads;
   std::vector<Permutation> permutations;  ///< each followed by its inverse
   std::vector<std::string> own_dims;      ///< names of dimensions that no transformer has: those from own_dim(0) on
   std::int64_t microbatches = 1;
@@ -176,12 +203,16 @@ NumberOf<N, double> local_elements(const N& num, const Program& program, const P
   for (int i = 0; i < tensor.rank; ++i) elements *= local_extent(num, program, tensor, i);
   return elements.of(num);
 }
+/// "fp4 with scales".
+inline std::string format_text(const ProgramTensor& tensor) {
+  return std::string(name(tensor.dtype)) + (tensor.bits > facts(tensor.dtype).bits ? " with scales" : "");
+}
 inline Bytes local_bytes(const ProgramTensor& tensor, double elements) { return Bytes(elements * tensor.bits / 8.0); }
 template <class N>
 NumberOf<N, Bytes> local_bytes(const N& num, const Program& program, const ProgramTensor& tensor) {
   const auto elements = local_elements(num, program, tensor);
   if constexpr (N::traced)
-    return elements * num.given("bytes of an element", local_bytes(tensor, 1.0), name(tensor.dtype));
+    return elements * num.given("bytes of an element", local_bytes(tensor, 1.0), format_text(tensor));
   else
     return local_bytes(tensor, elements);
 }

@@ -32,9 +32,10 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   AxisSet axes = 0;            ///< of a collective or a slice
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
-  /// Attention: index in `attentions`; norm: groups that are normalised separately; rotate: dimensions that turn, if
-  /// not all; map: the function; softmax, chunk, put: the dimension; permute: index in `permutations`, if it is not the
-  /// one between two shardings.
+  /// Attention: index in `attentions`; pick: in `candidates`; scan: in `scans`; product of experts: in `expert_loads`;
+  /// norm: groups that are normalised separately; rotate: dimensions that turn, if not all; shift: 0 if a server keeps
+  /// the last tokens of sequences; map: the function; softmax, chunk, put: the dimension; permute: index in
+  /// `permutations`, if it is not the one between two shardings.
   std::int16_t detail = -1;
   Flops flops;              ///< on one device
   Bytes bytes;              ///< read and written on one device, or received over the network by a collective

@@ -24,7 +24,7 @@ auto moved(const N& num, std::string_view name, program::Collective kind, Bytes 
   return num.named(name, counted.counting == Counting::exact ? cost.bandwidth : cost.approximate);
 }
 
-Bytes activation_bytes(const MlpShape& shape) { return Bytes(shape.element_bytes * shape.d_model); }
+Bytes activation_bytes(const MlpShape& shape) { return shape.element * shape.d_model; }
 
 /// This many routed experts, plus the shared ones.
 template <class N>
@@ -50,7 +50,7 @@ template <class N>
 typename N::template Number<Bytes::dim> layer_weight_bytes(const N& num, const MlpShape& shape) {
   const auto matrices = num.given("matrices", shape.matrices, "of the MLP");
   const auto d = num.given("d_model", shape.d_model, asked), f = num.given("d_ff", shape.d_ff, asked);
-  const auto each = num.given("bytes per element", Bytes(shape.element_bytes), "dtype");
+  const auto each = num.given("bytes per element", shape.element, "dtype");
   if (shape.experts == 1.0) return num.named("weights", each * matrices * d * f);
   return num.named("weights", each * matrices * d * f * with_shared(num, "experts", shape.experts, shape));
 }
@@ -174,7 +174,7 @@ double wide_expert_width(const MlpShape& shape, FlopsPerSecond peak, const netwo
   double width = 0.0;
   for (const auto& level : group.levels)
     if (level.groups > 1.0)
-      width = std::max(width, shape.element_bytes / shape.matrices * (peak / level.chip_bandwidth).value());
+      width = std::max(width, (shape.element / shape.matrices * (peak / level.chip_bandwidth)).value());
   return width;
 }
 
@@ -201,18 +201,16 @@ typename N::template Number<Seconds::dim> training_time(const N& num, double par
 
 template <class N>
 typename N::template Number<Bytes::dim> bytes_per_parameter(const N& num, const StateFormat& format) {
-  const auto bytes = [&](std::string_view name, double count) {
-    return num.given(name, Bytes(count), "number format");
-  };
+  const auto bytes = [&](std::string_view name, Bytes each) { return num.given(name, each, "number format"); };
   return num.named("bytes per parameter", bytes("parameter", format.parameters) + bytes("gradient", format.gradients) +
                                               bytes("master copy", format.master) +
-                                              2.0 * bytes("moment", format.moments));
+                                              2.0 * bytes("moment", format.moment));
 }
 
 template <class N>
 typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
-                                                         double element_bytes) {
-  const auto each = num.given("bytes per element", Bytes(element_bytes), "dtype");
+                                                         Bytes element) {
+  const auto each = num.given("bytes per element", element, "dtype");
   const auto tokens = num.given("batch", batch, asked) / num.given("token", one_token, "one");
   return num.named("saved activations", each * num.given("layers", layers, asked) * tokens *
                                             num.given("elements saved per token and layer", kept, asked));
@@ -235,7 +233,7 @@ typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double la
   template N::Number<Seconds::dim> training_time(const N&, double, Tokens, double, const Sourced<FlopsPerSecond>&, \
                                                  double);                                                          \
   template N::Number<Bytes::dim> bytes_per_parameter(const N&, const StateFormat&);                                \
-  template N::Number<Bytes::dim> checkpoint_bytes(const N&, double, Tokens, double, double);
+  template N::Number<Bytes::dim> checkpoint_bytes(const N&, double, Tokens, double, Bytes);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE
@@ -245,12 +243,12 @@ double TrainingMemory::min_chips(Bytes capacity) const { return std::ceil(total(
 TrainingMemory training_memory(const TrainingMemoryQuestion& of) {
   TrainingMemory memory;
   memory.state = of.parameters * bytes_per_parameter(Plain{}, of.state);
-  if (of.layers > 0.0) memory.saved = checkpoint_bytes(Plain{}, of.layers, of.batch, of.kept, of.element_bytes);
+  if (of.layers > 0.0) memory.saved = checkpoint_bytes(Plain{}, of.layers, of.batch, of.kept, of.element);
   return memory;
 }
 
-Tokens attention_crossover(const MlpShape& shape, double attention_parameters, double flops_per_key) {
-  return Tokens((layer_flops_per_token(Plain{}, shape).value() + 2.0 * attention_parameters) / flops_per_key);
+Tokens attention_crossover(const MlpShape& shape, double attention_parameters, Flops flops_per_key) {
+  return Tokens((layer_flops_per_token(Plain{}, shape).value() + 2.0 * attention_parameters) / flops_per_key.value());
 }
 
 double power_of_two_ways(double ways) { return std::exp2(std::floor(std::log2(std::max(1.0, ways)))); }

@@ -17,8 +17,8 @@ struct MlpShape {
   double d_model = 1, d_ff = 1;
   double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
   double experts = 1, experts_per_token = 1;
-  double shared = 0;         ///< experts that every token uses in addition, in widths d_ff
-  double element_bytes = 2;  ///< of weights, activations and gradients
+  double shared = 0;    ///< experts that every token uses in addition, in widths d_ff
+  Bytes element = 2_B;  ///< of weights, activations and gradients
 };
 
 /// With (n - 1) / n and the ends of lines, or the rule of thumb for many participants.
@@ -122,14 +122,14 @@ typename N::template Number<Seconds::dim> training_time(const N& num, double par
 
 /// Bytes stored per parameter during training.
 struct StateFormat {
-  double parameters = 2, gradients = 0, master = 0, moments = 4;  ///< bytes; two moments
+  Bytes parameters = 2_B, gradients, master, moment = 4_B;  ///< two moments
 };
 template <class N>
 typename N::template Number<Bytes::dim> bytes_per_parameter(const N& num, const StateFormat& format);
 /// Activations saved for the backward pass: `kept` elements per token and layer.
 template <class N>
 typename N::template Number<Bytes::dim> checkpoint_bytes(const N& num, double layers, Tokens batch, double kept,
-                                                         double element_bytes);
+                                                         Bytes element);
 
 /// What a training run keeps in memory over all chips, as far as it is known: its state, and saved activations.
 struct TrainingMemory {
@@ -144,13 +144,13 @@ struct TrainingMemoryQuestion {
   double layers = 0;  ///< 0: not known
   Tokens batch;
   double kept = 0;  ///< elements saved per token and layer
-  double element_bytes = 2;
+  Bytes element = 2_B;
 };
 TrainingMemory training_memory(const TrainingMemoryQuestion& of);
 
 /// Sequence length at which scores and weighted sums, over all keys, take as much as all matrices of a layer: its MLP
 /// and `attention_parameters`. `flops_per_key`: forward FLOP that one token spends on one key.
-Tokens attention_crossover(const MlpShape& shape, double attention_parameters, double flops_per_key);
+Tokens attention_crossover(const MlpShape& shape, double attention_parameters, Flops flops_per_key);
 
 /// The best mix of FSDP and tensor parallelism if degrees are free, and in powers of two, by which batches and heads
 /// divide.

@@ -25,7 +25,7 @@ std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Spli
                                                WeightsAre scheme) {
   std::vector<LayerCollective> all;
   const Bytes matrix = layer_weight_bytes(Plain{}, shape) / (shape.matrices * split.tensor);
-  const Bytes rows(shape.element_bytes * shape.d_model * batch.value() / split.fsdp);
+  const Bytes rows = shape.element * shape.d_model * batch.value() / split.fsdp;
   const bool shards = split.fsdp > 1.0 && scheme == WeightsAre::sharded;
   const bool gated = shape.matrices > 2.0;
   const auto weights = [&](Pass pass, program::Collective kind, std::string_view tensor) {
@@ -142,7 +142,7 @@ std::vector<LevelThresholds> level_thresholds(const hardware::Cluster& slice, co
                                               const PlacedSplit& split) {
   std::vector<LevelThresholds> out;
   const double copy_chips = split.split.tensor * split.split.pipeline;
-  const Bytes weights = layer_weight_bytes(Plain{}, shape), token(shape.element_bytes * shape.d_model);
+  const Bytes weights = layer_weight_bytes(Plain{}, shape), token = shape.element * shape.d_model;
   double below = 1.0;  // chips under one child
   for (const auto& level : split.weights.levels) {
     const double children = below;

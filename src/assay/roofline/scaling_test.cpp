@@ -76,7 +76,7 @@ TEST(Scaling, TheBestMixBalancesBothKindsOfCommunication) {
 
 TEST(Scaling, OneByteFormatsMoveHalfForTwiceTheRate) {
   MlpShape half = book;
-  half.element_bytes = 1;
+  half.element = 1_B;
   const Sourced<FlopsPerSecond> twice{918_TFLOP_per_s, "test", ""};
   const auto at = layer_rates(Plain{}, half, twice, {rings(2), rings(1)}, Counting::exact);
   EXPECT_NEAR(max_tensor_ways(Plain{}, at), 32768 / 2550.0, 1e-9);
@@ -110,7 +110,7 @@ TEST(Scaling, TrainingTakesSixFlopPerParameterAndToken) {
   EXPECT_DOUBLE_EQ(training_flops(Plain{}, 70e9, Tokens(15e12)).value(), 6.3e24);
   EXPECT_NEAR(training_time(Plain{}, 70e9, Tokens(15e12), 8960, v5p_peak, 0.4).in(1_day), 44.32, 0.01);
   EXPECT_DOUBLE_EQ(bytes_per_parameter(Plain{}, {}).value(), 10);  // bf16 and two fp32 moments
-  EXPECT_DOUBLE_EQ(checkpoint_bytes(Plain{}, 40, Tokens(3e6), 5120 + 2 * 13824, 2).value(), 7.86432e12);
+  EXPECT_DOUBLE_EQ(checkpoint_bytes(Plain{}, 40, Tokens(3e6), 5120 + 2 * 13824, 2_B).value(), 7.86432e12);
 }
 
 TEST(Scaling, TracedNumbersAreThePlainOnes) {
@@ -169,18 +169,18 @@ TEST(ScalingSplits, TheBestSplitOfASliceIsTheFastestOfAll) {
 // 1e9 parameters of 2 + 2 x 4 bytes, and 10 layers that save 100 elements of 2 bytes for each of 1e6 tokens: 10 GB and
 // 2 GB, on two chips of 8 GB.
 TEST(TrainingMemory, HandWorked) {
-  const TrainingMemory memory = training_memory({1e9, {2, 0, 0, 4}, 10, Tokens(1e6), 100, 2});
+  const TrainingMemory memory = training_memory({1e9, {2_B, {}, {}, 4_B}, 10, Tokens(1e6), 100, 2_B});
   EXPECT_EQ(memory.state, 10_GB);
   EXPECT_EQ(memory.saved, 2_GB);
   EXPECT_EQ(memory.min_chips(8_GB), 2.0);
   EXPECT_EQ(memory.min_chips(6_GB), 2.0);
-  EXPECT_EQ(training_memory({1e9, {2, 0, 0, 4}, 0, Tokens(1e6), 100, 2}).saved, Bytes(0));
+  EXPECT_EQ(training_memory({1e9, {2_B, {}, {}, 4_B}, 0, Tokens(1e6), 100, 2_B}).saved, Bytes(0));
 }
 
 // The MLP takes 2 x 2 x 8192 x 32768 FLOP per token, attention matrices of 4 D^2 another 8 D^2, and a key 4 D: equal
 // from (4 D x 4 D + 8 D^2) / 4 D = 6 D tokens.
 TEST(Scaling, AttentionTakesAsMuchAsTheMatricesAtSixTimesTheWidth) {
-  EXPECT_DOUBLE_EQ(attention_crossover(book, 4.0 * 8192 * 8192, 4.0 * 8192).value(), 6.0 * 8192);
+  EXPECT_DOUBLE_EQ(attention_crossover(book, 4.0 * 8192 * 8192, Flops(4.0 * 8192)).value(), 6.0 * 8192);
 }
 
 TEST(Scaling, MixedSplitsRoundToPowersOfTwoWithinTheChips) {

@@ -151,8 +151,8 @@ KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const Low
   const auto& [one, at_one, touched_one] = once;
   const auto& [two, at_two, touched_two] = twice;
   const auto line = [&](const auto& first, const auto& second) {
-    auto through = line_through(sequences, num.named(fmt::format("of {} sequences", sequences), first),
-                                num.named(fmt::format("of {} sequences", 2.0 * sequences), second));
+    const auto of = [](double n) { return n == 1.0 ? "of one sequence" : fmt::format("of {} sequences", n); };
+    auto through = line_through(sequences, num.named(of(sequences), first), num.named(of(2.0 * sequences), second));
     // What is zero leaves no trace.
     if (through.fixed.value() == 0.0) through.fixed = {};
     if (through.moving.value() == 0.0) through.moving = {};

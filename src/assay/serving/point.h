@@ -115,7 +115,8 @@ struct ServingProfiles {
   ServingTime first_token;
   ServingProfile joined;  ///< attention of what joins a decode step: a prompt, or a piece of one
   Bytes moved;            ///< of a prompt's cache, which are then moved to where decoding reads them
-  double margin = 0;      ///< standard deviations of free memory for caches beyond their mean
+  std::shared_ptr<const ProfileOrigin> moved_origin = {};
+  double margin = 0;  ///< standard deviations of free memory for caches beyond their mean
 };
 ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
                                  const training::StageLinks& links);

@@ -1,6 +1,8 @@
 // Continuous batching: prompts that join decode steps, and what a server yields that runs both.
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "assay/serving/point.h"
 
@@ -10,10 +12,20 @@ namespace {
 constexpr training::RoleSet cache_devices =
     training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp);
 
+/// Caches of the prompts of a step on each device.
+template <class N>
+NumberOf<N, Bytes> cache_of(const N& num, Bytes each, const std::shared_ptr<const ProfileOrigin>& origin,
+                            double prompts) {
+  std::optional<Origins> origins;
+  if constexpr (N::traced)
+    if (origin) origins.emplace(num).add("cache of a sequence", origin->cache);
+  return num.given("cache of a sequence", each, "on one chip") * num.given("prompts", prompts, "of a step");
+}
+
 /// Moving caches of `bytes` on each device to where decoding reads them.
 template <class N>
-NumberOf<N, Seconds> moved_cache(const N& num, const training::LinksOf<N>& links, Bytes bytes) {
-  const auto all = num.given("bytes", bytes * links.ways(cache_devices), "of the caches on all devices");
+NumberOf<N, Seconds> moved_cache(const N& num, const training::LinksOf<N>& links, const NumberOf<N, Bytes>& bytes) {
+  const auto all = bytes * num.given("devices", links.ways(cache_devices), "that hold parts of the caches");
   return num.named("moving the cache",
                    estimate::collective_time(num, links.form(cache_devices, program::Collective::all_to_all), all));
 }
@@ -24,7 +36,7 @@ void add_move(const training::StageLinks& links, Bytes bytes, ServingTime& time)
   const Seconds ideal = std::max(line.floor, line.rate * bytes * links.ways(cache_devices));
   time.network += ideal;
   time.upper += ideal;
-  time.estimate += moved_cache(Plain{}, links, bytes);
+  time.estimate += moved_cache<Plain>(Plain{}, links, bytes);
   time.lower = std::max(time.lower, time.network);
 }
 
@@ -70,7 +82,8 @@ NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSe
                                               const ServingStrategy& strategy, const PrefillOption& option,
                                               const training::DerivedLinks& links, double prompts) {
   const auto time = derive_serving_time(num, setup, prefilled_by(strategy, option), option.profile, links, prompts);
-  return moves_cache(strategy, option) ? time + moved_cache(num, links, option.profile.cache * prompts) : time;
+  if (!moves_cache(strategy, option)) return time;
+  return time + moved_cache<Traced>(num, links, cache_of(num, option.profile.cache, option.profile.origin, prompts));
 }
 
 SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch) {
@@ -86,7 +99,9 @@ void join_prompts(const ServingQuestion& question, const ServingStrategy& strate
     return;
   }
   profiles.joined = attention_of(option.profile);
-  if (moves_cache(strategy, option)) profiles.moved = option.profile.cache;
+  if (!moves_cache(strategy, option)) return;
+  profiles.moved = option.profile.cache;
+  profiles.moved_origin = option.profile.origin;
 }
 
 namespace {
@@ -168,7 +183,9 @@ NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const Serv
   else
     joined = derive_serving_time(num, setup, strategy, profiles.joined, links, way.prompts * profiles.joined.unit);
   if (way.decodes && profiles.moved > Bytes())
-    joined = joined + moved_cache(num, links, profiles.moved * way.prompts * profiles.joined.unit);
+    joined = joined + moved_cache<Traced>(num, links,
+                                          num.times("sequences", profiles.joined.unit, "one for every replica",
+                                                    cache_of(num, profiles.moved, profiles.moved_origin, way.prompts)));
   joined = num.named("together", joined);
   return way.before ? min(joined, separate) : joined;
 }

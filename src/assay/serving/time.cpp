@@ -53,7 +53,7 @@ struct LayerTotals {
   NumberOf<N, Seconds> seconds{};
 
   void add(const N& num, const NumberOf<N, Seconds>& one, double count) {
-    seconds = seconds + num.times("kernels", count, "equal ones of a layer", one);
+    seconds = seconds + num.times("equal steps", count, "of a layer", one);
   }
   void finish(const N& num) {
     if constexpr (N::traced) seconds = num.named(block.text(), seconds);

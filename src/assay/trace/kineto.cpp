@@ -201,7 +201,7 @@ class KinetoReader {
     if (on_device(kind)) {
       const std::int64_t device = arguments.device >= 0 ? arguments.device : whole_number(event.process).value_or(0);
       out.lane = lane(event.process, arguments.stream.empty() ? event.thread : arguments.stream, device);
-      out.bytes = arguments.bytes;
+      out.bytes = Bytes(arguments.bytes);
       if (!arguments.collective.empty()) out.stated = text_id("collective:" + std::string(arguments.collective));
     } else {
       out.lane = lane(event.process, event.thread, -1);
@@ -228,8 +228,8 @@ class KinetoReader {
     if (event.name.starts_with("Memset")) out.kind = EventKind::fill;
     out.name = text_id(event.name);
     out.correlation = arguments.correlation;
-    out.flops = arguments.flops;
-    out.bytes = arguments.bytes;
+    out.flops = Flops(arguments.flops);
+    out.bytes = Bytes(arguments.bytes);
     out.lane = lane(event.process, event.thread, device);
     if (!arguments.category.empty()) out.stated = text_id(arguments.category);
     trace_.events.push_back(out);

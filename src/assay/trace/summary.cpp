@@ -109,7 +109,8 @@ struct CallGroup {
   std::int64_t calls = 0, kernels = 0;
   double time = 0.0;
   Ticks shortest = 0, longest = 0;
-  double flops = 0.0, bytes = 0.0;                                    ///< where the file states them
+  Flops flops;  ///< where the file states them
+  Bytes bytes;
   std::map<std::uint32_t, std::pair<double, PlacedEvent>> by_kernel;  ///< by the kernel's name
 };
 
@@ -138,8 +139,8 @@ class Grouping {
     group.shortest = std::min(group.shortest, event.duration);
     group.longest = std::max(group.longest, event.duration);
     group.time += static_cast<double>(event.duration);
-    group.flops += std::max(event.flops, 0.0);
-    group.bytes += std::max(event.bytes, 0.0);
+    group.flops += std::max(event.flops, Flops());
+    group.bytes += std::max(event.bytes, Bytes());
     auto& [time, example] = group.by_kernel[event.name];
     time += static_cast<double>(event.duration);
     example = placed;
@@ -177,9 +178,9 @@ class Grouping {
       const std::vector<InputTensor> inputs = parse_inputs(trace_.names[group.inputs]);
       out.shapes = shapes_text(inputs);
       out.work = work_of(*vocabulary_.operation(out.name), inputs, vocabulary_);
-    } else if (group.flops > 0.0 || group.bytes > 0.0) {
+    } else if (group.flops > Flops() || group.bytes > Bytes()) {
       const double calls = static_cast<double>(group.calls);
-      out.work = Work{Flops(group.flops / calls), Bytes(group.bytes / calls), std::nullopt, false};
+      out.work = Work{group.flops / calls, group.bytes / calls, std::nullopt, false};
     }
     return out;
   }

@@ -46,8 +46,8 @@ struct Event {
   Ticks start = 0, duration = 0;
   std::int64_t correlation = -1;  ///< equal for work of a device and the launch that started it
   std::int64_t external = -1;     ///< equal for an operation and what it started; -1: not known
-  double flops = -1.0;            ///< where the file states it; else -1
-  double bytes = -1.0;            ///< the same
+  Flops flops{-1.0};              ///< where the file states it; else -1
+  Bytes bytes{-1.0};              ///< the same
   std::uint32_t name = 0;         ///< in Trace::names
   std::uint32_t lane = 0;         ///< in Trace::lanes
   std::uint32_t inputs = none;    ///< of an operation: in Trace::names, as the file writes them

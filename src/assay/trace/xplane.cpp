@@ -254,8 +254,8 @@ class XSpaceReader {
       for (const std::string_view text : known.stats) {
         const XStat stat = read_stat(text);
         if (stat.name == "hlo_category") out.stated = trace_.names.id(stat.text);
-        if (stat.name == "flops" && stat.number > 0.0) out.flops = stat.number;
-        if (stat.name == "bytes_accessed" && stat.number > 0.0) out.bytes = stat.number;
+        if (stat.name == "flops" && stat.number > 0.0) out.flops = Flops(stat.number);
+        if (stat.name == "bytes_accessed" && stat.number > 0.0) out.bytes = Bytes(stat.number);
       }
     } else {
       out.name = trace_.names.id("unknown");

@@ -37,13 +37,10 @@ class KernelSums {
         if (const auto part = estimate::JoinedProducts::part_of(setup_.rates, program_, step);
             part && joined.take(*part)) {
           origins_of.take(num_, program_, step, joined);
-          add_ideal(estimate::fused_part_price(num_, program_, step, kernels_));
+          add_ideal(name_of(step, recomputed), estimate::fused_part_price(num_, program_, step, kernels_));
           continue;
         }
-      const program::ProgramTensor& made = program_.tensor(step.out[0]);
-      const TracedTime time = add(fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op),
-                                              made.is_gradient ? "d" : "", made.name),
-                                  estimate::price(num_, program_, step, kernels_));
+      const TracedTime time = add(name_of(step, recomputed), estimate::price(num_, program_, step, kernels_));
       if (step.op == program::Op::product) sums_.products = sums_.products + time;
       if (program::is_attention(step.op)) sums_.attention = sums_.attention + time;
       if (!recomputed && makes_weight_gradient(program_, step)) sums_.weight_gradients = sums_.weight_gradients + time;
@@ -90,16 +87,21 @@ class KernelSums {
   TracedTime add(const std::string& name, const estimate::StepPrice<Traced>& price) {
     const TracedTime duration = num_.named(name, price.duration);
     sum_ = sum_ + duration;
-    add_ideal(price);
+    add_ideal(name, price);
     launches_ += price.launches;
     if (price.full_power) sums_.busy = sums_.busy + duration;
     if (price.slowed.value() > 0.0) sums_.slowed = sums_.slowed + price.slowed;
     return duration;
   }
 
-  void add_ideal(const estimate::StepPrice<Traced>& price) {
-    if (price.compute.value() > 0.0) sums_.compute = sums_.compute + price.compute;
-    if (price.memory.value() > 0.0) sums_.memory = sums_.memory + price.memory;
+  std::string name_of(const program::Step& step, bool recomputed) const {
+    const program::ProgramTensor& made = program_.tensor(step.out[0]);
+    return fmt::format("{}{} {}{}", recomputed ? "recomputed " : "", program::name(step.op),
+                       made.is_gradient ? "d" : "", made.name);
+  }
+  void add_ideal(const std::string& name, const estimate::StepPrice<Traced>& price) {
+    if (price.compute.value() > 0.0) sums_.compute = sums_.compute + num_.named(name + " at the peak", price.compute);
+    if (price.memory.value() > 0.0) sums_.memory = sums_.memory + num_.named(name + " at full bandwidth", price.memory);
   }
 
   const Traced& num_;
@@ -146,8 +148,6 @@ DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, con
   sums.busy = num.named("at full power", sums.busy);
   sums.slowed = num.named("slowed by power", sums.slowed);
   sums.product_flops = num.named("FLOP of the products", sums.product_flops);
-  sums.compute = num.named("arithmetic of the pass at the peak", sums.compute);
-  sums.memory = num.named("memory traffic of the pass at the peak", sums.memory);
   return sums;
 }
 

@@ -372,8 +372,10 @@ RoleSets role_sets(const TrainingProfile& profile) {
   return sets & every_role_set;
 }
 
-PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
-  const model::Transformer& model = *setup.model;
+namespace {
+
+/// How a profile splits the model.
+lower::Parallelism profile_parallelism(const ProfileKey& key) {
   lower::Parallelism p;
   p.tensor = key.tensor;
   p.context = key.context;
@@ -384,7 +386,12 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   p.zero = key.zero;
   p.residual = key.residual;
   p.context_scheme = key.context_scheme;
-  const lower::StageRules stage = lower::training_stage(p, model);
+  return p;
+}
+
+program::Program lowered(const TrainingSetup& setup, const ProfileKey& key, const lower::StageRules& stage,
+                         lower::Recompute recompute) {
+  const lower::Parallelism p = profile_parallelism(key);
   lower::TrainingPlan plan;
   plan.work.sequences = key.micro_batch * p.data * p.fsdp;
   plan.work.queries = plan.work.keys = key.sequence;
@@ -393,7 +400,20 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   plan.work.expert_load = setup.expert_load;
   plan.formats = setup.formats;
   plan.optimizer = setup.optimizer;
-  const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, plan);
+  plan.recompute = recompute;
+  return lower::lower_training(*setup.model, stage.mesh, stage.rules, plan);
+}
+
+}  // namespace
+
+program::Program profile_program(const TrainingSetup& setup, const ProfileKey& key) {
+  return lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), key.recompute);
+}
+
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
+  const model::Transformer& model = *setup.model;
+  const lower::StageRules stage = lower::training_stage(profile_parallelism(key), model);
+  const program::Program program = lowered(setup, key, stage, {});
 
   TrainingProfile& profile = base_;
   const std::size_t decoder_kinds = model.decoder.kinds.size();

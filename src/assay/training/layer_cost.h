@@ -217,6 +217,9 @@ Traffic step_traffic(const program::Program& program, const program::Block& bloc
 template <class N>
 NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step);
 
+/// The program that a profile counts: data axes have a size that stands for any.
+program::Program profile_program(const TrainingSetup& setup, const ProfileKey& key);
+
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
 
 }  // namespace assay::training

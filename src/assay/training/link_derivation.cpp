@@ -24,17 +24,14 @@ const DerivedLinks::Form& DerivedLinks::form(RoleSet over, program::Collective k
 }
 
 NumberOf<Traced, SecondsPerByte> DerivedLinks::ideal_per_byte(RoleSet over, program::Collective kind) const {
-  const auto cost =
-      network::collective_cost(num_, kind, 1_B, linker_.group_of(parallelism_, layout_, over).value(), &labels_);
-  return num_.named("time of a byte at full bandwidth", cost.bandwidth / num_.constant(1_B));
+  return num_.named("time of a byte at full bandwidth",
+                    line(kind, linker_.group_of(parallelism_, layout_, over).value()).rate);
 }
 
 const DerivedLinks::Form& DerivedLinks::between_stages_form() const {
   if (between_) return *between_;
-  const auto cost = network::collective_cost(num_, program::Collective::permute, 1_B,
-                                             linker_.stages_of(parallelism_, layout_).value(), &labels_);
-  return between_.emplace(estimate::CollectiveWay<Traced>{
-      cost.latency, num_.named("time of a byte", cost.bandwidth / num_.constant(1_B)), {}});
+  const auto one = line(program::Collective::permute, linker_.stages_of(parallelism_, layout_).value());
+  return between_.emplace(estimate::CollectiveWay<Traced>{one.floor, num_.named("time of a byte", one.rate), {}});
 }
 
 DerivedLinks::Form DerivedLinks::copies() const {
@@ -44,8 +41,7 @@ DerivedLinks::Form DerivedLinks::copies() const {
 
 NumberOf<Traced, SecondsPerByte> DerivedLinks::ideal_copies_per_byte() const {
   const network::CollectiveGroup pair = mirrored_pair(linker_.stages_of(parallelism_, layout_).value());
-  const auto cost = network::collective_cost(num_, program::Collective::all_reduce, 1_B, pair, &labels_);
-  return num_.named("time of a byte at full bandwidth", cost.bandwidth / num_.constant(1_B));
+  return num_.named("time of a byte at full bandwidth", line(program::Collective::all_reduce, pair).rate);
 }
 
 NumberOf<Traced, Seconds> DerivedLinks::reached(NumberOf<Traced, Seconds> ideal) const {

@@ -41,6 +41,11 @@ class DerivedLinks {
   NumberOf<Traced, Seconds> reached(NumberOf<Traced, Seconds> ideal) const;
 
  private:
+  /// At the full bandwidth.
+  network::CollectiveLineOf<Traced> line(program::Collective kind, const network::CollectiveGroup& group) const {
+    return network::collective_line(num_, kind, group, &labels_);
+  }
+
   Traced num_;
   const Question question_;
   lower::Parallelism parallelism_;

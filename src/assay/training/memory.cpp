@@ -37,24 +37,12 @@ StateBytes::StateBytes(const TrainingQuestion& question, const Strategy& strateg
       outer(storage(question.setup.formats.outer.value_or(question.setup.formats.weights), 1.0)),
       used(std::min(weight, storage(question.setup.formats.activations, 1.0))),
       optimizer(&question.setup.optimizer),
+      formats(&question.setup.formats),
       states_move(moves_states(strategy.offload)) {
   updated = updated_bytes(Plain{});
   // A master copy on the host is too far away to gather from.
   casts = optimizer->master && optimizer->cast_when_gathered && shared.weights > 1.0 && !states_move &&
           !question.setup.model->adapters;
-}
-
-std::array<Bytes, 2> StateBytes::cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part,
-                                      double dense, double expert) const {
-  if (used == weight) return {};
-  const double table = part.first ? elements_of(profile.embedding) : 0.0;
-  const double head = part.last ? elements_of(profile.head) : 0.0;
-  const double tied = part.last ? profile.tied_elements : 0.0;
-  const double layers = dense - table - head - (part.first ? 0.0 : tied);
-  const double ends = shared.weights > 1.0 ? dense - layers : head + tied;
-  const double experts = expert / shared.expert_weights;
-  return {(weight + used) * ((layers + ends) / shared.weights + experts),
-          (weight + used) * (layers / shared.weights + experts)};
 }
 
 StageElements add_memory(const StepInputs& inputs, const StateBytes& bytes, const pipeline::StageSplit::Part& part,

@@ -44,6 +44,14 @@ NumberOf<N, Bytes> passing_states(const N& num, const NumberOf<N, Bytes>& states
          states;
 }
 
+/// A number of weights as profiles count them; none leave no trace.
+template <class N>
+NumberOf<N, double> counted(const N& num, std::string_view name, double elements) {
+  if constexpr (N::traced)
+    if (elements == 0.0) return {};
+  return num.given(name, elements, "on one device, before data-parallel devices share them");
+}
+
 /// Bytes of weights, gradients and optimizer states of a strategy.
 struct StateBytes {
   Sharing shared;
@@ -52,24 +60,73 @@ struct StateBytes {
   Bytes used;              ///< of a weight as used in matrix products
   Bytes updated;           ///< that the optimizer moves for each
   const lower::Optimizer* optimizer = nullptr;
+  const lower::Formats* formats = nullptr;
   bool states_move = false;
   bool casts = false;  ///< the master copy is the only copy of the weights
 
   StateBytes(const TrainingQuestion& question, const Strategy& strategy, const StageLinks& links);
+  /// Of one element, in its format.
+  template <class N>
+  NumberOf<N, Bytes> weight_bytes(const N& num) const {
+    return num.given("bytes of a weight", weight, name(formats->weights));
+  }
+  template <class N>
+  NumberOf<N, Bytes> outer_bytes(const N& num) const {
+    return num.given("bytes of a weight of embedding and head", outer, name(formats->outer.value_or(formats->weights)));
+  }
+  template <class N>
+  NumberOf<N, Bytes> used_bytes(const N& num) const {
+    return num.given("bytes of a weight in use", used, name(used == weight ? formats->weights : formats->activations));
+  }
+  template <class N>
+  NumberOf<N, Bytes> gradient_bytes(const N& num) const {
+    return num.given("bytes of a gradient", gradient, name(formats->gradients));
+  }
+  template <class N>
+  NumberOf<N, Bytes> master_bytes(const N& num) const {
+    if (!optimizer->master) return {};
+    return num.given("bytes of a master weight", optimizer->master_bytes(), name(Dtype::fp32));
+  }
+  template <class N>
+  NumberOf<N, Bytes> moment_bytes(const N& num) const {
+    const auto moment = [&](std::string_view which, Dtype format) {
+      return num.given(which, storage(format, 1.0), name(format));
+    };
+    if (optimizer->moments == 0) return {};
+    const auto first = moment("bytes of the first moment", optimizer->first_moment);
+    return optimizer->moments == 1 ? first : first + moment("bytes of the second moment", optimizer->second_moment);
+  }
+  template <class N>
+  NumberOf<N, Bytes> state_bytes(const N& num) const {
+    return num.named("bytes of states", master_bytes(num) + moment_bytes(num));
+  }
   /// The gradient and the states are read, states and weights written; weights without a master copy are also read.
   template <class N>
   NumberOf<N, Bytes> updated_bytes(const N& num) const {
-    return num.given("bytes of a gradient", gradient, "its format") +
-           num.given("reads and writes", 2.0, "of states") *
-               num.given("bytes of states", optimizer->state_bytes(), "master copy and moments") +
+    return gradient_bytes(num) + num.given("reads and writes", 2.0, "of states") * state_bytes(num) +
            num.given("uses of a weight", optimizer->master ? 1.0 : 2.0,
                      "it is written, and read without a master copy") *
-               num.given("bytes of a weight", weight, "its format");
+               weight_bytes(num);
   }
   /// Bytes that a stage moves to cast its weights in the forward and in the backward pass. Everything that is gathered
   /// or multiplied is cast, but not a local table; after the loss only weights of layers.
-  std::array<Bytes, 2> cast(const TrainingProfile& profile, const pipeline::StageSplit::Part& part, double dense,
-                            double expert) const;
+  template <class N>
+  std::array<NumberOf<N, Bytes>, 2> cast(const N& num, const TrainingProfile& profile,
+                                         const pipeline::StageSplit::Part& part, const NumberOf<N, double>& dense,
+                                         const NumberOf<N, double>& expert) const {
+    if (used == weight) return {};
+    using Number = NumberOf<N, double>;
+    const Number table =
+        part.first ? counted(num, "weights of the embedding", elements_of(profile.embedding)) : Number();
+    const Number head = part.last ? counted(num, "weights of the head", elements_of(profile.head)) : Number();
+    const Number tied = part.last ? counted(num, "tied weights of the embedding", profile.tied_elements) : Number();
+    const Number layers = num.named("weights of the layers", dense - table - head - (part.first ? Number() : tied));
+    const Number ends = shared.weights > 1.0 ? dense - layers : head + tied;
+    const Number experts = sharded(num, expert, shared.expert_weights);
+    const auto each = num.named("bytes read and written", weight_bytes(num) + used_bytes(num));
+    return {each * (sharded(num, layers + ends, shared.weights) + experts),
+            each * (sharded(num, layers, shared.weights) + experts)};
+  }
   /// A number of elements over the devices that share them.
   template <class N>
   NumberOf<N, double> sharded(const N& num, const NumberOf<N, double>& elements, double ways) const {

@@ -46,7 +46,7 @@ class StageMemory {
       kept_by_microbatch = kept_by_microbatch + num_.times("layers", n * part.passed, "on the stage", kept);
       sum.most_kept = max(sum.most_kept, kept);
       if (layer.encoded > Bytes())
-        encoded = max(encoded, software(num_.given("kept once", layer.encoded, "for all layers")));
+        encoded = max(encoded, software(num_.given("input of all layers", layer.encoded, "kept once")));
       out.workspace = max(out.workspace, workspace(layer));
     }
     kept_by_microbatch = kept_by_microbatch + encoded;
@@ -102,25 +102,22 @@ class StageMemory {
 
   void add_states(const StageElementsOf<N>& sum, MemoryPartsOf<N>& out) const {
     const Sharing& shared = bytes_.shared;
-    const Size weight = each("bytes of a weight", bytes_.weight),
-               gradient = each("bytes of a gradient", bytes_.gradient);
+    const Size weight = bytes_.weight_bytes(num_), gradient = bytes_.gradient_bytes(num_);
     if (!bytes_.casts) {
       out.weights = weight * (bytes_.sharded(num_, sum.dense, shared.weights) +
                               bytes_.sharded(num_, sum.expert, shared.expert_weights));
       if (bytes_.outer != bytes_.weight)
-        out.weights = out.weights + each("more bytes of outer weights", bytes_.outer - bytes_.weight) *
+        out.weights = out.weights + num_.named("more bytes", bytes_.outer_bytes(num_) - weight) *
                                         bytes_.sharded(num_, sum.outer, shared.weights);
     }
     out.gradients = gradient * (bytes_.sharded(num_, sum.trained_dense, shared.gradients) +
                                 bytes_.sharded(num_, sum.trained_experts, shared.expert_gradients));
     // Two copies of the model have their own states: only data-parallel devices shard them.
     const Number states = bytes_.states_of(num_, sum);
-    if (const Bytes master = bytes_.optimizer->master_bytes(); master > Bytes())
-      out.master = each("bytes of a master weight", master) * states;
-    if (const Bytes moments = bytes_.optimizer->moment_bytes(); moments > Bytes())
-      out.moments = each("bytes of moments", moments) * states;
+    out.master = bytes_.master_bytes(num_) * states;
+    out.moments = num_.named("bytes of moments", bytes_.moment_bytes(num_)) * states;
     // Weights in use are unsharded: this layer's and the next one's. So are gradients that are not yet reduced.
-    const Size used = each("bytes of a weight in use", bytes_.used);
+    const Size used = bytes_.used_bytes(num_);
     out.buffers =
         num_.constant(2.0) * used * sum.most_gathered + used * sum.most_reduced + gradient * sum.most_trained_reduced;
   }
@@ -141,16 +138,11 @@ class StageMemory {
     if (gathered > Bytes()) sum = sum + num_.given("gathered weights of the head", gathered, "kept");
     // Its gradient is unsharded until it is reduced, and no memory of the loss is free yet.
     if (bytes_.shared.gradients > 1.0)
-      sum = sum + each("bytes of a gradient", bytes_.gradient) * count("trained weights of the head", trained_of(head));
+      sum = sum + bytes_.gradient_bytes(num_) * count("trained weights of the head", trained_of(head));
     return sum;
   }
 
-  Number count(std::string_view name, double elements) const {
-    if constexpr (N::traced)
-      if (elements == 0.0) return Number();
-    return num_.given(name, elements, "on one device, before data-parallel devices share them");
-  }
-  Size each(std::string_view name, Bytes bytes) const { return num_.given(name, bytes, "its format"); }
+  Number count(std::string_view name, double elements) const { return counted(num_, name, elements); }
 
   void hold(const LayerProfile& layer, double n, std::string_view whose, StageElementsOf<N>& sum) const {
     const auto add = [&](Number& to, std::string_view what, double elements) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "assay/training/waiting.h"
@@ -38,6 +39,12 @@ NumberOf<N, Bytes> moved_bytes(const N& num, const Links& links, const Traffic& 
   if constexpr (N::traced)
     if (links.ways(traffic.divided) == 1.0) return all;
   return all / num.given("shards", links.ways(traffic.divided), "of the arrays, over other devices");
+}
+
+/// "all-gather over 8 chips".
+template <class Links>
+std::string collective_text(const Links& links, const Traffic& traffic) {
+  return fmt::format("{} over {} chips", program::name(traffic.kind), links.ways(traffic.over));
 }
 
 /// Adds up the traffic of one pass: what is waited for, what runs in the background. One formula prices and derives it.
@@ -109,7 +116,7 @@ class PassClock {
     const Time time = estimate::collective_time(num_, links_.form(traffic.over, traffic.kind),
                                                 moved_bytes(num_, links_, traffic), traffic.count);
     if constexpr (N::traced)
-      return num_.named(fmt::format("{} over {} chips", program::name(traffic.kind), links_.ways(traffic.over)), time);
+      return num_.named(collective_text(links_, traffic), time);
     else
       return time;
   }
@@ -279,7 +286,8 @@ using DerivedClock = PassClock<Traced, DerivedKernels, DerivedLinks>;
 /// Adds what an entry takes at full bandwidth, and returns it.
 template <class N, class Links>
 NumberOf<N, Seconds> add_ideal(const N& num, const Traffic& traffic, const Links& links, IdealPass<N>& pass) {
-  const auto time = links.ideal_per_byte(traffic.over, traffic.kind) * moved_bytes(num, links, traffic);
+  auto time = links.ideal_per_byte(traffic.over, traffic.kind) * moved_bytes(num, links, traffic);
+  if constexpr (N::traced) time = num.named(collective_text(links, traffic) + " at full bandwidth", time);
   if (traffic.over == 0) return time;
   const auto first = static_cast<std::size_t>(std::countr_zero(traffic.over));
   auto& sum = (traffic.once ? pass.once : pass.network)[first];

@@ -78,7 +78,8 @@ class StagePricer {
     }
     if (part.first) add(microbatch_.embedding, part.passed, 1.0);
     if (part.last) add(microbatch_.head, part.passed, 1.0);
-    formulas_.add_casts(part, bytes_.cast(profile, part, elements.dense + elements.used_again, elements.expert), f, b);
+    formulas_.add_casts(
+        part, bytes_.cast(Plain{}, profile, part, elements.dense + elements.used_again, elements.expert), f, b);
   }
 
   /// Adds the host copies of a kind of layer: a microbatch passes `times` of them, and the stage holds `held`.

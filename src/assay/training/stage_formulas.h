@@ -28,13 +28,13 @@ class StageFormulas {
   const NumberOf<N, BytesPerSecond>& update_rate() const { return update_rate_; }
 
   /// Adds what a microbatch casts of the weights of a stage, after its layers and ends.
-  void add_casts(const pipeline::StageSplit::Part& part, const std::array<Bytes, 2>& bytes, PassParts<N>& forward,
-                 PassParts<N>& backward) const {
-    if (!(bytes[0] > Bytes() || bytes[1] > Bytes())) return;
-    const auto cast = [&](Bytes moved) {
+  void add_casts(const pipeline::StageSplit::Part& part, const std::array<NumberOf<N, Bytes>, 2>& bytes,
+                 PassParts<N>& forward, PassParts<N>& backward) const {
+    if (!(bytes[0].value() > 0.0 || bytes[1].value() > 0.0)) return;
+    const auto cast = [&](const NumberOf<N, Bytes>& moved) {
       return num_.named(
           "casts of weights",
-          num_.given("weights read and written", part.passed * moved, "from the master copy") / stream_rate_);
+          num_.times("share of the layers", part.passed, "that a microbatch passes", moved) / stream_rate_);
     };
     const Time again = cast(bytes[1]);
     forward.compute = forward.compute + cast(bytes[0]);
@@ -65,9 +65,8 @@ class StageFormulas {
   /// Gradients that two copies of the model sum: they are summed over the copies after data-parallel devices have
   /// reduced theirs, each device its shard.
   NumberOf<N, Bytes> summed_by_copies(const StageElementsOf<N>& elements) const {
-    return num_.given("bytes of a gradient", bytes_.gradient, "its format") *
-           (bytes_.sharded(num_, elements.trained_dense, bytes_.shared.sums) +
-            bytes_.sharded(num_, elements.trained_experts, bytes_.shared.expert_sums));
+    return bytes_.gradient_bytes(num_) * (bytes_.sharded(num_, elements.trained_dense, bytes_.shared.sums) +
+                                          bytes_.sharded(num_, elements.trained_experts, bytes_.shared.expert_sums));
   }
 
   /// The exposed part of reducing gradients at the end of the step. They are reduced while the last backward pass runs;
@@ -82,12 +81,14 @@ class StageFormulas {
       out.gradients_hidden_if_deferred = out.gradients - exposed(b.chain() + b.deferral_chain);
     // Weights on several stages (a tied table at both ends, shared weights) have their gradients summed over them.
     if (part.first != part.last && profile.tied_elements > 0.0 && trained_of(profile.embedding) > 0.0)
-      out.gradients = out.gradients + over_stages(profile.tied_elements, 2.0);
+      out.gradients = out.gradients + over_stages("tied weights of the embedding", profile.tied_elements, 2.0);
     for (std::size_t k = 0; k < profile.shared.size(); ++k) {
       if (part.layers[k] == 0 || trained_of(profile.shared[k]) == 0.0) continue;
       double holders = 0.0;
       for (const pipeline::StageSplit::Part& other : split.parts) holders += other.layers[k] > 0 ? other.stages : 0;
-      if (holders > 1.0) out.gradients = out.gradients + over_stages(trained_of(profile.shared[k]), holders);
+      if (holders > 1.0)
+        out.gradients =
+            out.gradients + over_stages("trained weights that layers share", trained_of(profile.shared[k]), holders);
     }
   }
 
@@ -113,10 +114,7 @@ class StageFormulas {
                             const NumberOf<N, double>& elements) const {
     HostLayerOf<N> layer{{}, {}, f.chain() + f.exposed, b.chain() + b.exposed, {}};
     if (moves_activations(inputs_.strategy.offload)) layer.activations = kept;
-    if (bytes_.states_move)
-      layer.states = num_.named(
-          "states to copy",
-          elements * num_.given("bytes of states", bytes_.optimizer->state_bytes(), "master copy and moments"));
+    if (bytes_.states_move) layer.states = num_.named("states to copy", elements * bytes_.state_bytes(num_));
     layer.update = num_.named("its update",
                               elements * num_.named("bytes moved for each", bytes_.updated_bytes(num_)) / update_rate_);
     return layer;
@@ -159,9 +157,10 @@ class StageFormulas {
   }
 
   /// Time of summing gradients over the stages that hold the same weights.
-  Time over_stages(double elements, double holders) const {
+  Time over_stages(std::string_view name, double elements, double holders) const {
     const auto& line = links_.between_stages_form();
-    const auto part = num_.given("bytes of a part", elements * bytes_.gradient / holders, "of the gradients");
+    const auto part = num_.named("bytes of a part", counted(num_, name, elements) * bytes_.gradient_bytes(num_) /
+                                                        num_.given("stages", holders, "that hold these weights"));
     return num_.given("sends", 2.0 * (holders - 1.0), "of a sum over stages") *
            (links_.reached(part * line.per_byte) + line.latency);
   }

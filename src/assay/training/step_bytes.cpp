@@ -17,7 +17,7 @@ DropoutBytesOf<N> dropout_bytes(const N& num, const program::Program& program, c
     const program::Step& step = program.steps[at(i)];
     if (step.op == program::Op::add && program.tensor(step.out[0]).tensor_class == program::TensorClass::residual)
       sum.residual = sum.residual + program::local_elements(num, program, program.tensor(step.out[0])) *
-                                        num.given("byte of a mask", 1_B, "for each element");
+                                        num.given("bytes of a mask", storage(Dtype::int8, 1.0), name(Dtype::int8));
     if (const int scores = program::plain_scores(program, step); step.op == program::Op::attention && scores >= 0)
       sum.attention = sum.attention + num.given("dropped copies", dropped_copies, "probabilities and their mask") *
                                           program::named_bytes(num, program, scores);

@@ -8,11 +8,10 @@
 
 #include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
-#include "assay/pipeline/critical_path.h"
+#include "assay/training/interval_derivation.h"
 #include "assay/training/kernel_derivation.h"
 #include "assay/training/link_derivation.h"
 #include "assay/training/memory_formulas.h"
-#include "assay/training/stage_formulas.h"
 #include "assay/training/step_list.h"
 #include "assay/training/traffic_derivation.h"
 
@@ -35,11 +34,16 @@ void name_parts(const Traced& num, const std::string& pass, PassParts<Traced>& p
   for (const auto& [part, kind] : kinds) parts.*part = num.named(pass + kind, parts.*part);
 }
 
-/// A stage, what of it the host link adds, and the stage at ideal rates.
-struct DerivedStage : StageParts<Traced> {
-  HostTimeOf<Traced> host;
-  IdealStage<Traced> ideal;
-};
+/// The same at ideal rates.
+void name_parts(const Traced& num, const std::string& pass, IdealPass<Traced>& ideal) {
+  constexpr std::string_view groups[roles] = {"replicas", "weight shards", "experts", "context", "tensor"};
+  ideal.compute = num.named(pass + " arithmetic at the peak", ideal.compute);
+  ideal.memory = num.named(pass + " memory at full bandwidth", ideal.memory);
+  for (std::size_t r = 0; r < roles; ++r) {
+    ideal.network[r] = num.named(fmt::format("{} network of {} at full bandwidth", pass, groups[r]), ideal.network[r]);
+    ideal.once[r] = num.named(fmt::format("{} network of {} once a step", pass, groups[r]), ideal.once[r]);
+  }
+}
 
 /// Everything that is derived for one strategy.
 class StepDeriver {
@@ -53,6 +57,8 @@ class StepDeriver {
         split_(split),
         setup_(inputs.question.setup),
         program_(training_program(priced.question, priced.sequence, priced.strategy)),
+        counted_{profile_program(setup_, executed(work_key(priced.strategy, priced.sequence))),
+                 profile_program(setup_, executed(traffic_key(priced.strategy, priced.sequence)))},
         bytes_(inputs.question, inputs.strategy, inputs.links),
         formulas_(num, inputs, bytes_, links),
         memory_(num, inputs, bytes_, *this),
@@ -82,21 +88,21 @@ class StepDeriver {
     const TrainingProfile& profile = inputs_.profile;
     for (std::size_t k = 0; k < profile.kinds.size(); ++k)
       if (const double held = part.layers[k]; held > 0.0) {
-        const TracedPasses& of_layer = passes(blocks_of(static_cast<int>(k), ""), profile.kinds[k],
-                                              inputs_.weights->kinds[k], "layer" + of_kind(k));
+        const TracedPasses& of_layer =
+            passes({static_cast<int>(k), ""}, profile.kinds[k], inputs_.weights->kinds[k], "layer" + of_kind(k));
         add(of_layer, held * part.passed, held);
         if (offloads)
           copy(of_layer, profile.kinds[k], "of a layer", held * part.passed, held, memory_.software(kept(k)));
       }
     for (std::size_t k = 0; k < profile.shared.size(); ++k)
       if (part.layers[k] > 0) {
-        const TracedPasses& of_shared = passes(blocks_of(static_cast<int>(k), "shared"), profile.shared[k],
+        const TracedPasses& of_shared = passes({static_cast<int>(k), "shared"}, profile.shared[k],
                                                inputs_.weights->shared[k], "shared weights" + of_kind(k));
         add(of_shared, 0.0, 1.0);
         copy(of_shared, profile.shared[k], "that layers share", 0.0, 1.0);
       }
     const auto end = [&](std::string_view name, const LayerProfile& work, const LayerProfile& weights) -> auto& {
-      const TracedPasses& of_end = passes(blocks_of(-1, name), work, weights, std::string(name));
+      const TracedPasses& of_end = passes({-1, name}, work, weights, std::string(name));
       add(of_end, part.passed, 1.0);
       return of_end;
     };
@@ -105,8 +111,8 @@ class StepDeriver {
     MemoryPartsOf<Traced> unused;
     NumberOf<Traced, Bytes> kept;
     const StageElementsOf<Traced> elements = memory_.add(part, kept, unused);
-    const auto whole = [](const auto& of) { return (of.dense + of.used_again).value(); };
-    formulas_.add_casts(part, bytes_.cast(profile, part, whole(elements), elements.expert.value()), forward, backward);
+    formulas_.add_casts(part, bytes_.cast(num_, profile, part, elements.dense + elements.used_again, elements.expert),
+                        forward, backward);
     name_parts(num_, "forward", forward);
     name_parts(num_, "backward", backward);
     formulas_.set_microbatch(forward, backward, out);
@@ -164,14 +170,32 @@ class StepDeriver {
     return inputs_.profile.kinds.size() > 1 ? fmt::format(" of kind {}", kind + 1) : "";
   }
 
-  /// The blocks of a kind of layer, or of the weights that its layers share, or all at an end of the model.
-  std::vector<program::Block> blocks_of(int kind, std::string_view of) const {
+  /// A kind of layer, or the weights that its layers share, or an end of the model.
+  struct Place {
+    int kind = -1;
+    std::string_view of;
+  };
+  static std::vector<program::Block> blocks_of(const program::Program& program, const Place& place) {
     std::vector<program::Block> blocks;
-    for (const program::Block& block : program_.blocks)
-      if (block.is_shared == (of == "shared") &&
-          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (of == "embedding")))
+    for (const program::Block& block : program.blocks)
+      if (block.is_shared == (place.of == "shared") &&
+          (place.kind >= 0 ? block.kind == place.kind
+                           : block.kind < 0 && (block.name == "embedding") == (place.of == "embedding")))
         blocks.push_back(block);
     return blocks;
+  }
+  std::vector<program::Block> blocks_of(int kind, std::string_view of) const { return blocks_of(program_, {kind, of}); }
+  /// The blocks of a pass; new weights are gathered after the update.
+  static PassBlocks moving(const program::Program& program, const Place& place, program::Phase phase) {
+    PassBlocks pass{program, blocks_of(program, place)};
+    std::erase_if(pass.blocks, [&](const program::Block& block) {
+      return block.phase != phase && (phase == program::Phase::forward || block.phase != program::Phase::update);
+    });
+    return pass;
+  }
+  ProfileKey executed(ProfileKey key) const {
+    key.recompute = setup_.effects.executed(key.recompute);
+    return key;
   }
 
   /// What the elements of weights consist of.
@@ -182,8 +206,7 @@ class StepDeriver {
       NumberOf<Traced, double> sums[2][2];  // dense and of experts, all and trained
       for (const model::Weight& weight : weights) {
         if (!is_one(weight)) continue;
-        const auto elements = num_.named(
-            weight.name, lower::local_elements(num_, stage.rules, program_, program::TensorClass::used_weight, weight));
+        const auto elements = elements_of(stage.rules, weight);
         NumberOf<Traced, double>(&of)[2] = sums[of_experts(weight) ? 1 : 0];
         of[0] = of[0] + elements;
         if (weight.trained) of[1] = of[1] + elements;
@@ -202,6 +225,14 @@ class StepDeriver {
     const std::vector<model::Weight> outer = model::outer_weights(model);
     add(outer, "of the embedding", is_first);
     add(outer, "of the head", [](const model::Weight& weight) { return !is_first(weight); });
+    NumberOf<Traced, double> tied;
+    for (const model::Weight& weight : outer)
+      if (model.tied && weight.part == model::Part::embedding) tied = tied + elements_of(stage.rules, weight);
+    origins_.add("tied weights of the embedding", tied);
+  }
+  NumberOf<Traced, double> elements_of(const lower::ShardingRules& rules, const model::Weight& weight) const {
+    return num_.named(weight.name,
+                      lower::local_elements(num_, rules, program_, program::TensorClass::used_weight, weight));
   }
   static bool is_first(const model::Weight& weight) {
     return weight.part == model::Part::embedding || weight.part == model::Part::positions;
@@ -218,6 +249,9 @@ class StepDeriver {
         for (const program::Step& step : recomputed_steps(program_, block))
           recomputed = recomputed + bytes_made(num_, program_, step);
       origins_.add("recomputed results", recomputed);
+      for (const program::Block& block : blocks)
+        if (const int id = lower::kept_encoded(program_, block); block.phase == program::Phase::forward && id >= 0)
+          origins_.add("input of all layers", program::named_bytes(num_, program_, id));
       add_boundary(blocks);
     }
     const std::vector<program::Block> head = blocks_of(-1, "head");
@@ -267,28 +301,33 @@ class StepDeriver {
     return derive_kept(num_, setup_, program_, blocks, setup_.effects.executed(inputs_.strategy.recompute));
   }
 
-  /// Both passes through some blocks; stages share them.
-  const TracedPasses& passes(const std::vector<program::Block>& blocks, const LayerProfile& work,
-                             const LayerProfile& weights, const std::string& name) {
+  /// Both passes through a place; stages share them.
+  const TracedPasses& passes(const Place& place, const LayerProfile& work, const LayerProfile& weights,
+                             const std::string& name) {
     const auto [known, is_new] = passes_.try_emplace(name);
     TracedPasses& out = known->second;
     if (!is_new) return out;
+    RoleSet split = 0;
+    for (std::size_t role = 0; role < roles; ++role)
+      if (const RoleSet one = role_bit(static_cast<Role>(role)); links_.ways(one) > 1.0) split |= one;
     for (const std::size_t phase : {0u, 1u}) {
       const program::Phase wanted = phase == 0 ? program::Phase::forward : program::Phase::backward;
-      std::vector<program::Block> moving = blocks;  // new weights are gathered after the update
-      std::erase_if(moving, [&](const program::Block& block) {
-        return block.phase != wanted && (phase == 0 || block.phase != program::Phase::update);
-      });
-      std::vector<program::Block> of_phase = moving;
+      const PassBlocks pass = moving(program_, place, wanted);
+      std::vector<DerivedTraffic> traffic;
+      for (const std::size_t half : {0u, 1u}) {
+        const LayerProfile& profile = half == 0 ? work : weights;
+        const TrafficList& entries = (phase == 0 ? profile.forward : profile.backward).traffic;
+        const auto derived = derive_traffic(num_, pass, moving(counted_[half], place, wanted), split,
+                                            std::span(entries.begin(), entries.size()));
+        traffic.insert(traffic.end(), derived.begin(), derived.end());
+      }
+      std::vector<program::Block> of_phase = pass.blocks;
       std::erase_if(of_phase, [&](const program::Block& block) { return block.phase != wanted || block.is_shared; });
-      std::vector<const Traffic*> traffic;
-      for (const LayerProfile* profile : {&work, &weights})
-        for (const Traffic& entry : (phase == 0 ? profile->forward : profile->backward).traffic)
-          traffic.push_back(&entry);
       const DerivedKernels kernels = derive_kernels(num_, setup_, program_, of_phase);
-      out[phase] = derive_pass_time(num_, kernels, derive_traffic(num_, program_, moving, traffic), links_,
-                                    inputs_.question.overlap, setup_);
-      name_parts(num_, fmt::format("{} {}", name, program::name(wanted)), out[phase]);
+      out[phase] = derive_pass_time(num_, kernels, traffic, links_, inputs_.question.overlap, setup_);
+      const std::string called = fmt::format("{} {}", name, program::name(wanted));
+      name_parts(num_, called, out[phase]);
+      name_parts(num_, called, out[phase].ideal);
     }
     return out;
   }
@@ -300,95 +339,12 @@ class StepDeriver {
   const pipeline::StageSplit& split_;
   const TrainingSetup& setup_;
   program::Program program_;
+  std::array<program::Program, 2> counted_;  ///< by the profiles of work, and of weights and gradients
   StateBytes bytes_;
   StageFormulas<Traced, DerivedLinks> formulas_;
   StageMemory<Traced, StepDeriver> memory_;
   Origins origins_;
   std::map<std::string, TracedPasses> passes_;
-};
-
-/// "4 layers and the head".
-std::string part_text(const pipeline::StageSplit::Part& part) {
-  int layers = 0;
-  for (const std::int16_t n : part.layers) layers += n;
-  return fmt::format("{} layers{}{}", layers, part.first ? " and the embedding" : "", part.last ? " and the head" : "");
-}
-
-/// The time from step to step: the passes and sends that follow each other without a pause until the stage is done that
-/// is occupied longest.
-class IntervalDeriver {
- public:
-  IntervalDeriver(const Traced& num, const StepInputs& inputs, StepDeriver& deriver, const pipeline::StageSplit& split,
-                  TracedTime send)
-      : num_(num),
-        inputs_(inputs),
-        deriver_(deriver),
-        split_(split),
-        runs_(stage_runs(*inputs.question.setup.model, inputs.strategy.parallelism.pipeline, inputs.strategy.schedule,
-                         inputs.strategy.interleave)),
-        send_(send) {}
-
-  TracedTime interval(const MicrobatchCost& microbatch) {
-    StepEvents events;
-    pipeline::PipelineInput input = events.fill(inputs_, split_, runs_, microbatch);
-    const pipeline::PipelineClock::Sample sample = events.sample();
-    input.shape = sample.shape;
-    const auto path = pipeline::critical_path(input, sample.echo);
-    if (!path)
-      return num_.given(
-          "interval", events.interval(),
-          fmt::format("from step to step: {} through {} stages, {} microbatches, event by event",
-                      pipeline::schedule_name(inputs_.strategy.schedule), input.shape.stages, microbatch.microbatches));
-    const DerivedStage last = deriver_.stage(split_.parts[static_cast<std::size_t>(split_.part_of[path->stage])]);
-    const TracedTime end =
-        num_.named("end of the step", last.gradients - scheduled<Traced>(last, inputs_.strategy).hidden_gradients +
-                                          last.update + last.host.update);
-    TracedTime interval = num_.named("passes to the end of the stage", chain(path->to_end)) + end -
-                          num_.named("passes until it begins", chain(path->to_begin));
-    if (sample.left_out > 0.0)
-      interval =
-          interval + num_.given("further periods", sample.left_out, "equal ones, of a few microbatches each") *
-                         num_.named("period", num_.named("passes to the next period", chain(path->to_next_period)) -
-                                                  num_.named("passes to a period", chain(path->to_period)));
-    return num_.named("interval", interval);
-  }
-
- private:
-  TracedTime chain(const std::vector<pipeline::OperationWork>& steps) {
-    TracedTime sum;
-    for (const pipeline::OperationWork& step : steps) {
-      if (step.part != pipeline::OperationWork::none) sum = sum + work(step);
-      if (step.is_sent) sum = sum + send_;
-    }
-    return sum;
-  }
-
-  TracedTime work(const pipeline::OperationWork& step) {
-    if (step.mate == pipeline::OperationWork::none) return pass(step);
-    return pass({step.part}) + pass({step.mate, pipeline::PipelineWork::backward});
-  }
-
-  TracedTime pass(const pipeline::OperationWork& step) {
-    const auto run = static_cast<std::size_t>(runs_.part_of[step.part]);
-    const auto [known, is_new] = works_.try_emplace({run, step.work});
-    if (!is_new) return known->second;
-    const auto times = scheduled<Traced>(deriver_.stage(runs_.parts[run]), inputs_.strategy).times;
-    using enum pipeline::PipelineWork;
-    const auto [word, time] = step.work == forward          ? std::pair("forward", times.forward)
-                              : step.work == backward_input ? std::pair("input gradients", times.backward_input)
-                              : step.work == backward_weight
-                                  ? std::pair("weight gradients", times.backward_weight)
-                                  : std::pair("backward", times.backward_input + times.backward_weight);
-    return known->second = num_.named(fmt::format("{} of {}", word, part_text(runs_.parts[run])), time);
-  }
-
-  const Traced& num_;
-  const StepInputs& inputs_;
-  StepDeriver& deriver_;
-  const pipeline::StageSplit& split_;
-  pipeline::StageSplit runs_;
-  TracedTime send_;
-  std::map<std::pair<std::size_t, pipeline::PipelineWork>, TracedTime> works_;
 };
 
 /// The parts of the memory by their names in answers.
@@ -433,7 +389,10 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
   const TracedTime host = cost.parts.host > Seconds() ? stage.host.of_step(num, m) : TracedTime();
   StepPartsOf<Traced> step = step_parts<Traced>(num, {stage, scheduled<Traced>(stage, strategy), handover, host, m});
   if (cost.parts.bubble > Seconds())
-    set_bubble(num, IntervalDeriver(num, inputs, deriver, split, send).interval(microbatch), step);
+    set_bubble(num,
+               derive_interval(num, {inputs, split, microbatch, send},
+                               [&](const pipeline::StageSplit::Part& part) { return deriver.stage(part); }),
+               step);
   const SourceTable& sources = question.setup.effect_sources;
   if (cost.parts.overhead > Seconds())
     set_overhead(num,

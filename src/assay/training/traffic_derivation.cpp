@@ -1,6 +1,7 @@
 #include "assay/training/traffic_derivation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "assay/base/index.h"
 #include "assay/estimate/origins.h"
@@ -36,27 +37,44 @@ void add_collective(const Traced& num, const program::Program& program, const pr
                                             estimate::derive_flops(num, program, program.steps[at(product)]));
 }
 
+std::vector<DerivedGroup> groups_of(const Traced& num, const PassBlocks& pass) {
+  std::vector<DerivedGroup> groups;
+  for (const program::Block& block : pass.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i)
+      if (program::is_collective(pass.program.steps[at(i)].op)) add_collective(num, pass.program, block, i, groups);
+  return groups;
+}
+
+/// The last group with the bytes of an entry, and with the products beside it, if there is one.
+const DerivedGroup* group_of(const std::vector<DerivedGroup>& groups, RoleSet split, const Traffic& entry) {
+  const DerivedGroup* found = nullptr;
+  for (const DerivedGroup& group : groups)
+    if (group.sum.kind == entry.kind && (group.sum.over & split) == (entry.over & split) &&
+        plain(group.bytes) == entry.bytes && (!found || group.sum.beside == entry.beside))
+      found = &group;
+  return found;
+}
+
 }  // namespace
 
-std::vector<DerivedTraffic> derive_traffic(const Traced& num, const program::Program& program,
-                                           std::span<const program::Block> blocks,
-                                           std::span<const Traffic* const> entries) {
-  std::vector<DerivedGroup> groups;
-  for (const program::Block& block : blocks)
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (program::is_collective(program.steps[at(i)].op)) add_collective(num, program, block, i, groups);
+std::vector<DerivedTraffic> derive_traffic(const Traced& num, const PassBlocks& pass, const PassBlocks& counted,
+                                           RoleSet split, std::span<const Traffic> entries) {
+  const std::vector<DerivedGroup> groups = groups_of(num, pass);
+  std::optional<std::vector<DerivedGroup>> of_profile;
   std::vector<DerivedTraffic> out;
-  for (const Traffic* entry : entries) {
+  for (const Traffic& entry : entries) {
     DerivedTraffic& derived = out.emplace_back();
-    derived.entry = entry;
-    for (const DerivedGroup& group : groups) {
-      const bool is_it = group.sum.kind == entry->kind && group.sum.over == entry->over &&
-                         plain(group.bytes) == entry->bytes &&
-                         (derived.bytes.is_nothing() || group.sum.beside == entry->beside);
-      if (!is_it) continue;
-      derived.bytes = group.bytes;
-      derived.beside = group.beside;
+    derived.entry = &entry;
+    const DerivedGroup* group = group_of(groups, split, entry);
+    const bool is_own = group;
+    if (!group) {
+      if (!of_profile) of_profile = groups_of(num, counted);
+      group = group_of(*of_profile, split, entry);
     }
+    if (!group) continue;
+    derived.bytes =
+        is_own ? group->bytes : num.named("arrays that two data-parallel devices share evenly", group->bytes);
+    derived.beside = group->beside;
   }
   return out;
 }

@@ -7,10 +7,15 @@
 
 namespace assay::training {
 
-/// Entries of the traffic of a pass with what they consist of: `blocks` are those of the pass and, for gathering new
-/// weights, of the update.
-std::vector<DerivedTraffic> derive_traffic(const Traced& num, const program::Program& program,
-                                           std::span<const program::Block> blocks,
-                                           std::span<const Traffic* const> entries);
+/// Blocks of a pass and, for gathering new weights, of the update.
+struct PassBlocks {
+  const program::Program& program;
+  std::vector<program::Block> blocks;
+};
+
+/// Entries of the traffic of a pass with what they consist of: collectives of the strategy's program or, where devices
+/// do not split its arrays evenly, of the program that the profile counted. `split` are the roles with several devices.
+std::vector<DerivedTraffic> derive_traffic(const Traced& num, const PassBlocks& pass, const PassBlocks& counted,
+                                           RoleSet split, std::span<const Traffic> entries);
 
 }  // namespace assay::training

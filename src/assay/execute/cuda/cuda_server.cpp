@@ -79,10 +79,12 @@ Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
   // The first step of a kind also chooses and loads kernels. It may be repeated: it writes the same to the caches.
   for (int times = warm_.insert({asked.drafts, sequences, queries}).second ? 2 : 1; times > 0; --times) {
     std::fill(clocks.begin(), clocks.end(), 0.0);
-    ASSAY_CHECK(told_by_engine(engine_.serve(session_.get(), &step, &made.seconds, clocks.data())));
+    double seconds = 0;
+    ASSAY_CHECK(told_by_engine(engine_.serve(session_.get(), &step, &seconds, clocks.data())));
+    made.time = Seconds(seconds);
   }
   for (std::size_t i = 0; i < clocks.size(); ++i)
-    if (made.has_clocks) made.by_kind[work_kind(program.steps[i])] += clocks[i];
+    if (made.has_clocks) made.by_kind[work_kind(program.steps[i])] += Seconds(clocks[i]);
   for (std::int64_t s = 0; s < sequences; ++s) {
     Scores scores{zeros<double>({1, asked.greedy ? 0 : asked.scored, model.vocabulary}), {}};
     for (std::int64_t i = 0; i < asked.scored; ++i) {

@@ -118,7 +118,7 @@ Result<CudaSession::Timed> CudaSession::step(const Array<double>& tokens, const 
   out.step.gradient_norm = std::sqrt(squares);
   out.step.moved = list_.moved;
   out.step.stated = list_.stated;
-  out.seconds = result.seconds;
+  out.time = Seconds(result.seconds);
   return out;
 }
 
@@ -149,7 +149,7 @@ Result<NamedArrays> CudaSession::weights() const {
 
 std::vector<StepClock> CudaSession::clocks() const {
   std::vector<StepClock> out;
-  for (std::size_t i = 0; i < seconds_.size(); ++i) out.push_back({seconds_[i], timed_ * list_.runs[i]});
+  for (std::size_t i = 0; i < seconds_.size(); ++i) out.push_back({Seconds(seconds_[i]), timed_ * list_.runs[i]});
   return out;
 }
 

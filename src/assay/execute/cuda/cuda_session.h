@@ -18,10 +18,10 @@ class CudaSession {
   static Result<CudaSession> open(const AssayCuda& engine, TaskList list, const AdamW& adam,
                                   Transport* transport = nullptr);
 
-  /// A step and the seconds between its first and its last kernel.
+  /// A step and the time between its first and its last kernel.
   struct Timed {
     TrainedStep step;
-    double seconds = 0;
+    Seconds time;
   };
   Result<Timed> step(const Array<double>& tokens, const Array<double>& targets);
 

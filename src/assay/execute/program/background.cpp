@@ -62,7 +62,7 @@ void Background::run() {
     } catch (...) {
       done.error = std::current_exception();
     }
-    done.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    done.time = Seconds(std::chrono::duration<double>(Clock::now() - start).count());
     lock.lock();
     done_.emplace(key, std::move(done));
     changed_.notify_all();

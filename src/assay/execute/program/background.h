@@ -20,7 +20,7 @@ class Background {
   using Key = std::pair<const void*, int>;
   struct Done {
     Moved<double> moved;
-    double seconds = 0;
+    Seconds time;
     std::exception_ptr error = {};
   };
   using Work = std::function<Moved<double>(VirtualDevices<double>&)>;

@@ -49,7 +49,7 @@ struct RunFacts {
 
 /// What a step of a program took so far, on the devices of this process.
 struct StepClock {
-  double seconds = 0;
+  Seconds time;
   std::int64_t runs = 0;
 };
 

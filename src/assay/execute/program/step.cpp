@@ -100,10 +100,10 @@ void StepRunner::take(ProgramMemory& memory, int tensor) {
   const int number = background_->started().at(key);
   const Clock::time_point start = Clock::now();
   Background::Done done = background_->take(key);
-  waited_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
-  background_seconds_ += done.seconds;
+  waited_time_ += Seconds(std::chrono::duration<double>(Clock::now() - start).count());
+  background_time_ += done.time;
   travelling_.erase(key);
-  clocks_[at(number)].seconds += done.seconds;
+  clocks_[at(number)].time += done.time;
   ++clocks_[at(number)].runs;
   memory[at(tensor)] = counted(program_.steps[at(number)], std::move(done.moved));
 }
@@ -140,7 +140,7 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
   const program::Step* first = program_.steps.data();
   if (std::less<>()(&step, first) || !std::less<>()(&step, first + clocks_.size())) return;  // not one of the program's
   StepClock& clock = clocks_[static_cast<std::size_t>(&step - first)];
-  clock.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  clock.time += Seconds(std::chrono::duration<double>(Clock::now() - start).count());
   ++clock.runs;
 }
 

@@ -45,9 +45,9 @@ class StepRunner {
   void start_ahead(const program::Step& step, ProgramMemory& memory);
   /// Waits for everything that still travels.
   void settle();
-  /// Seconds of movements in the background, and how long steps waited for them.
-  double background_seconds() const { return background_seconds_; }
-  double waited_seconds() const { return waited_seconds_; }
+  /// Time of movements in the background, and how long steps waited for them.
+  Seconds background_time() const { return background_time_; }
+  Seconds waited_time() const { return waited_time_; }
 
   const VirtualDevices<double>& devices() const { return devices_; }
   Shards<double> distributed(const Array<double>& global, int tensor) const;
@@ -100,7 +100,7 @@ class StepRunner {
   std::vector<StepClock> clocks_;
   std::unique_ptr<Background> background_;
   std::map<Background::Key, ProgramMemory*> travelling_;  ///< where results go
-  double background_seconds_ = 0, waited_seconds_ = 0;
+  Seconds background_time_, waited_time_;
 };
 
 }  // namespace assay::execute

@@ -454,8 +454,8 @@ RunFacts TrainingSession::facts() const {
 TrainingSession::Overlap TrainingSession::overlap() const {
   Overlap all;
   for (const Stage& stage : stages_) {
-    all.background += stage.runner.step().background_seconds();
-    all.waited += stage.runner.step().waited_seconds();
+    all.background += stage.runner.step().background_time();
+    all.waited += stage.runner.step().waited_time();
   }
   return all;
 }
@@ -465,7 +465,7 @@ std::vector<StepClock> TrainingSession::clocks() const {
   for (const Stage& stage : stages_) {
     const auto devices = static_cast<double>(stage.runner.step().devices().here().size());
     for (std::size_t i = 0; i < out.size(); ++i) {
-      out[i].seconds += stage.runner.step().clocks()[i].seconds / devices;
+      out[i].time += stage.runner.step().clocks()[i].time / devices;
       out[i].runs += stage.runner.step().clocks()[i].runs;
     }
   }

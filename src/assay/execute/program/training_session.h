@@ -49,12 +49,12 @@ class TrainingSession {
   void keep_gradients() { keeps_gradients_ = true; }
 
   RunFacts facts() const;
-  /// Seconds so far of collectives that ran while steps computed, and of steps that waited for them nevertheless.
+  /// Time so far of collectives that ran while steps computed, and of steps that waited for them nevertheless.
   struct Overlap {
-    double background = 0, waited = 0;
+    Seconds background, waited;
   };
   Overlap overlap() const;
-  /// Seconds of each step of the program so far, per device of this process.
+  /// Time of each step of the program so far, per device of this process.
   std::vector<StepClock> clocks() const;
 
  private:

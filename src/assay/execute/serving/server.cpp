@@ -56,8 +56,8 @@ ServedSequences stacked(const std::vector<const ServedSequences*>& each, std::si
   return out;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+Seconds time_since(std::chrono::steady_clock::time_point start) {
+  return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ Result<std::vector<Scores>> Server::advance_elsewhere(Cached Sequence::*cache, c
     (sequence->*cache).tokens = keys;
   }
   ASSAY_TRY(made, options_.engine->run(asked));
-  report_.steps.push_back({asked.drafts, std::ssize(group), keys - asked.known, keys, scored, made.seconds,
+  report_.steps.push_back({asked.drafts, std::ssize(group), keys - asked.known, keys, scored, made.time,
                            std::move(made.by_kind), made.has_clocks});
   return std::move(made.scores);
 }
@@ -174,9 +174,9 @@ Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache,
   report_.moved += run.facts.moved;
   report_.stated += run.facts.stated;
   report_.disagreement = std::max(report_.disagreement, run.facts.disagreement);
-  ServedStep done{cache == &Sequence::small, rows, queries, keys, scored, seconds_since(start), {}, true};
+  ServedStep done{cache == &Sequence::small, rows, queries, keys, scored, time_since(start), {}, true};
   for (std::size_t i = 0; i < run.clocks.size(); ++i)
-    done.by_kind[work_kind(found->second.steps[i])] += run.clocks[i].seconds;
+    done.by_kind[work_kind(found->second.steps[i])] += run.clocks[i].time;
   report_.steps.push_back(std::move(done));
   std::vector<Scores> scores;
   for (std::size_t s = 0; s < group.size(); ++s) {
@@ -266,7 +266,7 @@ Result<void> Server::step(const Group& all, bool is_prefill) {
       ++(is_prefill ? report_.prefills : report_.decodes);
       if (!is_prefill) report_.mean_batch += static_cast<double>(group.size());
     }
-  (is_prefill ? report_.prefill_seconds : report_.decode_seconds) += seconds_since(start);
+  (is_prefill ? report_.prefill_time : report_.decode_time) += time_since(start);
   return {};
 }
 

@@ -41,9 +41,9 @@ class ServingEngine {
   };
   struct Made {
     std::vector<Scores> scores;  ///< by sequence
-    double seconds = 0;
-    std::map<std::string_view, double> by_kind;  ///< seconds by work_kind(), where they were taken
-    bool has_clocks = true;                      ///< whether they were, and may have slowed the step
+    Seconds time;
+    std::map<std::string_view, Seconds> by_kind;  ///< by work_kind(), where they were taken
+    bool has_clocks = true;                       ///< whether they were, and may have slowed the step
   };
   virtual Result<Made> run(const Asked& asked) = 0;
 };
@@ -78,8 +78,8 @@ struct ServedRequest {
 struct ServedStep {
   bool drafts = false;
   std::int64_t sequences = 1, queries = 1, keys = 1, scored = 1;
-  double seconds = 0;
-  std::map<std::string_view, double> by_kind;  ///< as an engine has them
+  Seconds time;
+  std::map<std::string_view, Seconds> by_kind;  ///< as an engine has them
   bool has_clocks = true;
 
   bool is_prompt() const { return queries == keys; }
@@ -104,7 +104,7 @@ struct ServerReport {
   std::int64_t prefills = 0, decodes = 0;  ///< steps: all sequences of one length are one
   double mean_batch = 0;                   ///< sequences of a decoding step
   std::int64_t drafted = 0, accepted = 0;
-  double prefill_seconds = 0, decode_seconds = 0;
+  Seconds prefill_time, decode_time;
   Bytes moved, stated;   ///< by collectives, mean over devices
   Bytes handed, cached;  ///< caches that went to other devices, and what the prompts' tokens should take
   double disagreement = 0;

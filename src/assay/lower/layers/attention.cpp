@@ -25,7 +25,7 @@ NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program
       num.given("devices with parts of the keys", program.ways(o.sharding.unreduced), "that share a query");
   const auto width = num.given("elements of a query and of a result",
                                static_cast<double>(q.dims[3].size + o.dims[3].size), "of a head");
-  const auto once = num.given("FLOP each", Flops(2.0), "a product and an addition") * rows * met / ways * width;
+  const auto once = multiply_and_add(num) * rows * met / ways * width;
   // Flash attention recomputes the scores: five products instead of four.
   if (!is_gradient) return once;
   return once * num.given("passes", shape.flash ? 2.5 : 2.0,
@@ -128,8 +128,7 @@ int LayerWriter::cached(int fresh, const model::Attention& a, std::string_view n
   if (a.shares_kv) return before;  // written by the layer that made them
   const int after = build_.pointwise(program::Op::cast, name, {fresh, before}, before);
   program.tensors[at(after)].tensor_class = program::TensorClass::key_value;
-  const program::ProgramTensor& written = program.tensor(fresh);
-  program.steps.back().bytes = program::local_bytes(written, written.elements) + storage(made.dtype, written.elements);
+  build_.count_traffic(program.steps.back());
   return after;
 }
 
@@ -204,10 +203,10 @@ int LayerWriter::picked_keys(const model::Attention& a, int x, int low) {
   candidates.causal = a.causal && work_.causal_flops;
   candidates.queries = work_.queries;
   candidates.keys = work_.keys;
-  const double scores =
-      program::local_extent(program, made, 0) * program::local_extent(program, made, 1) * candidates.mean_keys();
-  step.flops = Flops(2.0 * scores * static_cast<double>(a.index_heads * (a.index_dim + 1)));
-  step.bytes += 2.0 * storage(Dtype::fp32, scores);  // written by the products, read by the selection
+  step.detail = static_cast<std::int16_t>(program.candidates.size());
+  program.candidates.push_back(candidates);
+  step.flops = arithmetic(Plain{}, program, step);
+  build_.count_traffic(step);
   return picked;
 }
 
@@ -290,14 +289,7 @@ int LayerWriter::attend(const model::Attention& a, int q, int k, int v, model::W
   step.detail = static_cast<std::int16_t>(program.attentions.size() - 1);
   step.composed = static_cast<std::uint8_t>(a.joined);
   step.flops = attention_flops(Plain{}, program, step);
-  if (!shape.flash) step.bytes = program::traffic(Plain{}, program, step);
-  if (picked >= 0 && v < 0 && shape.picks < shape.keys) {  // each query reads its own keys, which all heads share
-    const program::ProgramTensor& queries = program.tensor(q);
-    const double tokens = program::local_extent(program, queries, 0) * program::local_extent(program, queries, 1);
-    const double met = shape.flash ? shape.mean_keys() : static_cast<double>(shape.keys);
-    const auto row = static_cast<double>(program.tensor(k).dims[2].size);
-    step.bytes += storage(program.tensor(k).dtype, tokens * met / program.ways(over) * row) - build_.bytes(k);
-  }
+  if (!shape.flash || program::reads_picks(program, step)) build_.count_traffic(step);
   return over ? merged(o, second, sinks_last ? terms : -1)
               : build_.reshard(o, beside_output(o), program::Urgency::critical);
 }

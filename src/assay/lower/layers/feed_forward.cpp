@@ -106,8 +106,9 @@ LayerWriter::ExpertResults LayerWriter::expert_results(const model::FeedForward&
   using enum model::LogicalDim;
   program::Program& program = build_.program();
   const double k = static_cast<double>(f.experts_per_token), n = static_cast<double>(f.experts);
-  build_.touched_experts = touched_share(work_.tokens() / program.ways(places.there.dims[1].set()), k, n);
-  build_.filled_slots = work_.tokens() * k * work_.expert_load / (n * static_cast<double>(sent.dims[1].size));
+  program.expert_loads.push_back({work_.tokens(), k, work_.expert_load, n, static_cast<double>(sent.dims[1].size),
+                                  touched_share(work_.tokens() / program.ways(places.there.dims[1].set()), k, n)});
+  build_.expert_load = static_cast<int>(program.expert_loads.size()) - 1;
   program::Sharding at_experts = places.there;
   at_experts.dims[2] = places.matrix.dims[1];
   const int arrived = build_.reshard(slots, at_experts, program::Urgency::critical, "Expert");
@@ -121,7 +122,7 @@ LayerWriter::ExpertResults LayerWriter::expert_results(const model::FeedForward&
     done = build_.pointwise(program::Op::add, "Down", {done, build_.bias_for(bias, program.tensor(done))}, done);
   }
   done = build_.reshard(done, back, program::Urgency::critical, "Back");
-  build_.touched_experts = build_.filled_slots = 1.0;
+  build_.expert_load = -1;
   return {done, back.unreduced};
 }
 

@@ -48,5 +48,9 @@ BranchSet branches_of(const model::Layer& layer);
 /// Work of an attention step, or of its gradient.
 template <class N>
 NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program, const program::Step& step);
+/// Work of a step on matrix units other than a product: attention, picks of keys, scans, convolutions and their
+/// gradients; nothing for others.
+template <class N>
+NumberOf<N, Flops> arithmetic(const N& num, const program::Program& program, const program::Step& step);
 
 }  // namespace assay::lower

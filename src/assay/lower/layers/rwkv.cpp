@@ -34,15 +34,17 @@ int LayerWriter::token_before(int x) {
     made.is_given = made.is_kept = false;
     made.dims.set(1, {sequence, static_cast<std::int64_t>(program.ways(parts))});
     edge = program.add(made);
-    build_.emit(program::Op::edge, {x}, {edge}).bytes = 2.0 * build_.bytes(edge);
+    build_.count_traffic(build_.emit(program::Op::edge, {x}, {edge}));
     program::Sharding everywhere = made.sharding;
     everywhere.dims[1] = {};
     edge = build_.reshard(edge, everywhere, program::Urgency::critical);
   }
   const int before = build_.pointwise(program::Op::shift, "Before", {x, edge}, x);
   // A serving step reads the last token of each sequence and stores a new one.
-  if (work_.cached)
-    program.steps.back().bytes += 2.0 * build_.bytes(x) / program::local_extent(program, program.tensor(x), 1);
+  if (work_.cached) {
+    program.steps.back().detail = 0;
+    build_.count_traffic(program.steps.back());
+  }
   return before;
 }
 

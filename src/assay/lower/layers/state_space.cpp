@@ -196,8 +196,8 @@ int LayerWriter::convolved(int x, std::string_view weight_name, std::string_view
   const int kernel = build_.bias_for(w, channels);
   const int y =
       build_.pointwise(program::Op::convolve, channels.name, {x, kernel, b < 0 ? b : build_.bias_for(b, channels)}, x);
-  build_.program().steps.back().flops =
-      Flops(2.0 * static_cast<double>(layer_.state_space->convolution) * channels.elements);
+  program::Step& step = build_.program().steps.back();
+  step.flops = arithmetic(Plain{}, build_.program(), step);
   return y;
 }
 
@@ -209,13 +209,14 @@ int LayerWriter::scan(const model::StateSpace& s, std::initializer_list<int> in)
   program::Program& program = build_.program();
   const int y = build_.pointwise(program::Op::scan, "State", in, *in.begin());
   program::Step& step = program.steps.back();
-  const program::ProgramTensor& made = program.tensor(y);
-  step.flops = Flops(model::scan_flops_per_cell(s) * made.elements * static_cast<double>(s.key_dim));
+  const model::ScanWork work = model::scan_work(s);
+  step.detail = static_cast<std::int16_t>(program.scans.size());
+  program::ScanShape& shape = program.scans.emplace_back();
+  shape = {work.per_cell, work.formula, static_cast<double>(s.key_dim)};
   // A serving step reads the state of each sequence and writes it back.
-  if (work_.cached) {
-    const double each = static_cast<double>(model::state_cells(s)) / static_cast<double>(s.inner);  // of a channel
-    step.bytes += 2.0 * storage(Dtype::fp32, made.elements / program::local_extent(program, made, 1) * each);
-  }
+  if (work_.cached) shape.kept = static_cast<double>(model::state_cells(s)) / static_cast<double>(s.inner);
+  step.flops = arithmetic(Plain{}, program, step);
+  if (work_.cached) build_.count_traffic(step);
   return y;
 }
 

@@ -180,7 +180,7 @@ void take_formats(Checkpoint& checkpoint) {
       elements[static_cast<std::size_t>(found - std::begin(plain))] += count;
     else {
       packed += count;
-      packed_bits += 8.0 * tensor.bytes;
+      packed_bits += 8.0 * tensor.bytes.in(1_B);
     }
   }
   const auto most = std::max_element(elements.begin(), elements.end());

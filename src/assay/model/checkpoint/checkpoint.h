@@ -17,7 +17,7 @@ struct CheckpointTensor {
   std::string name, dtype;  ///< dtype as the file calls it: "BF16", "Q4_K"
   std::vector<std::int64_t> shape;
   std::int64_t elements = 0;
-  double bytes = 0;
+  Bytes bytes;
 };
 
 /// The tensors of a file from `bytes`, which begins with its header; `file_size` is the size of the whole file.

@@ -42,7 +42,7 @@ TEST(Safetensors, ReadsShapesAndFormats) {
   ASSERT_TRUE(tensors) << tensors.error().what;
   ASSERT_EQ(tensors->size(), 2U);
   EXPECT_EQ((*tensors)[0].elements, 12);
-  EXPECT_EQ((*tensors)[0].bytes, 24);
+  EXPECT_EQ((*tensors)[0].bytes, 24_B);
   EXPECT_EQ((*tensors)[1].elements, 1);
 }
 
@@ -111,7 +111,7 @@ TEST(Gguf, ReadsTensorsAndConfiguration) {
   EXPECT_EQ(header->architecture, "llama");
   std::int64_t elements = 0;
   for (const CheckpointTensor& each : header->tensors) elements += each.elements;
-  EXPECT_EQ(header->tensors[0].bytes, 64 * 3 / 32 * 34);  // blocks of 32 in 34 bytes
+  EXPECT_EQ(header->tensors[0].bytes, Bytes(64 * 3 / 32 * 34));  // blocks of 32 in 34 bytes
   const auto imported = import_config(header->config, "tiny.gguf");
   ASSERT_TRUE(imported) << imported.error().where << imported.error().what;
   EXPECT_TRUE(imported->model.tied);
@@ -256,17 +256,17 @@ TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {
   const ImportedModel& imported = *checkpoint.imported;
   ASSERT_TRUE(imported.quantisation);
   EXPECT_EQ(imported.quantisation->format.bits(), 8.5);  // Q8_0: 34 bytes for 32
-  double bytes = 0;
+  Bytes bytes;
   for (const CheckpointTensor& each : checkpoint.tensors)
     if (each.shape.size() > 1) bytes += each.bytes;
   const Bytes counted = weight_bytes(imported.model, [&](const Weight& weight) {
     return imported.quantisation->covers(weight) ? imported.quantisation->format : NumberFormat(Dtype::bf16);
   });
-  EXPECT_EQ(counted, Bytes(bytes + 3 * 64 * 2.0));  // norms in bf16
+  EXPECT_EQ(counted, bytes + Bytes(3 * 64 * 2.0));  // norms in bf16
 
   for (CheckpointTensor& each : checkpoint.tensors) {
     each.dtype = "F16";
-    each.bytes = 2.0 * static_cast<double>(each.elements);
+    each.bytes = Bytes(2.0 * static_cast<double>(each.elements));
   }
   checkpoint.imported = *import_config(header->config, "tiny.gguf");
   take_formats(checkpoint);

@@ -467,8 +467,8 @@ Result<GgufHeader> parse_gguf(std::string_view bytes, std::string_view file) {
       return fault(
           fmt::format("rows of {} elements are not a multiple of blocks of {}", tensor.shape.front(), block->elements));
     tensor.dtype = block->name;
-    tensor.bytes =
-        static_cast<double>(tensor.elements) / static_cast<double>(block->elements) * static_cast<double>(block->bytes);
+    tensor.bytes = static_cast<double>(tensor.elements) / static_cast<double>(block->elements) *
+                   Bytes(static_cast<double>(block->bytes));
     header.tensors.push_back(std::move(tensor));
   }
   if (const auto name = metadata.find("general.architecture"); name != metadata.end())

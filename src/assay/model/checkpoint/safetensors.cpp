@@ -65,7 +65,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     if (!bits) return fault(fmt::format("unknown dtype {}", in_quotes(dtype->text)));
     if (!shape || shape->kind != Json::Kind::list || shape->items.size() > 16)
       return fault("shape must be a list of at most 16 sizes");
-    CheckpointTensor tensor{name, dtype->text, {}, 1, 0};
+    CheckpointTensor tensor{name, dtype->text, {}, 1, {}};
     for (const Json& size : shape->items) {
       if (size.kind != Json::Kind::integer || size.integer < 0)
         return fault("shape must be a list of sizes of 0 or more");
@@ -84,7 +84,7 @@ Result<std::vector<CheckpointTensor>> parse_safetensors(std::string_view bytes, 
     const std::int64_t expected = (tensor.elements * *bits + 7) / 8;
     if (end - begin != expected)
       return fault(fmt::format("the shape takes {} bytes, but data_offsets span {}", expected, end - begin));
-    tensor.bytes = static_cast<double>(expected);
+    tensor.bytes = Bytes(static_cast<double>(expected));
     spans.emplace_back(begin, end);
     tensors.push_back(std::move(tensor));
   }

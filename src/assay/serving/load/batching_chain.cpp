@@ -14,7 +14,7 @@ std::vector<double> arrivals_of(const ChainServer& server) {
   std::vector<double> out;
   const double share = 1.0 / static_cast<double>(server.prompts.size());
   std::vector<double> now;
-  for (double seconds : server.prompts) now.push_back(share * std::exp(-server.rate * seconds));
+  for (const Seconds prompt : server.prompts) now.push_back(share * std::exp(-server.rate * prompt));
   double left = 1.0;
   for (std::size_t k = 0; k < 4000 && left > negligible; ++k) {
     double sum = 0.0;
@@ -77,9 +77,10 @@ ChainTimes solve_chain(const ChainServer& server) {
   std::vector<double> came_more{};  // probability of more arrivals than k during a prompt
   double above = 1.0;
   for (double p : arrivals) came_more.push_back(above -= p);
-  double prompt = 0.0;
-  for (double s : server.prompts) prompt += s / static_cast<double>(server.prompts.size());
-  const double full_rate = server.leave(server.most), used = server.rate * (prompt + 1.0 / full_rate);
+  Seconds prompt;
+  for (const Seconds one : server.prompts) prompt += one / static_cast<double>(server.prompts.size());
+  const Hertz full_rate = server.leave(server.most);
+  const double used = server.rate * (prompt + 1.0 / full_rate);
 
   // The flow up from n equals the flow down from n + 1. All relative to an empty server; rescaled where large.
   std::vector<double> at{1.0};
@@ -88,25 +89,25 @@ ChainTimes solve_chain(const ChainServer& server) {
   // close to saturation.
   constexpr double falls = 40.0, least_room = 1e-3;
   const auto longest = most + static_cast<std::size_t>(std::ceil(falls / std::max(least_room, 1.0 - used))) + 50;
-  std::vector<double> up;  // up[n]: crosses from n and below to above n
+  std::vector<Hertz> up;  // up[n]: crosses from n and below to above n
   for (std::size_t n = 0; n < longest; ++n) {
     // Spread what leaves n upwards over the levels that it crosses.
     if (n < most) {
       const Clump& clump = clump_at(n);
-      if (up.size() < n + clump.more.size()) up.resize(n + clump.more.size(), 0.0);
+      if (up.size() < n + clump.more.size()) up.resize(n + clump.more.size());
       for (std::size_t j = 0; j < clump.more.size(); ++j) up[n + j] += at[n] * server.rate * clump.more[j];
     } else {
-      if (up.size() < n + came_more.size() + 1) up.resize(n + came_more.size() + 1, 0.0);
+      if (up.size() < n + came_more.size() + 1) up.resize(n + came_more.size() + 1);
       up[n] += at[n] * server.rate;
       if (n > most)
         for (std::size_t k = 1; k < came_more.size(); ++k) up[n + k - 1] += at[n] * full_rate * came_more[k];
     }
     const std::size_t next = n + 1;
-    const double down = next <= most ? server.leave(static_cast<double>(next)) : full_rate * arrivals.front();
+    const Hertz down = next <= most ? server.leave(static_cast<double>(next)) : full_rate * arrivals.front();
     at.push_back(up[n] / down);
     if (at.back() > 1e200) {
       for (double& p : at) p *= 1e-200;
-      for (double& p : up) p *= 1e-200;
+      for (Hertz& flow : up) flow *= 1e-200;
       largest *= 1e-200;
     }
     largest = std::max(largest, at.back());

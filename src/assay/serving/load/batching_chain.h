@@ -6,13 +6,15 @@
 #include <functional>
 #include <span>
 
+#include "assay/base/units.h"
+
 namespace assay::serving {
 
 struct ChainServer {
-  double rate = 0;                                ///< requests per second, a Poisson process
-  std::span<const double> prompts;                ///< seconds of a prompt; each an equal share
-  std::function<double(double sequences)> leave;  ///< sequences that finish per second of decoding
-  double most = 1;                                ///< sequences at once, a whole number
+  Hertz rate;                                    ///< of requests, a Poisson process
+  std::span<const Seconds> prompts;              ///< that a prompt takes; each an equal share
+  std::function<Hertz(double sequences)> leave;  ///< at which sequences finish while they are decoded
+  double most = 1;                               ///< sequences at once, a whole number
 };
 
 /// Means over time, including prefill.

@@ -11,8 +11,8 @@ namespace {
 
 // Prompts that cost nothing and one place: an M/M/1 queue. At 0.8 of its load 0.8 are served and 0.64 / 0.2 = 3.2 wait.
 TEST(BatchingChain, OnePlaceIsAnMm1Queue) {
-  const std::vector<double> nothing{0.0};
-  const ChainTimes times = solve_chain({0.8, nothing, [](double) { return 1.0; }, 1});
+  const std::vector<Seconds> nothing{Seconds()};
+  const ChainTimes times = solve_chain({Hertz(0.8), nothing, [](double) { return Hertz(1.0); }, 1});
   EXPECT_NEAR(times.sequences, 0.8, 1e-9);
   EXPECT_NEAR(times.full, 0.8, 1e-9);
   EXPECT_NEAR(times.waiting, 3.2, 1e-6);
@@ -21,8 +21,8 @@ TEST(BatchingChain, OnePlaceIsAnMm1Queue) {
 
 // Enough places, and each leaves by itself: a Poisson number of sequences, as in an M/M/oo queue.
 TEST(BatchingChain, EnoughPlacesHoldAPoissonNumber) {
-  const std::vector<double> nothing{0.0};
-  const ChainTimes times = solve_chain({7.0, nothing, [](double n) { return n; }, 60});
+  const std::vector<Seconds> nothing{Seconds()};
+  const ChainTimes times = solve_chain({Hertz(7.0), nothing, [](double n) { return Hertz(n); }, 60});
   EXPECT_NEAR(times.sequences, 7.0, 1e-6);
   EXPECT_NEAR(times.variance, 7.0, 1e-5);
   EXPECT_NEAR(times.idle, std::exp(-7.0), 1e-9);
@@ -33,7 +33,7 @@ TEST(BatchingChain, EnoughPlacesHoldAPoissonNumber) {
 ChainTimes played(const ChainServer& server, int arrivals, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto share = [&] { return static_cast<double>(engine() >> 11) * 0x1.0p-53; };
-  const auto exponential = [&](double rate) { return -std::log1p(-share()) / rate; };
+  const auto exponential = [&](Hertz rate) { return -std::log1p(-share()) / rate.value(); };
   ChainTimes sums;
   double now = 0.0, active = 0.0, waiting = 0.0, next = exponential(server.rate);
   int came = 0;
@@ -52,7 +52,7 @@ ChainTimes played(const ChainServer& server, int arrivals, std::uint64_t seed) {
       const bool was_full = from_full;
       from_full = false;
       const auto which = static_cast<std::size_t>(share() * static_cast<double>(server.prompts.size()));
-      const double end = now + server.prompts[which];
+      const double end = now + server.prompts[which].value();
       waiting -= 1.0;
       at_work = true;
       while (next < end) pass(next, was_full), arrive();
@@ -77,12 +77,12 @@ ChainTimes played(const ChainServer& server, int arrivals, std::uint64_t seed) {
 }
 
 TEST(BatchingChain, AgreesWithTheSameServerPlayedOut) {
-  const std::vector<double> prompts{0.01, 0.02, 0.06};
+  const std::vector<Seconds> prompts{10_ms, 20_ms, 60_ms};
   for (double used : {0.3, 0.6, 0.8, 0.9})
     for (double most : {4.0, 32.0}) {
       // A step of 10 ms and 1 ms for each sequence, 40 of them on average.
-      const auto leave = [](double n) { return n / (40.0 * (0.01 + 0.001 * n)); };
-      const double rate = used / (0.03 + 1.0 / leave(most));
+      const auto leave = [](double n) { return n / (40.0 * (10_ms + n * 1_ms)); };
+      const Hertz rate = used / (30_ms + 1.0 / leave(most));
       const ChainServer server{rate, prompts, leave, most};
       const ChainTimes solved = solve_chain(server), counted = played(server, 250000, 5);
       const auto what = ::testing::Message() << used << " of the load, " << most << " places";

@@ -367,11 +367,11 @@ void share_interleaved(const LoadedServer& server, double rate, double clumps, d
   const double steps = server.lengths.output.mean(), context = server.lengths.context;
   const double lumps = std::max(1.0, std::round(server.most * (1.0 + 0.5 * clumps) / peaked));
   const double lump = server.most / lumps;
-  std::vector<double> prompts = state.work.own;
-  for (double& seconds : prompts) seconds *= lump;
-  const ChainTimes chain = solve_chain(
-      {rate / lump, prompts,
-       [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context).value()); }, lumps});
+  std::vector<Seconds> prompts;
+  for (const double seconds : state.work.own) prompts.emplace_back(seconds * lump);
+  const ChainTimes chain =
+      solve_chain({Hertz(rate / lump), prompts,
+                   [&](double k) { return k / (steps * server.step(std::max(1.0, k * lump), context)); }, lumps});
   state.sharing = {lump * chain.sequences, lump * lump * chain.variance, chain.waiting, chain.idle, chain.full};
   state.wait_scale /= 0.5 * (1.0 + full.variation(1.0));
 }

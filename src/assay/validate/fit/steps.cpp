@@ -107,7 +107,7 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
   for (const TrainingRow& row : rows) {
     const Result<training::TrainingCost> cost = predict(row);
     if (!cost || !is_possible(row, *cost)) continue;
-    mean.add(row.group, misfit_of(peak_bytes(cost->memory, row.view), row.peak->value()));
+    mean.add(row.group, misfit_of(peak_memory(cost->memory, row.view).value(), row.peak->value()));
     if (row.reserved)
       mean.add(row.group + " reserved", misfit_of(cost->memory.reserved().value(), row.reserved->value()));
   }
@@ -142,7 +142,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     for (const TrainingRow& row : held) {
       if (row.fold != fold) continue;
       if (const Result<training::TrainingCost> cost = predict(row); cost && is_possible(row, *cost))
-        peaks.push_back(residual(row, peak_bytes(cost->memory, row.view), row.peak->value(), true));
+        peaks.push_back(residual(row, peak_memory(cost->memory, row.view).value(), row.peak->value(), true));
     }
   }
   steps.time_intervals = estimate::interval_classes(times, hardware::spread_coverage);

@@ -8,10 +8,10 @@ bool is_possible(const TrainingRow& row, const training::TrainingCost& cost) {
   return !row.measured || *row.measured >= cost.lower;
 }
 
-double peak_bytes(const training::MemoryParts& memory, MemoryView view) {
-  return view == MemoryView::allocated  ? memory.allocated().value()
-         : view == MemoryView::reserved ? memory.reserved().value()
-                                        : memory.total().value();
+Bytes peak_memory(const training::MemoryParts& memory, MemoryView view) {
+  return view == MemoryView::allocated  ? memory.allocated()
+         : view == MemoryView::reserved ? memory.reserved()
+                                        : memory.total();
 }
 
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {

@@ -8,7 +8,7 @@
 
 namespace assay::validate {
 
-double peak_bytes(const training::MemoryParts& memory, MemoryView view);
+Bytes peak_memory(const training::MemoryParts& memory, MemoryView view);
 
 /// False: faster than the lower bound, so that the row contradicts itself. No fit uses it, but its error is reported.
 bool is_possible(const TrainingRow& row, const training::TrainingCost& cost);

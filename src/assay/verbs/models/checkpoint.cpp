@@ -47,7 +47,7 @@ void add_checkpoint(report::Response& response, const model::Checkpoint& checkpo
   std::map<std::string, Group> groups;
   std::map<std::string, std::int64_t> dtypes;
   std::int64_t total = 0, weights = 0;
-  double bytes = 0;
+  Bytes bytes;
   for (const model::CheckpointTensor& tensor : checkpoint.tensors) {
     total += tensor.elements;
     bytes += tensor.bytes;
@@ -60,7 +60,7 @@ void add_checkpoint(report::Response& response, const model::Checkpoint& checkpo
     group.dtype = group.dtype.empty() || group.dtype == tensor.dtype ? tensor.dtype : "mixed";
   }
   report::Members out{
-      {"tensors", static_cast<std::int64_t>(checkpoint.tensors.size())}, {"elements", total}, {"bytes", Bytes(bytes)}};
+      {"tensors", static_cast<std::int64_t>(checkpoint.tensors.size())}, {"elements", total}, {"bytes", bytes}};
   report::Members by_dtype;
   for (const auto& [dtype, elements] : dtypes) by_dtype.emplace_back(dtype, elements);
   out.emplace_back("dtypes", std::move(by_dtype));

@@ -269,7 +269,7 @@ report::Items layer_kinds(const model::Transformer& model, const Query& query, b
         const double keys = model::mean_keys(a, static_cast<double>(*query.sequence), query.mask);
         row.emplace_back("keys_per_query", keys);
         row.emplace_back("attention_flops_per_token",
-                         Flops(model::attention_flops(a, static_cast<double>(*query.sequence), query.mask)));
+                         model::attention_flops(a, static_cast<double>(*query.sequence), query.mask));
       }
       if (list) {
         report::Items weights;

@@ -64,30 +64,30 @@ std::string command_of(const Request& request) {
 
 /// How often a profile and a prediction have products of each size.
 struct ProductCount {
-  double measured = 0, predicted = 0;
+  Flops measured, predicted;
 };
 
 /// The part of the products' FLOP that a profile and a prediction have in common, over all of either. A profile may
 /// hold several steps.
 double common_products(const compare::Prediction& prediction, const compare::MeasuredStep& measured) {
   std::map<std::int64_t, ProductCount> counts;  // products of one size differ by rounding alone
-  const auto at = [&](double flops) -> ProductCount& {
-    return counts[static_cast<std::int64_t>(std::llround(1e4 * std::log(std::max(1.0, flops))))];
+  const auto at = [&](Flops flops) -> ProductCount& {
+    return counts[static_cast<std::int64_t>(std::llround(1e4 * std::log(std::max(1.0, flops.value()))))];
   };
-  double ran = 0.0, planned = 0.0;
+  Flops ran, planned;
   for (const compare::MeasuredCall& call : measured.calls)
     if (call.kind == compare::MeasuredCall::Kind::product) at(call.flops).measured += call.flops, ran += call.flops;
   for (const compare::PredictedLine& line : prediction.lines)
     if (line.op == program::Op::product) {
-      const double flops = static_cast<double>(line.runs) * line.flops.value();
-      at(line.flops.value()).predicted += flops;
+      const Flops flops = static_cast<double>(line.runs) * line.flops;
+      at(line.flops).predicted += flops;
       planned += flops;
     }
-  const double steps = measured.name.empty() && planned > 0.0 ? std::max(1.0, std::round(ran / planned)) : 1.0;
-  double common = 0.0;
+  const double steps = measured.name.empty() && planned > Flops() ? std::max(1.0, std::round(ran / planned)) : 1.0;
+  Flops common;
   for (const auto& [size, count] : counts) common += std::min(count.measured, steps * count.predicted);
-  const double all = std::max(ran, steps * planned);
-  return all > 0.0 ? common / all : 0.0;
+  const Flops all = std::max(ran, steps * planned);
+  return all > Flops() ? common / all : 0.0;
 }
 
 /// Whether a profile looks tokens up as the prediction does: the first stage of a pipeline has no other sign.
@@ -147,7 +147,7 @@ Result<void> check_device(const Query& query, const Predicted& predicted, std::v
 
 /// Products that ran in another format than predicted.
 void note_formats(Comparison& comparison) {
-  double all = 0.0, other = 0.0;
+  Flops all, other;
   std::string formats;
   for (std::size_t i = 0; i < comparison.measured.calls.size(); ++i) {
     const compare::MeasuredCall& call = comparison.measured.calls[i];

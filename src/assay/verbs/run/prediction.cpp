@@ -12,7 +12,7 @@ namespace assay::verbs::run {
 namespace {
 
 struct Pair {
-  double measured = 0, predicted = 0;  ///< seconds of a step on a device
+  Seconds measured, predicted;  ///< of a step on a device
 };
 
 Result<estimate::StepTimes> predicted_times(const Context& context, const TrainingTask& task, const TrainingJob& job,
@@ -86,11 +86,11 @@ double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, r
   return share;
 }
 
-report::Members pair_row(std::string what, double measured, double predicted) {
+report::Members pair_row(std::string what, Seconds measured, Seconds predicted) {
   return {{"kind", std::move(what)},
-          {"measured", Seconds(measured)},
-          {"predicted", Seconds(predicted)},
-          {"over_predicted", predicted > 0 ? report::Value(measured / predicted) : report::Value()}};
+          {"measured", measured},
+          {"predicted", predicted},
+          {"over_predicted", predicted > Seconds() ? report::Value(measured / predicted) : report::Value()}};
 }
 
 report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows) {
@@ -121,18 +121,18 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     const auto runs = static_cast<double>(run.clocks[i].runs);
     if (runs == 0 || step.op == program::Op::slice) continue;
     const std::string_view kind = execute::work_kind(step);
-    const double once = times->steps[i].time.value() * (program::is_collective(step.op) ? 1.0 : sharing);
-    const Pair mine{run.clocks[i].seconds / steps, once * runs / steps};
+    const Seconds once = times->steps[i].time * (program::is_collective(step.op) ? 1.0 : sharing);
+    const Pair mine{run.clocks[i].time / steps, once * runs / steps};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     for (Pair* sum : {&found->second, &all}) {
       sum->measured += mine.measured;
       sum->predicted += mine.predicted;
     }
-    // Seconds of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
-    const double worth_it = on_gpu ? 1e-4 : 1e-3;
-    if (run.clocks[i].seconds / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
-      products.emplace_back(pair_row(program::step_text(job.program, step), run.clocks[i].seconds / runs, once));
+    // Of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
+    const Seconds worth_it = on_gpu ? 100_us : 1_ms;
+    if (run.clocks[i].time / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
+      products.emplace_back(pair_row(program::step_text(job.program, step), run.clocks[i].time / runs, once));
   }
   report::Items rows;
   for (const auto& [kind, pair] : kinds) rows.emplace_back(pair_row(std::string(kind), pair.measured, pair.predicted));

@@ -19,7 +19,7 @@ std::string other_chip_note(std::string_view cluster);
 double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response);
 
 /// Seconds, measured and predicted.
-report::Members pair_row(std::string what, double measured, double predicted);
+report::Members pair_row(std::string what, Seconds measured, Seconds predicted);
 /// Such rows as a table of the screen.
 report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows);
 

@@ -253,7 +253,6 @@ report::Members members_of(const ServingTask& task, const execute::ServerReport&
   for (const execute::ServedRequest& one : served.requests) made += std::ssize(one.tokens);
   const execute::ServerOptions& options = task.options;
   const model::Transformer& model = task.imported.model;
-  const double seconds = served.prefill_seconds + served.decode_seconds;
   return {{"run", "serve"},
           {"model", model.id},
           {"engine", std::string(engine)},
@@ -265,9 +264,9 @@ report::Members members_of(const ServingTask& task, const execute::ServerReport&
           {"decodes", served.decodes},
           {"mean_batch", served.mean_batch},
           {"generated", made},
-          {"prefill_time", Seconds(served.prefill_seconds)},
-          {"decode_time", Seconds(served.decode_seconds)},
-          {"tokens_per_second", Tokens(static_cast<double>(made)) / Seconds(seconds)},
+          {"prefill_time", served.prefill_time},
+          {"decode_time", served.decode_time},
+          {"tokens_per_second", Tokens(static_cast<double>(made)) / (served.prefill_time + served.decode_time)},
           {"moved", served.moved},
           {"predicted_bytes", served.stated}};
 }

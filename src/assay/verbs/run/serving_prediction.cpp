@@ -14,11 +14,11 @@
 namespace assay::verbs::run {
 namespace {
 
-using KindSeconds = std::map<std::string_view, double>;
+using KindTimes = std::map<std::string_view, Seconds>;
 
-double sum_of(const KindSeconds& kinds) {
-  double all = 0;
-  for (const auto& [kind, seconds] : kinds) all += seconds;
+Seconds sum_of(const KindTimes& kinds) {
+  Seconds all;
+  for (const auto& [kind, time] : kinds) all += time;
   return all;
 }
 
@@ -57,17 +57,17 @@ class StepPredictor {
     return made;
   }
 
-  KindSeconds predict(const execute::ServedStep& step) {
+  KindTimes predict(const execute::ServedStep& step) {
     const auto shape = std::tuple(step.sequences, step.queries, step.keys, step.scored);
     if (const auto known = known_.find(shape); known != known_.end()) return known->second;
     const serving::ServingProfile profile = serving::make_serving_profile(setup_, strategy_, step.queries, step.keys);
-    KindSeconds kinds;
+    KindTimes kinds;
     for (const serving::PricedStep& priced :
          serving::list_serving_step(setup_, strategy_, profile, links_, static_cast<double>(step.sequences))) {
       program::Step kind;
       kind.op = priced.op;
       const double times = priced.block == "head" ? static_cast<double>(step.scored) : 1.0;
-      kinds[execute::work_kind(kind)] += times * priced.layers * priced.count * priced.time.value();
+      kinds[execute::work_kind(kind)] += times * priced.layers * priced.count * priced.time;
     }
     return known_[shape] = kinds;
   }
@@ -81,38 +81,39 @@ class StepPredictor {
   serving::ServingStrategy strategy_;
   hardware::Cluster cluster_;
   training::StageLinks links_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, KindSeconds> known_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, KindTimes> known_;
 };
 
 /// Means of the steps of a kind. Kernels are those of steps with clocks, whole steps those without, if there are any.
 struct StepMeans {
-  KindSeconds measured, predicted;
-  double clocked = 0;
-  double step = 0, step_predicted = 0, steps = 0;
+  KindTimes measured, predicted;
+  Seconds step, step_predicted;
+  double clocked = 0, steps = 0;
   bool has_plain = false;
 
-  void add(const execute::ServedStep& one, const KindSeconds& expected) {
+  void add(const execute::ServedStep& one, const KindTimes& expected) {
     if (one.has_clocks) {
-      for (const auto& [kind, seconds] : one.by_kind) measured[kind] += seconds;
-      for (const auto& [kind, seconds] : expected) predicted[kind] += seconds;
+      for (const auto& [kind, time] : one.by_kind) measured[kind] += time;
+      for (const auto& [kind, time] : expected) predicted[kind] += time;
       clocked += 1;
     }
     if (one.has_clocks && has_plain) return;
     if (!one.has_clocks && !has_plain) {
       has_plain = true;
-      step = step_predicted = steps = 0;
+      step = step_predicted = {};
+      steps = 0;
     }
-    step += one.seconds;
+    step += one.time;
     step_predicted += sum_of(expected);
     steps += 1;
   }
 
   report::Items rows() const {
     report::Items out;
-    for (const auto& [kind, seconds] : predicted) {
+    for (const auto& [kind, time] : predicted) {
       const auto found = measured.find(kind);
       out.emplace_back(
-          pair_row(std::string(kind), found == measured.end() ? 0.0 : found->second / clocked, seconds / clocked));
+          pair_row(std::string(kind), found == measured.end() ? Seconds() : found->second / clocked, time / clocked));
     }
     if (clocked > 0) out.emplace_back(pair_row("all", sum_of(measured) / clocked, sum_of(predicted) / clocked));
     out.emplace_back(pair_row("whole step", step / steps, step_predicted / steps));
@@ -141,15 +142,15 @@ void predict_serving(const Request& request, const Context& context, const Predi
   report::Items steps;
   for (const execute::ServedStep& step : run.report.steps) {
     if (step.drafts || (step.is_prompt() && run.options.prefill)) continue;  // of other devices
-    KindSeconds expected = predictor->predict(step);
-    for (auto& [kind, seconds] : expected)
-      if (kind != "collectives") seconds *= sharing;
+    KindTimes expected = predictor->predict(step);
+    for (auto& [kind, time] : expected)
+      if (kind != "collectives") time *= sharing;
     (step.is_prompt() ? prompts : decodes).add(step, expected);
     steps.emplace_back(report::Members{{"sequences", step.sequences},
                                        {"new_tokens", step.queries},
                                        {"tokens", step.keys},
-                                       {"measured", Seconds(step.seconds)},
-                                       {"predicted", Seconds(sum_of(expected))}});
+                                       {"measured", step.time},
+                                       {"predicted", sum_of(expected)}});
   }
   report::Members out{{"on", predictor->cluster().text}};
   if (prompts.steps > 0) out.emplace_back("prefill", prompts.rows());

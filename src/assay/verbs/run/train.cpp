@@ -95,11 +95,11 @@ double largest_gap(const TrainedJob& a, const TrainedJob& b) {
 }
 
 /// The median, without the first step, which also warms up.
-double usual_seconds(const TrainedJob& run) {
-  std::vector<double> seconds(run.seconds.begin() + (run.seconds.size() > 1 ? 1 : 0), run.seconds.end());
-  if (seconds.empty()) return 0;
-  std::nth_element(seconds.begin(), seconds.begin() + std::ssize(seconds) / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+Seconds usual_time(const TrainedJob& run) {
+  std::vector<Seconds> times(run.times.begin() + (run.times.size() > 1 ? 1 : 0), run.times.end());
+  if (times.empty()) return {};
+  std::nth_element(times.begin(), times.begin() + std::ssize(times) / 2, times.end());
+  return times[times.size() / 2];
 }
 
 report::Items step_rows(const TrainedJob& run) {
@@ -108,20 +108,17 @@ report::Items step_rows(const TrainedJob& run) {
     rows.emplace_back(report::Members{{"step", static_cast<std::int64_t>(i + 1)},
                                       {"loss", run.steps[i].loss},
                                       {"gradient_norm", run.steps[i].gradient_norm},
-                                      {"time", Seconds(run.seconds[i])}});
+                                      {"time", run.times[i]}});
   return rows;
 }
 
 report::Members compared_row(const Named& named, const TrainedJob& run, const TrainedJob& own) {
   report::Items losses;
   for (const execute::TrainedStep& step : run.steps) losses.emplace_back(step.loss);
-  return {{"strategy", named.name},
-          {"devices", named.job.devices()},
-          {"largest_difference", largest_gap(run, own)},
-          {"time", Seconds(usual_seconds(run))},
-          {"moved", run.steps.back().moved},
-          {"predicted_bytes", run.steps.back().stated},
-          {"losses", std::move(losses)}};
+  return {
+      {"strategy", named.name},     {"devices", named.job.devices()},  {"largest_difference", largest_gap(run, own)},
+      {"time", usual_time(run)},    {"moved", run.steps.back().moved}, {"predicted_bytes", run.steps.back().stated},
+      {"losses", std::move(losses)}};
 }
 
 draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::string, const TrainedJob*>>& runs) {
@@ -158,8 +155,7 @@ report::Screen training_screen(const report::Response& response, const TrainedJo
   for (std::size_t i = 0; i < run.steps.size(); ++i)
     if (i % every == 0 || i + 1 == run.steps.size())
       table.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", run.steps[i].loss),
-                            fmt::format("{:.3f}", run.steps[i].gradient_norm),
-                            report::short_quantity(Seconds(run.seconds[i]))});
+                            fmt::format("{:.3f}", run.steps[i].gradient_norm), report::short_quantity(run.times[i])});
   if (every > 1) table.more = fmt::format("every {}th of {} steps: --all has all of them", every, run.steps.size());
   screen.blocks.emplace_back(std::move(table));
   const report::Value all(response.results);
@@ -194,7 +190,7 @@ report::Members members_of(const Prepared& prepared, const TrainedJob& own, std:
           {"microbatches", prepared.own.job.program.microbatches},
           {"first_loss", first.loss},
           {"last_loss", last.loss},
-          {"time", Seconds(usual_seconds(own))},
+          {"time", usual_time(own)},
           {"moved", last.moved},
           {"predicted_bytes", last.stated},
           {"between_stages", last.handed},
@@ -258,8 +254,8 @@ Result<report::Response> train(const Request& request, const Context& context, c
   }
   if (transport && !prepared.engine) {
     const auto steps = static_cast<double>(own.steps.size());
-    out.emplace_back("in_background", Seconds(own.overlap.background / steps));
-    out.emplace_back("waited_for", Seconds(own.overlap.waited / steps));
+    out.emplace_back("in_background", own.overlap.background / steps);
+    out.emplace_back("waited_for", own.overlap.waited / steps);
   }
   if (single) {
     const double difference = largest_gap(own, *single);

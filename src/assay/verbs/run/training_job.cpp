@@ -221,7 +221,7 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
         execute::text_batch(task.text.tokens, task.sequences, task.length, task.seed, step);
     const Clock::time_point start = Clock::now();
     out.steps.push_back(session.step(batch.tokens, batch.targets));
-    out.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    out.times.emplace_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   if (trained) *trained = session.weights();
   out.facts = session.facts();
@@ -248,7 +248,7 @@ Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& j
     if (step == 1) session.reset_clocks();  // the first step also chooses and loads kernels
     ASSAY_TRY(timed, session.step(batch.tokens, batch.targets));
     out.steps.push_back(timed.step);
-    out.seconds.push_back(timed.seconds);
+    out.times.push_back(timed.time);
   }
   if (trained) {
     ASSAY_TRY(all, session.weights());

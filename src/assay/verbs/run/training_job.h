@@ -44,7 +44,7 @@ Result<std::vector<Request>> compared_requests(const Request& request);
 /// An executed strategy.
 struct TrainedJob {
   std::vector<execute::TrainedStep> steps;
-  std::vector<double> seconds;  ///< by step
+  std::vector<Seconds> times;  ///< by step
   execute::RunFacts facts;
   std::vector<execute::StepClock> clocks;
   execute::TrainingSession::Overlap overlap;

@@ -72,13 +72,13 @@ Result<void> read_mfu(const Request& request, ScalingQuery& query) {
   return {};
 }
 
-double bytes_of(Dtype dtype) { return storage(dtype, 1.0).value(); }
+Bytes bytes_of(Dtype dtype) { return storage(dtype, 1.0); }
 
-Result<void> read_format(const Request& request, std::string_view option, double& out) {
+Result<void> read_format(const Request& request, std::string_view option, Bytes& out) {
   const auto text = request.value(option);
   if (!text) return {};
   if (*text == "none") {
-    out = 0.0;
+    out = {};
     return {};
   }
   ASSAY_TRY(dtype, parse_dtype(*text, fmt::format("--{}", option)));
@@ -134,7 +134,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
     query.model = "an MLP of " + *sizes;
     // Assume the attention of the first transformers: as many key heads as query heads, d_model wide.
     query.attention_params = 4.0 * query.shape.d_model * query.shape.d_model;
-    query.attention_per_key = 4.0 * query.shape.d_model;
+    query.attention_per_key = Flops(4.0 * query.shape.d_model);
     return {};
   }
   if (request.has("gated"))
@@ -152,7 +152,7 @@ Result<void> read_layer(const Request& request, const Context& context, ScalingQ
   if (const auto& attention = stack.kinds[*most].attention;
       attention && attention->window == 0 && attention->index_heads == 0) {
     query.attention_per_key =
-        2.0 * static_cast<double>(attention->heads * (attention->head_dim + attention->value_dim));
+        2_FLOP * static_cast<double>(attention->heads * (attention->head_dim + attention->value_dim));
     query.attention_params =
         static_cast<double>(model::layer_parameter_counts(model, stack.kinds[*most]).of(model::Part::attention));
   }
@@ -302,8 +302,8 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
   }
   ASSAY_TRY(peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
   query.peak = peak;
-  query.shape.element_bytes = bytes_of(query.dtype);
-  if (query.shape.element_bytes < bytes_of(Dtype::bf16))
+  query.shape.element = bytes_of(query.dtype);
+  if (query.shape.element < bytes_of(Dtype::bf16))
     query.notes.push_back(
         fmt::format("--dtype {0} counts activations in {0}, too; `assay serve --compute {0}` keeps "
                     "them in bf16, so its limits of tensor parallelism are lower",
@@ -311,7 +311,7 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
   ASSAY_CHECK(read_format(request, "params", query.state.parameters));
   ASSAY_CHECK(read_format(request, "grads", query.state.gradients));
   ASSAY_CHECK(read_format(request, "master", query.state.master));
-  ASSAY_CHECK(read_format(request, "moments", query.state.moments));
+  ASSAY_CHECK(read_format(request, "moments", query.state.moment));
   std::optional<std::int64_t> sequence, chunks;
   ASSAY_CHECK(read_count(request, "seq", sequence));
   query.sequence = sequence.value_or(0);

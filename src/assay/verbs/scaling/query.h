@@ -24,7 +24,7 @@ struct ScalingQuery {
   std::string model;
   assay::roofline::MlpShape shape;
   double attention_params = 0;               ///< elements of a layer's attention matrices
-  double attention_per_key = 0;              ///< forward FLOP that one token spends on one key
+  Flops attention_per_key;                   ///< forward FLOP that one token spends on one key
   double layers = 0;                         ///< 0: not known
   std::optional<double> parameters, active;  ///< of the whole model
   Dtype dtype = Dtype::bf16;

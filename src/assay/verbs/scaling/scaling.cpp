@@ -34,11 +34,10 @@ report::Members layer_section(const Query& query) {
   out.emplace_back("flops_per_token", assay::roofline::layer_flops_per_token(Plain{}, query.shape) * Tokens(1));
   out.emplace_back("weight_bytes", assay::roofline::layer_weight_bytes(Plain{}, query.shape));
   if (query.parameters && query.layers > 0.0)
-    out.emplace_back(
-        "share_of_parameters",
-        query.layers * (assay::roofline::layer_weight_bytes(Plain{}, query.shape) / Bytes(query.shape.element_bytes)) /
-            *query.parameters);
-  if (query.attention_per_key > 0.0)
+    out.emplace_back("share_of_parameters",
+                     query.layers * (assay::roofline::layer_weight_bytes(Plain{}, query.shape) / query.shape.element) /
+                         *query.parameters);
+  if (query.attention_per_key > Flops())
     out.emplace_back("attention_dominates_from", assay::roofline::attention_crossover(
                                                      query.shape, query.attention_params, query.attention_per_key));
   return out;
@@ -46,7 +45,7 @@ report::Members layer_section(const Query& query) {
 
 assay::roofline::TrainingMemory memory_need(const Query& query) {
   return assay::roofline::training_memory({query.parameters.value_or(0.0), query.state, query.layers,
-                                           query.batch.value_or(Tokens(0)), query.kept, query.shape.element_bytes});
+                                           query.batch.value_or(Tokens(0)), query.kept, query.shape.element});
 }
 
 report::Members memory_section(const Query& query) {
@@ -69,8 +68,8 @@ report::Members memory_section(const Query& query) {
   const double model_ways = static_cast<double>(query.tensor.value_or(1) * query.pipeline.value_or(1));
   const double least = need.min_chips(capacity);
   const Bytes replicated = need.state / model_ways;
-  out.emplace_back("parameter_bytes", *query.parameters * Bytes(query.state.parameters));
-  out.emplace_back("optimizer_bytes", *query.parameters * (each - Bytes(query.state.parameters)));
+  out.emplace_back("parameter_bytes", *query.parameters * query.state.parameters);
+  out.emplace_back("optimizer_bytes", *query.parameters * (each - query.state.parameters));
   out.emplace_back("state", need.state);
   add_kept(need.saved);
   out.emplace_back("total", need.total());
@@ -232,7 +231,7 @@ void explain(const Query& query, const SchemeLinks& links, const std::optional<a
   roots.push_back(assay::roofline::bytes_per_parameter(num, query.state).id);
   if (query.parameters && query.batch && query.layers > 0.0)
     roots.push_back(
-        assay::roofline::checkpoint_bytes(num, query.layers, *query.batch, query.kept, query.shape.element_bytes).id);
+        assay::roofline::checkpoint_bytes(num, query.layers, *query.batch, query.kept, query.shape.element).id);
   if (query.active && query.tokens)
     roots.push_back(
         assay::roofline::training_time(num, *query.active, *query.tokens, query.chips(), query.peak, query.mfu).id);

@@ -202,7 +202,7 @@ report::Members data_parallel_section(const ScalingQuery& query, const SchemeLin
 report::Members tensor_parallel_section(const ScalingQuery& query, const SchemeLinks& links) {
   const assay::roofline::LayerRates<Plain> rule =
       rates_of(query, links.weights, links.activations, assay::roofline::Counting::approximate);
-  const Bytes token(query.shape.element_bytes * query.shape.d_model);
+  const Bytes token = query.shape.element * query.shape.d_model;
   const BytesPerSecond bandwidth = token / (0.5 * rule.exchange * Tokens(1));
   const double most = assay::roofline::max_tensor_ways(Plain{}, rule);
   report::Members out{{"links", links.activations_text},

@@ -48,10 +48,9 @@ auto critical_batch(const N& num, const ServeQuery& query) {
   const auto peak = num.given("peak", *hardware::peak_rate(query.cluster.chip, query.compute, "--compute"));
   const auto hbm = num.given("hbm bandwidth", *query.cluster.chip.hbm().bandwidth);
   const auto weight = num.given("bytes of a weight", storage(query.question.setup.formats.most(), 1.0), "--weights");
-  const auto work = num.given("flops of a weight and token", Flops(2.0), "one multiply and one add");
-  const auto share = num.given("experts over experts per token", model::most_expert_load(query.model()),
-                               "each expert sees that fraction of the tokens");
-  return num.named("critical batch", peak * weight / (work * hbm) * share);
+  const auto dense = peak * weight / (multiply_and_add(num) * hbm);
+  return num.named("critical batch", num.times("experts over experts per token", model::most_expert_load(query.model()),
+                                               "each expert sees that fraction of the tokens", dense));
 }
 
 report::Members phase_members(const serving::ServingTime& time, report::Members interval, double tokens, double chips) {
