@@ -10,7 +10,7 @@ $result: {
 program?: text, mode?: "auto"|"explicit"|"manual", mesh?: text, devices?: count, outputs?: [$result], gradients?: [$result],
 steps?: [{
     pass: text, line: count|null, text: text, kind: text, axes: text, inserted: flag, flops: <FLOP>, received: <B>,
-    time?: <s>}],
+    time?: <s>, measured?: <s>}],
 flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>,
 check?: {
     max_error: number|null, compared: flag, disagreement: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag},

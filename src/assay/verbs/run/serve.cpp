@@ -343,7 +343,8 @@ Result<report::Response> serve(const Request& request, const Context& context, c
                                              report::short_binary(served.moved), report::short_binary(served.stated)));
   predict_serving(
       request, context,
-      {model, options, served, gpu ? gpu->device() : "", transport ? execute::local_rank(*transport).count : 0},
+      {model, options, served, gpu ? gpu->device() : "",
+       transport ? execute::local_rank(*transport) : execute::LocalRank{0, 0, 0}},
       response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
