@@ -36,6 +36,13 @@ requests?: [{
 calls?: [{
     iteration: count, call: "prefill"|"insert"|"generate", request?: count, tokens?: count, slot?: count,
     cache?: <B>, sequences?: count}],
+work?: [{tokens: count, without_cache: <FLOP>, with_cache: <FLOP>}],
+threads?: {
+    queue: count, time: <s>, prefill_busy: <s>, generate_busy: <s>, both_busy: <s>, waited_for_room: <s>,
+    waited_for_prompts: <s>,
+    activities: [{
+        thread: "prefill"|"generate", call: "prefill"|"insert"|"generate", request?: count, slot?: count,
+        sequences?: count, start: <s>, end: <s>}]},
 pages?: {
     page: <tokens>, most: count, most_shared: count, copies: count, unused_share: number,
     moments: [{iteration: count, tables: [{request: count, tokens: count, pages: [count]}]}]},
