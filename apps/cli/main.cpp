@@ -15,6 +15,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -252,6 +253,11 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
   // What asks many requests at once has threads that stay: they may allocate without waiting for each other.
   if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
+  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept.
+  if (request.verb().name == "run" || request.verb().name == "measure") {
+    ::mallopt(M_MMAP_MAX, 0);
+    ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  }
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
   if (response.is_silent) return 0;

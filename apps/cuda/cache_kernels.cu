@@ -305,14 +305,8 @@ __global__ void sample_kernel(const bf16* logits, int* chosen, Count vocabulary)
     for (int j = 0; j < lanes; ++j)
       best = larger(best, {number(pack.values[j]), __int_as_float(static_cast<int>(i) + j)});
   }
-  __shared__ float2 parts[32];
-  for (int step = 16; step > 0; step /= 2)
-    best = larger(best, {__shfl_xor_sync(0xffffffffU, best.x, step), __shfl_xor_sync(0xffffffffU, best.y, step)});
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = best;
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  for (unsigned w = 1; w < blockDim.x / 32; ++w) best = larger(best, parts[w]);
-  chosen[blockIdx.x] = __float_as_int(best.y);
+  best = block_joined(best, [](float2 a, float2 b) { return larger(a, b); });
+  if (threadIdx.x == 0) chosen[blockIdx.x] = __float_as_int(best.y);
 }
 
 }  // namespace

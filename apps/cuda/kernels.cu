@@ -233,13 +233,8 @@ __global__ void loss_sums_kernel(const bf16* logits, const int* targets, float* 
     mine.x = largest;
     for (const bf16 value : pack.values) mine.y += __expf(number(value) - largest);
   }
-  __shared__ float2 parts[32];
-  for (int step = 16; step > 0; step /= 2)
-    mine = joined(mine, {__shfl_xor_sync(0xffffffffU, mine.x, step), __shfl_xor_sync(0xffffffffU, mine.y, step)});
-  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = mine;
-  __syncthreads();
+  mine = block_joined(mine, [](float2 a, float2 b) { return joined(a, b); });
   if (threadIdx.x > 0) return;
-  for (unsigned w = 1; w < blockDim.x / 32; ++w) mine = joined(mine, parts[w]);
   const Count target = targets[blockIdx.x] - s.first;
   sums[2 * blockIdx.x] = s.partial ? mine.y * expf(mine.x) : mine.x + logf(mine.y);
   sums[2 * blockIdx.x + 1] = target >= 0 && target < s.vocabulary ? number(row[target]) : 0.0F;

@@ -1,4 +1,4 @@
-// What kernels share: 16 bytes at once, and sums over a block.
+// What kernels share: 16 bytes at once, and what a block sums up or joins.
 #pragma once
 #include "cuda/kernels.h"
 
@@ -37,6 +37,19 @@ inline __device__ float2 block_sum(float2 value) {
     value.x += __shfl_xor_sync(0xffffffffU, value.x, step);
     value.y += __shfl_xor_sync(0xffffffffU, value.y, step);
   }
+  return value;
+}
+
+/// What all pairs of a block join to, in its first thread. To be called once by a kernel.
+template <class Join>
+inline __device__ float2 block_joined(float2 value, Join join) {
+  __shared__ float2 parts[32];
+  for (int step = 16; step > 0; step /= 2)
+    value = join(value, {__shfl_xor_sync(0xffffffffU, value.x, step), __shfl_xor_sync(0xffffffffU, value.y, step)});
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (unsigned w = 1; w < blockDim.x / 32; ++w) value = join(value, parts[w]);
   return value;
 }
 

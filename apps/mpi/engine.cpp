@@ -1,24 +1,27 @@
 // libassay-mpi.so: carries the messages of `assay run --engine mpi`. The program loads it when it is asked for.
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <list>
 #include <mutex>
-#include <vector>
+#include <thread>
 
 #include "assay/execute/ranks/mpi_table.h"
 
 namespace {
 
 struct Sent {
-  std::vector<unsigned char> bytes;
+  void* owner = nullptr;
+  void (*release)(void*) = nullptr;
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
 std::mutex guard;  // MPI is called by one thread at a time
 std::list<Sent> sent;
 thread_local MPI_Message arrived = MPI_MESSAGE_NULL;
+bool is_crowded = false;  // more ranks than cores: who waits lets others work
 char library_text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
 
 /// Lets MPI work on what is under way, and forgets what has arrived.
@@ -26,6 +29,7 @@ void progress() {
   for (auto message = sent.begin(); message != sent.end();) {
     int done = 0;
     MPI_Test(&message->request, &done, MPI_STATUS_IGNORE);
+    if (done) message->release(message->owner);
     message = done ? sent.erase(message) : std::next(message);
   }
 }
@@ -35,6 +39,12 @@ void connect(int* rank, int* count) {
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, rank);
   MPI_Comm_size(MPI_COMM_WORLD, count);
+  MPI_Comm here;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  int ranks = 1;
+  MPI_Comm_size(here, &ranks);
+  MPI_Comm_free(&here);
+  is_crowded = ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 const char* library() {
@@ -43,11 +53,10 @@ const char* library() {
   return library_text;
 }
 
-void send(int to, int tag, const void* bytes, size_t size) {
+void send(int to, int tag, const void* bytes, size_t size, void* owner, void (*release)(void*)) {
   const std::lock_guard lock(guard);
-  const auto* first = static_cast<const unsigned char*>(bytes);
-  Sent& message = sent.emplace_back(Sent{{first, first + size}});
-  MPI_Isend(message.bytes.data(), static_cast<int>(size), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message.request);
+  Sent& message = sent.emplace_back(Sent{owner, release});
+  MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, to, tag, MPI_COMM_WORLD, &message.request);
   progress();
 }
 
@@ -67,10 +76,13 @@ long next(int from, int tag, double seconds) {
       }
       progress();
     }
-    if (tries % 64 == 63) {
-      ::sched_yield();  // there may be more ranks than cores
-      if (std::chrono::duration<double>(Clock::now() - start).count() > seconds) return -1;
-    }
+    if (is_crowded) ::sched_yield();
+    if (tries % 16 < 15) continue;
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    if (waited.count() > seconds) return -1;
+    // Who waited long leaves the cores to the others for a while: less than what is lost by asking late.
+    constexpr double patient = 2e-3, share = 1.0 / 32;
+    if (waited.count() > patient) std::this_thread::sleep_for(share * waited);
   }
 }
 
@@ -80,7 +92,10 @@ void receive(void* bytes, size_t size) {
 }
 
 void disconnect() {
-  for (Sent& message : sent) MPI_Wait(&message.request, MPI_STATUS_IGNORE);
+  for (Sent& message : sent) {
+    MPI_Wait(&message.request, MPI_STATUS_IGNORE);
+    message.release(message.owner);
+  }
   sent.clear();
   MPI_Finalize();
 }

@@ -54,8 +54,15 @@ class CollectiveFormer {
                                              given("each", curve_.member, "member"));
       fill = filled(inside);
     }
-    if (levels.nodes <= 1.0)
+    if (levels.nodes <= 1.0) {
+      if (const double turns = members_per_core(levels.members); turns > 1.0) {
+        const auto taken = num_.given("turns", turns, "members that share a core");
+        starts = taken * starts;
+        inside = taken * inside;
+        fill = taken * fill;
+      }
       return CollectiveForm<N>({num_.named("latency", starts), inside, {}}, num_.named("filling", fill));
+    }
     if (program::is_exchange(kind_) || program::is_one_to_one(kind_)) return exchanged(levels, starts, inside, fill);
     return best_of(ways(levels));
   }
@@ -88,6 +95,8 @@ class CollectiveFormer {
     }
     return out;
   }
+
+  double members_per_core(double members) const { return fit_.cores ? members / *fit_.cores : 1.0; }
 
   /// Data for other nodes leave after a step for every doubling of them.
   CollectiveForm<N> exchanged(const Levels& levels, const Time& starts, const Rate& inside, const Time& fill) const {

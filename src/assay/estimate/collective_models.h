@@ -85,10 +85,11 @@ struct CollectiveSoftware {
 };
 
 /// Measured collectives. Inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B), x = the bytes a device
-/// receives; the square root is the pipelining cost at the best chunk size. Switches may reduce instead. Across nodes
-/// the interfaces of all chips of a node work for the group, and the fastest four of what the library can run count:
-/// rings, trees, and switches with a tree between nodes, each under its protocols, with the steps of the library's own
-/// model and what the fabric adds to each. Exchanges take a step for every doubling of the nodes.
+/// receives; the square root is the pipelining cost at the best chunk size. Members that outnumber the cores they run
+/// on take turns, and everything takes as many turns. Switches may reduce instead. Across nodes the interfaces of all
+/// chips of a node work for the group, and the fastest four of what the library can run count: rings, trees, and
+/// switches with a tree between nodes, each under its protocols, with the steps of the library's own model and what the
+/// fabric adds to each. Exchanges take a step for every doubling of the nodes.
 template <class N>
 CollectiveForm<N> collective_form(const N& num, const hardware::CollectiveCalibration& fit, program::Collective kind,
                                   const network::CollectiveGroup& group, const CollectiveSoftware& software = {});

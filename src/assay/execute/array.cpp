@@ -21,6 +21,11 @@ std::int64_t dot(const Shape& a, const Shape& b) {
   return sum;
 }
 
+/// Values that lie together at one position of a dimension.
+std::int64_t row_size(const Shape& shape, std::size_t dim) {
+  return element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, shape.end()));
+}
+
 /// Advances an index through `extent` in row-major order over its first `rank` dimensions; false after the last.
 bool advance(Shape& index, const Shape& extent, std::size_t rank) {
   for (std::size_t i = rank; i-- > 0;) {
@@ -93,11 +98,14 @@ void copy_block(const Array<T>& from, const Shape& from_start, const Shape& exte
 
 template <class T>
 Array<T> part(const Array<T>& array, std::size_t dim, std::int64_t start, std::int64_t count) {
-  Shape shape = array.shape, from(shape.size(), 0);
-  shape[dim] = count;
-  from[dim] = start;
-  Array<T> out = zeros<T>(shape);
-  copy_block(array, from, shape, out, Shape(shape.size(), 0));
+  const std::int64_t size = array.shape[dim];
+  if (start < 0 || count < 0 || start + count > size) throw InternalError("a part exceeds its array");
+  Array<T> out{array.shape, {}};
+  out.shape[dim] = count;
+  const std::int64_t total = element_count(array.shape), row = row_size(array.shape, dim);
+  out.values.reserve(static_cast<std::size_t>(element_count(out.shape)));
+  for (auto at = array.values.begin(); total > 0 && at != array.values.end(); at += size * row)
+    out.values.insert(out.values.end(), at + start * row, at + (start + count) * row);
   return out;
 }
 
@@ -106,12 +114,14 @@ Array<T> joined(std::span<const Array<T>> parts, std::size_t dim) {
   Shape shape = parts.front().shape;
   shape[dim] = 0;
   for (const Array<T>& one : parts) shape[dim] += one.shape[dim];
-  Array<T> out = zeros<T>(shape);
-  Shape at(shape.size(), 0);
-  for (const Array<T>& one : parts) {
-    copy_block(one, Shape(shape.size(), 0), one.shape, out, at);
-    at[dim] += one.shape[dim];
-  }
+  Array<T> out{shape, {}};
+  const std::int64_t total = element_count(shape), row = row_size(shape, dim);
+  out.values.reserve(static_cast<std::size_t>(total));
+  for (std::int64_t i = 0; total > 0 && i < total / (shape[dim] * row); ++i)
+    for (const Array<T>& one : parts) {
+      const auto from = one.values.begin() + i * one.shape[dim] * row;
+      out.values.insert(out.values.end(), from, from + one.shape[dim] * row);
+    }
   return out;
 }
 

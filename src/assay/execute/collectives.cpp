@@ -20,8 +20,8 @@ Array<T> joined_all(const Shards<T>& blocks, std::size_t dim) {
 template <class T>
 std::vector<Shards<T>> gather_blocks(VirtualDevices<T>& devices, const Shards<T>& shards, const std::vector<int>& axes,
                                      Dtype dtype) {
-  std::vector<Shards<T>> held;
-  for (const Array<T>& shard : shards) held.push_back({shard});
+  std::vector<Shards<T>> held(shards.size());
+  for (std::size_t d : devices.here()) held[d].push_back(shards[d]);
   for (std::size_t k = axes.size(); k-- > 0;) {
     const int axis = axes[k];
     const std::int64_t n = devices.mesh().size(axis);
@@ -108,11 +108,12 @@ Shards<T> all_gather(VirtualDevices<T>& devices, const Shards<T>& shards, const 
 template <class T>
 Shards<T> reduce_scatter(VirtualDevices<T>& devices, const Shards<T>& shards, const std::vector<int>& axes,
                          std::size_t dim, Dtype dtype) {
-  Shards<T> sums = shards;
+  if (axes.empty()) return shards;
+  Shards<T> sums;
   std::int64_t size = shards[devices.here().front()].shape[dim];
-  for (int axis : axes) {
-    size = block_size(size, devices.mesh().size(axis));
-    sums = scatter_sums(devices, sums, axis, dim, size, dtype);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    size = block_size(size, devices.mesh().size(axes[i]));
+    sums = scatter_sums(devices, i == 0 ? shards : sums, axes[i], dim, size, dtype);
   }
   return sums;
 }

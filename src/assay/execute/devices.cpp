@@ -44,7 +44,13 @@ std::vector<std::size_t> VirtualDevices<T>::group(std::size_t device, const std:
 }
 
 template <class T>
-void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T> block, Dtype dtype) {
+void VirtualDevices<T>::send(std::size_t from, std::size_t to, const Array<T>& block, Dtype dtype) {
+  if (is_here(to)) return send(from, to, Array<T>(block), dtype);
+  send_array(*placement_.transport, placement_.first + to, placement_.tag, block);
+}
+
+template <class T>
+void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T>&& block, Dtype dtype) {
   if (from == to) throw InternalError("a device sends to itself");
   if (!is_here(to)) return send_array(*placement_.transport, placement_.first + to, placement_.tag, block);
   const Bytes bytes = storage(dtype, static_cast<double>(block.values.size()));

@@ -41,7 +41,8 @@ class VirtualDevices {
   /// The devices that differ from this one only on the given axes, in the order of their shards (axes major first).
   std::vector<std::size_t> group(std::size_t device, const std::vector<int>& axes) const;
 
-  void send(std::size_t from, std::size_t to, Array<T> block, Dtype dtype);
+  void send(std::size_t from, std::size_t to, const Array<T>& block, Dtype dtype);
+  void send(std::size_t from, std::size_t to, Array<T>&& block, Dtype dtype);
   Array<T> receive(std::size_t to, std::size_t from);
   /// The arrays of all devices, in every process; not counted as received.
   Shards<T> gathered(Shards<T> shards);

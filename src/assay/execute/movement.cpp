@@ -72,10 +72,11 @@ Shards<T> run_all_gather(VirtualDevices<T>& devices, const Move& move, const Sha
 
 template <class T>
 Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
-  Shards<T> sums = shards;
+  Shards<T> sums;
   for (std::size_t dim = 0; dim < move.before.dims.size(); ++dim)
-    sums = reduce_scatter(devices, sums, suffix(move.after.sharding.dims[dim], move.before.sharding.dims[dim]), dim,
-                          move.before.dtype);
+    if (const auto axes = suffix(move.after.sharding.dims[dim], move.before.sharding.dims[dim]); !axes.empty())
+      sums = reduce_scatter(devices, sums.empty() ? shards : sums, axes, dim, move.before.dtype);
+  if (!program::is_padded(devices.mesh(), move.after)) return sums;
   Shards<T> out = empty_shards(devices, move.after);
   for (std::size_t d : devices.here()) {
     const Shape zero(sums[d].shape.size(), 0);

@@ -22,19 +22,19 @@ class ThreadMail {
  public:
   using Place = std::tuple<std::size_t, std::size_t, int>;
 
-  void put(Place place, std::vector<std::byte> message) {
+  void put(Place place, Message message) {
     {
       const std::lock_guard lock(mutex_);
       boxes_[place].push_back(std::move(message));
     }
     arrived_.notify_all();
   }
-  std::vector<std::byte> take(Place place) {
+  Message take(Place place) {
     std::unique_lock lock(mutex_);
     const auto waits = std::chrono::seconds(60);
     if (!arrived_.wait_for(lock, waits, [&] { return !boxes_[place].empty(); }))
       throw std::runtime_error("a message that never came");
-    std::vector<std::byte> message = std::move(boxes_[place].front());
+    Message message = std::move(boxes_[place].front());
     boxes_[place].pop_front();
     return message;
   }
@@ -42,7 +42,7 @@ class ThreadMail {
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::map<Place, std::deque<std::vector<std::byte>>> boxes_;
+  std::map<Place, std::deque<Message>> boxes_;
 };
 
 class ThreadRank : public Transport {
@@ -50,10 +50,8 @@ class ThreadRank : public Transport {
   ThreadRank(ThreadMail& mail, std::size_t rank, std::size_t count) : mail_(mail), rank_(rank), count_(count) {}
   std::size_t rank() const override { return rank_; }
   std::size_t count() const override { return count_; }
-  void send(std::size_t to, int tag, std::vector<std::byte> message) override {
-    mail_.put({to, rank_, tag}, std::move(message));
-  }
-  std::vector<std::byte> receive(std::size_t from, int tag) override { return mail_.take({rank_, from, tag}); }
+  void send(std::size_t to, int tag, Message message) override { mail_.put({to, rank_, tag}, std::move(message)); }
+  Message receive(std::size_t from, int tag) override { return mail_.take({rank_, from, tag}); }
 
  private:
   ThreadMail& mail_;

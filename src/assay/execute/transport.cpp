@@ -9,7 +9,7 @@ namespace assay::execute {
 template <class T>
 void send_array(Transport& transport, std::size_t to, int tag, const Array<T>& array) {
   const std::size_t header = (1 + array.shape.size()) * sizeof(std::int64_t), body = array.values.size() * sizeof(T);
-  std::vector<std::byte> message(header + body);
+  Message message(header + body);
   const auto rank = static_cast<std::int64_t>(array.shape.size());
   std::memcpy(message.data(), &rank, sizeof rank);
   if (rank > 0) std::memcpy(message.data() + sizeof rank, array.shape.data(), header - sizeof rank);
@@ -19,7 +19,7 @@ void send_array(Transport& transport, std::size_t to, int tag, const Array<T>& a
 
 template <class T>
 Array<T> receive_array(Transport& transport, std::size_t from, int tag) {
-  const std::vector<std::byte> message = transport.receive(from, tag);
+  const Message message = transport.receive(from, tag);
   std::int64_t rank = 0;
   if (message.size() < sizeof rank) throw InternalError("a message is too short");
   std::memcpy(&rank, message.data(), sizeof rank);
@@ -28,10 +28,11 @@ Array<T> receive_array(Transport& transport, std::size_t from, int tag) {
   Array<T> out;
   out.shape.resize(static_cast<std::size_t>(rank));
   if (rank > 0) std::memcpy(out.shape.data(), message.data() + sizeof rank, header - sizeof rank);
-  out.values.resize((message.size() - header) / sizeof(T));
+  // Headers are as wide as the widest element, so that values lie where such values may.
+  const auto* first = reinterpret_cast<const T*>(message.data() + header);
+  out.values.assign(first, first + (message.size() - header) / sizeof(T));
   if (static_cast<std::int64_t>(out.values.size()) != element_count(out.shape) && !out.values.empty())
     throw InternalError("a message has not the values of its shape");
-  if (!out.values.empty()) std::memcpy(out.values.data(), message.data() + header, message.size() - header);
   return out;
 }
 

@@ -1,12 +1,25 @@
 // Messages between the processes of a run, each of which has one device.
 #pragma once
 #include <cstddef>
-#include <span>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "assay/execute/array.h"
 
 namespace assay::execute {
+
+/// Leaves memory as it is where a vector would fill it with zeros, and something else is written next.
+template <class T>
+struct Unfilled : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unfilled<U>;
+  };
+  void construct(T* place) noexcept { ::new (static_cast<void*>(place)) T; }
+  void construct(T* place, const T& value) noexcept { ::new (static_cast<void*>(place)) T(value); }
+};
+using Message = std::vector<std::byte, Unfilled<std::byte>>;
 
 /// What carries messages, of several threads. Messages of one tag from one rank to another arrive in order. A message
 /// that does not come ends the run with an exception, never with a hang.
@@ -16,8 +29,8 @@ class Transport {
   virtual std::size_t rank() const = 0;
   virtual std::size_t count() const = 0;
   /// Returns at once; what is sent travels while the caller computes.
-  virtual void send(std::size_t to, int tag, std::vector<std::byte> message) = 0;
-  virtual std::vector<std::byte> receive(std::size_t from, int tag) = 0;
+  virtual void send(std::size_t to, int tag, Message message) = 0;
+  virtual Message receive(std::size_t from, int tag) = 0;
 };
 
 /// Tags of messages: between the devices of a mesh, the same while others compute, and of everything else that

@@ -92,7 +92,9 @@ struct AttentionCalibration {
   std::optional<AttentionKernelCalibration> flash2, cudnn;
 };
 
-/// One kind of collective inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B).
+/// One kind of collective inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B). Where members are
+/// processes on cores, which copy every byte themselves, all of it takes n / cores times as long once they outnumber
+/// the cores.
 struct CollectiveCurve {
   Seconds latency, member;
   double share = 1;  ///< of the link bandwidth, reached by a large group
@@ -114,6 +116,7 @@ struct CollectiveCalibration {
   std::optional<AcrossCurve> infiniband, roce, efa, tcpxo;  ///< absent if only one node was measured
   std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays reduced along chains of chips between nodes
   std::optional<Seconds> chunk{};        ///< of a long array, for every hop of a tree until its first byte arrives
+  std::optional<double> cores{};         ///< that the members of a node share, if they are processes
   CollectiveProtocols protocols{};       ///< not in the file
 
   /// Without latency if it was not measured.
@@ -247,6 +250,7 @@ struct CalibrationSections {
     v.number("in_network", x.in_network);
     v.number("tree", x.tree);
     v.number("chunk", x.chunk);
+    v.number("cores", x.cores);
     v.table("all_gather", x.all_gather, collective_curve);
     v.table("reduce_scatter", x.reduce_scatter, collective_curve);
     v.table("all_reduce", x.all_reduce, collective_curve);

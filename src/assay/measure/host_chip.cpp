@@ -77,6 +77,11 @@ std::string plain_text(std::string text) {
   return text;
 }
 
+std::optional<double> shared_cores(const Facts& facts) {
+  const double cores = std::strtod(fact(facts, shared_cores_fact).c_str(), nullptr);
+  return cores >= 1.0 ? std::optional(cores) : std::nullopt;
+}
+
 HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows) {
   HostRates rates;
   rates.machine = machine_of(facts);
@@ -105,8 +110,9 @@ HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows) {
     const auto kind = collective_of(row.op);
     if (!kind || row.b < 2) continue;
     rates.ranks = std::max(rates.ranks, row.b);
-    rates.link =
-        std::max(rates.link, program::received_of_array(*kind, static_cast<double>(row.b)) * bytes / row.median);
+    const auto count = static_cast<double>(row.b);
+    const double turns = std::max(1.0, count / shared_cores(facts).value_or(count));
+    rates.link = std::max(rates.link, turns * program::received_of_array(*kind, count) * bytes / row.median);
   }
   return rates;
 }
@@ -142,7 +148,7 @@ std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, 
     text += fmt::format(
         "\n[network.scale_up]\nsource = \"measured\"\nkind = \"switched\"\ntechnology = \"MPI between ranks of this "
         "machine\"\nlinks = 1\nlink_bandwidth = {{ value = {}, source = \"measured\", note = \"the most that a rank "
-        "received\" }}\ndomain = {}\n",
+        "received on its core\" }}\ndomain = {}\n",
         gigabytes(rates.link), rates.ranks);
   text += fmt::format(
       "\n[host]\nchips = {{ value = {}, source = \"assumed\", note = \"ranks of one machine\" }}\n"

@@ -27,7 +27,7 @@ struct HostRates {
   FlopsPerSecond fp32, fp64;  ///< peaks; 0 where no such product was measured
   BytesPerSecond memory;
   std::vector<BytesPerSecond> caches;  ///< of the whole machine, by cache; 0: not measured
-  BytesPerSecond link;                 ///< maximum received by one rank; 0: no collectives
+  BytesPerSecond link;                 ///< maximum received by a rank on its core; 0: no collectives
   std::int64_t ranks = 0;              ///< largest number measured
 };
 HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows);
@@ -38,6 +38,10 @@ std::string host_chip_text(const HostRates& rates, const MeasureOrigin& origin, 
 
 /// The collective that rows of this operation measure: "all_gather".
 std::optional<program::Collective> collective_of(std::string_view op);
+
+/// The fact of a table that says how many cores its ranks share, and its value; nothing where no network was measured.
+inline constexpr std::string_view shared_cores_fact = "shared cores";
+std::optional<double> shared_cores(const Facts& facts);
 
 /// Text escaped for a TOML string.
 std::string plain_text(std::string text);

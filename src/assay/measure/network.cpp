@@ -2,90 +2,124 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <deque>
+#include <map>
 
-#include "assay/execute/collectives.h"
+#include "assay/execute/movement.h"
 
 namespace assay::measure {
 namespace {
 
-constexpr const char* collective_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"};
+/// A collective over the axis of a group, as rows name it, and the shardings of a tensor before and after.
+struct Movement {
+  const char* op;
+  program::Collective kind;
+  bool sums, rows_before, rows_after, columns_after;
+};
+constexpr Movement movements[] = {{"all_gather", program::Collective::all_gather, false, true, false, false},
+                                  {"reduce_scatter", program::Collective::reduce_scatter, true, false, true, false},
+                                  {"all_reduce", program::Collective::all_reduce, true, false, false, false},
+                                  {"all_to_all", program::Collective::all_to_all, false, true, false, true}};
 
 /// One group of ranks in a row, of which this process is one.
 class RankGroup {
  public:
   RankGroup(execute::Transport& ranks, std::size_t first, std::size_t count)
-      : count_(count), devices_(program::Mesh{{{"X", static_cast<std::int64_t>(count)}}}, {&ranks, first}) {}
+      : devices_(program::Mesh{{{"X", static_cast<std::int64_t>(count)}}}, {&ranks, first}) {}
 
-  /// One collective over an array of `bytes`: over all ranks for an exchange, on each rank for a reduction.
-  void call(const std::string& op, std::int64_t bytes) {
-    const auto array = bytes / static_cast<std::int64_t>(sizeof(float)), ways = static_cast<std::int64_t>(count_);
-    const bool is_whole = op == "reduce_scatter" || op == "all_reduce";
-    execute::Shards<float> shards(count_);
-    shards[devices_.here().front()] = execute::zeros<float>({is_whole ? array : array / ways});
-    if (op == "all_gather") execute::all_gather(devices_, shards, {0}, 0, Dtype::fp32);
-    if (op == "reduce_scatter") execute::reduce_scatter(devices_, shards, {0}, 0, Dtype::fp32);
-    if (op == "all_reduce") execute::all_reduce(devices_, shards, {0}, Dtype::fp32);
-    if (op == "all_to_all") execute::all_to_all(devices_, shards, {0}, 0, 0, Dtype::fp32);
+  /// One collective over an array of `bytes`, as a step of a program: over all ranks for an exchange, on each rank for
+  /// a reduction.
+  void call(const Movement& movement, std::int64_t bytes) {
+    const auto elements = bytes / static_cast<std::int64_t>(sizeof(double));
+    const auto split = [](bool is_split) { return is_split ? program::AxisList{}.pushed(0) : program::AxisList{}; };
+    program::Tensor before{"A", {{"I", elements / columns}, {"J", columns}}, Dtype::fp64, {}}, after = before;
+    before.sharding.dims[0] = split(movement.rows_before);
+    before.sharding.unreduced = movement.sums ? program::axis_bit(0) : 0;
+    after.sharding.dims[0] = split(movement.rows_after);
+    after.sharding.dims[1] = split(movement.columns_after);
+    program::Step step;
+    step.op = program::Op::collective;
+    step.collective = movement.kind;
+    step.axes = program::axis_bit(0);
+    execute::Shards<double>& array = arrays_[{movement.op, bytes}];
+    if (array.empty()) {
+      array.resize(devices_.count());
+      array[devices_.here().front()] = execute::zeros<double>(program::local_shape(devices_.mesh(), before));
+    }
+    execute::run_movement(devices_, step, before, after, array);
   }
 
  private:
-  std::size_t count_;
-  execute::VirtualDevices<float> devices_;
+  static constexpr std::int64_t columns = 512;
+  execute::VirtualDevices<double> devices_;
+  std::map<std::pair<std::string, std::int64_t>, execute::Shards<double>> arrays_;
 };
 
 /// Seconds of the slowest of all ranks; those without a group only keep step.
-Seconds timed(execute::Transport& ranks, RankGroup* group, const std::string& op, std::int64_t bytes) {
+Seconds timed(execute::Transport& ranks, RankGroup* group, const Movement& movement, std::int64_t bytes) {
   execute::gather_values(ranks, {});
   const auto start = std::chrono::steady_clock::now();
-  if (group) group->call(op, bytes);
+  if (group) group->call(movement, bytes);
   double slowest = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const std::vector<double>& other : execute::gather_values(ranks, {slowest}))
     slowest = std::max(slowest, other.front());
   return Seconds(slowest);
 }
 
-struct Times {
-  Seconds median, least;
+/// One row to measure: a collective of a group, which this process may be part of.
+struct Row {
+  const Movement* movement;
+  std::size_t ranks;
+  std::int64_t bytes;
+  RankGroup* group;
+  Seconds median{}, least{};
 };
-/// The fastest of some batches: ignores ranks that lost their core for a while.
-Times repeated(execute::Transport& ranks, RankGroup* group, const std::string& op, std::int64_t bytes, Extent extent) {
-  const int batches = extent == Extent::quick ? 3 : 7, calls = extent == Extent::quick ? 5 : 11;
-  Times out;
-  for (int batch = 0; batch < batches; ++batch) {
-    timed(ranks, group, op, bytes);
-    std::vector<Seconds> times;
-    for (int i = 0; i < calls; ++i) times.push_back(timed(ranks, group, op, bytes));
-    if (const Seconds median = median_of(times); batch == 0 || median < out.median) out = {median, times.front()};
-  }
-  return out;
+
+/// The fastest of some rounds over all rows: ignores ranks that lost their core for a while.
+void measure(execute::Transport& ranks, std::vector<Row>& rows, Extent extent) {
+  const int rounds = extent == Extent::quick ? 5 : 15;
+  constexpr int calls = 3;
+  for (int round = 0; round < rounds; ++round)
+    for (Row& row : rows) {
+      timed(ranks, row.group, *row.movement, row.bytes);
+      std::vector<Seconds> times;
+      for (int i = 0; i < calls; ++i) times.push_back(timed(ranks, row.group, *row.movement, row.bytes));
+      if (const Seconds median = median_of(times); round == 0 || median < row.median) {
+        row.median = median;
+        row.least = times.front();
+      }
+    }
 }
 
 }  // namespace
 
 NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent) {
-  const bool quick = extent == Extent::quick;
-  const std::int64_t most = std::int64_t{quick ? 4 : 16} << 20;
+  const std::int64_t most = std::int64_t{extent == Extent::quick ? 4 : 16} << 20;
+  std::deque<RankGroup> groups;
+  const auto group_of = [&](bool is_member, std::size_t first, std::size_t count) {
+    return is_member ? &groups.emplace_back(ranks, first, count) : nullptr;
+  };
+  std::vector<Row> rows;
+  for (std::size_t doubled = 2; doubled < 2 * ranks.count(); doubled *= 2) {
+    const std::size_t count = std::min(doubled, ranks.count());
+    RankGroup* group = group_of(ranks.rank() < count, 0, count);
+    for (const Movement& movement : movements)
+      for (const std::int64_t bytes : sizes(4096, most, 4)) rows.push_back({&movement, count, bytes, group});
+  }
+  measure(ranks, rows, extent);
   NetworkMeasurement out;
-  for (const std::string op : collective_names)
-    for (std::size_t count = 2; count <= ranks.count(); count *= 2) {
-      std::optional<RankGroup> group;
-      if (ranks.rank() < count) group.emplace(ranks, 0, count);
-      for (const std::int64_t bytes : sizes(4096, most, 4)) {
-        const Times times = repeated(ranks, group ? &*group : nullptr, op, bytes, extent);
-        out.rows.push_back({op, "fp32", bytes, static_cast<std::int64_t>(count), 0, 0, 0, times.median, times.least});
-      }
-    }
+  for (const Row& row : rows)
+    out.rows.push_back(
+        {row.movement->op, "fp64", row.bytes, static_cast<std::int64_t>(row.ranks), 0, 0, 0, row.median, row.least});
   const std::size_t half = ranks.count() / 2;
   if (half < 2) return out;
-  for (const std::string op : collective_names) {
+  RankGroup* first = group_of(ranks.rank() < half, 0, half);
+  RankGroup* both = group_of(ranks.rank() < 2 * half, ranks.rank() < half ? 0 : half, half);
+  for (const Movement& movement : movements) {
     constexpr std::int64_t bytes = std::int64_t{1} << 20;
-    std::optional<RankGroup> first, both;
-    if (ranks.rank() < half) first.emplace(ranks, 0, half);
-    if (ranks.rank() < 2 * half) both.emplace(ranks, ranks.rank() < half ? 0 : half, half);
-    const Seconds alone = repeated(ranks, first ? &*first : nullptr, op, bytes, extent).median;
-    const Seconds together = repeated(ranks, both ? &*both : nullptr, op, bytes, extent).median;
-    out.contention.push_back({op, bytes, static_cast<std::int64_t>(half), alone, together});
+    std::vector<Row> pair{{&movement, half, bytes, first}, {&movement, half, bytes, both}};
+    measure(ranks, pair, extent);
+    out.contention.push_back({movement.op, bytes, static_cast<std::int64_t>(half), pair[0].median, pair[1].median});
   }
   return out;
 }

@@ -18,7 +18,8 @@ struct NetworkMeasurement {
   std::vector<Contention> contention;
 };
 
-/// Groups of 2, 4, ... ranks from the first one on. To be called by all ranks; the first one has the rows.
+/// Groups of 2, 4, ... ranks from the first one on, and all of them. To be called by all ranks; the first one has the
+/// rows.
 NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent);
 
 }  // namespace assay::measure

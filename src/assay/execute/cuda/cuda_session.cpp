@@ -15,13 +15,13 @@ namespace {
 Result<std::string> shared_id(const AssayCuda& engine, Transport& transport) {
   std::string id(ASSAY_CUDA_ID_BYTES, '\0');
   if (transport.rank() > 0) {
-    const std::vector<std::byte> got = transport.receive(0, control_tag);
+    const Message got = transport.receive(0, control_tag);
     if (got.size() != id.size()) return fail("--engine cuda", "rank 0 could not start NCCL", "see its error");
     std::memcpy(id.data(), got.data(), id.size());
     return id;
   }
   const char* why = engine.unique_id(id.data());
-  std::vector<std::byte> sent(why ? 0 : id.size());
+  Message sent(why ? 0 : id.size());
   std::memcpy(sent.data(), id.data(), sent.size());
   for (std::size_t to = 1; to < transport.count(); ++to) transport.send(to, control_tag, sent);
   ASSAY_CHECK(told_by_engine(why, "install NCCL (Debian: libnccl2), or run on one GPU"));

@@ -40,9 +40,7 @@ void HostExchange::send(int to, const std::byte* from, std::size_t bytes) {
   transport_.send(static_cast<std::size_t>(to), device_tag, {from, from + bytes});
 }
 
-std::vector<std::byte> HostExchange::receive(int from) {
-  return transport_.receive(static_cast<std::size_t>(from), device_tag);
-}
+Message HostExchange::receive(int from) { return transport_.receive(static_cast<std::size_t>(from), device_tag); }
 
 void HostExchange::run(const AssayCudaExchange& what) {
   const auto* in = static_cast<const std::byte*>(what.in);
@@ -60,7 +58,7 @@ void HostExchange::run(const AssayCudaExchange& what) {
     std::memmove(out + part_start(own) * width, mine, part_bytes(own));
     for (std::size_t m = 0; m < count; ++m)
       if (m != own) {
-        const std::vector<std::byte> got = receive(what.ranks[m]);
+        const Message got = receive(what.ranks[m]);
         std::memcpy(out + part_start(m) * width, got.data(), got.size());
       }
   };
@@ -74,7 +72,7 @@ void HostExchange::run(const AssayCudaExchange& what) {
   }
   // The sum of everybody's part, which an all-reduce then gathers.
   to_all(in, false, 0);
-  std::vector<std::vector<std::byte>> parts(count);
+  std::vector<Message> parts(count);
   for (std::size_t m = 0; m < count; ++m)
     if (m == own)
       parts[m].assign(in + part_start(m) * width, in + part_start(m) * width + part_bytes(m));
@@ -83,7 +81,7 @@ void HostExchange::run(const AssayCudaExchange& what) {
   std::vector<std::byte> sums(part_bytes(own));
   for (std::size_t i = 0; i < sums.size() / width; ++i) {
     float sum = 0;
-    for (const std::vector<std::byte>& part : parts) sum += value_at(part.data(), what.type, i);
+    for (const Message& part : parts) sum += value_at(part.data(), what.type, i);
     set_value(sums.data(), what.type, i, sum);
   }
   if (!whole) {

@@ -17,7 +17,7 @@ class HostExchange {
 
  private:
   void send(int to, const std::byte* from, std::size_t bytes);
-  std::vector<std::byte> receive(int from);
+  Message receive(int from);
 
   Transport& transport_;
 };

@@ -50,6 +50,14 @@ RunFacts facts_of_ranks(Transport& transport, const program::Program& program, c
   return out;
 }
 
+std::vector<double> slowest_seconds(Transport& transport, const StepRunner& runner) {
+  std::vector<double> slowest;
+  for (const StepClock& clock : runner.clocks()) slowest.push_back(clock.seconds);
+  for (const std::vector<double>& other : gather_values(transport, slowest))
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], other[i]);
+  return slowest;
+}
+
 }  // namespace
 
 Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given) {
@@ -88,6 +96,8 @@ TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   std::vector<double> moved, stated;
   for (const program::Step& step : compiled.program.steps) {
     const Bytes received = runner.received(), predicted = runner.predicted();
+    if (transport)
+      gather_values(*transport, {});  // ranks start a step together, so that its time is not one of waiting
     runner.run(step, nullptr, run.memory);
     moved.push_back((runner.received() - received).value() *
                     (transport ? travelling_share(compiled.program, step) : 1.0));
@@ -96,7 +106,10 @@ TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   for (const auto* named : {&compiled.results, &compiled.gradients})
     for (const language::NamedTensor& one : *named) run.results[one.name] = runner.collected(one.tensor, run.memory);
   run.facts = {runner.disagreement(), runner.byte_error(), runner.received(), runner.predicted()};
-  if (transport) run.facts = facts_of_ranks(*transport, compiled.program, moved, stated, runner.disagreement());
+  if (transport) {
+    run.facts = facts_of_ranks(*transport, compiled.program, moved, stated, runner.disagreement());
+    run.seconds = slowest_seconds(*transport, runner);
+  }
   run.predicted = run.facts.stated;
   return run;
 }

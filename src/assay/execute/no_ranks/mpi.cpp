@@ -7,4 +7,6 @@ Result<std::unique_ptr<Ranks>> connect_mpi(const std::string&, double) {
   return fail("--engine mpi", "there is no MPI here", "use --engine virtual", Error::Kind::missing);
 }
 
+std::vector<int> own_cores() { return {0}; }
+
 }  // namespace assay::execute

@@ -15,7 +15,14 @@ namespace {
 using Work = pipeline::PipelineWork;
 
 /// Kinds of messages between stages.
-enum Message : int { activations, activation_gradients, tied_gradients, copied_gradients, new_weights, message_kinds };
+enum HandedOver : int {
+  activations,
+  activation_gradients,
+  tied_gradients,
+  copied_gradients,
+  new_weights,
+  message_kinds
+};
 
 /// Tensors of the embedding's backward pass that the head's makes: where both use one weight.
 std::vector<int> tied_tensors(const program::Program& program) {

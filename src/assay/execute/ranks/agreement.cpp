@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "assay/base/progress.h"
 #include "assay/execute/ranks/mpi.h"
@@ -12,8 +13,8 @@
 namespace assay::execute {
 namespace {
 
-std::vector<std::byte> bytes_of_text(std::string_view text) {
-  std::vector<std::byte> out(text.size());
+Message bytes_of_text(std::string_view text) {
+  Message out(text.size());
   if (!text.empty()) std::memcpy(out.data(), text.data(), text.size());
   return out;
 }
@@ -28,7 +29,7 @@ std::vector<std::string> gather_texts(Transport& transport, const std::string& m
       all[rank] = mine;
       continue;
     }
-    const std::vector<std::byte> message = transport.receive(rank, control_tag);
+    const Message message = transport.receive(rank, control_tag);
     all[rank].assign(reinterpret_cast<const char*>(message.data()), message.size());
   }
   return all;
@@ -92,13 +93,18 @@ LocalRank local_rank(Transport& transport) {
   constexpr std::size_t longest = 256;
   char name[longest] = {};
   ::gethostname(name, longest - 1);
-  const std::vector<std::string> all = gather_texts(transport, name);
-  LocalRank here{0, 0};
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank] != name) continue;
+  const std::vector<std::string> machines = gather_texts(transport, name);
+  const std::vector<int> mine = own_cores();
+  const auto cores = gather_values(transport, {mine.begin(), mine.end()});
+  LocalRank here{0, 0, 0};
+  std::set<double> shared;
+  for (std::size_t rank = 0; rank < machines.size(); ++rank) {
+    if (machines[rank] != name) continue;
     if (rank < transport.rank()) ++here.rank;
     ++here.count;
+    shared.insert(cores[rank].begin(), cores[rank].end());
   }
+  here.cores = std::max<std::size_t>(1, shared.size());
   return here;
 }
 

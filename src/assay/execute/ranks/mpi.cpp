@@ -1,6 +1,7 @@
 #include "assay/execute/ranks/mpi.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 
 #include "assay/execute/ranks/mpi_table.h"
 
@@ -17,13 +18,16 @@ class MpiRanks : public Ranks {
   std::size_t count() const override { return static_cast<std::size_t>(count_); }
   std::string library() const override { return mpi_.library(); }
 
-  void send(std::size_t to, int tag, std::vector<std::byte> message) override {
-    mpi_.send(static_cast<int>(to), tag, message.data(), message.size());
+  void send(std::size_t to, int tag, Message message) override {
+    auto kept = std::make_unique<Message>(std::move(message));
+    mpi_.send(static_cast<int>(to), tag, kept->data(), kept->size(), kept.get(),
+              [](void* arrived) { delete static_cast<Message*>(arrived); });
+    kept.release();
   }
-  std::vector<std::byte> receive(std::size_t from, int tag) override {
+  Message receive(std::size_t from, int tag) override {
     const long size = mpi_.next(static_cast<int>(from), tag, patience_);
     if (size < 0) throw RankFailure{rank(), from, patience_};
-    std::vector<std::byte> message(static_cast<std::size_t>(size));
+    Message message(static_cast<std::size_t>(size));
     mpi_.receive(message.data(), message.size());
     return message;
   }
@@ -55,6 +59,16 @@ Result<std::unique_ptr<Ranks>> connect_mpi(const std::string& programs, double p
     return fail("--engine mpi", std::string(library_name) + " belongs to another version of assay", "build both again",
                 Error::Kind::missing);
   return std::make_unique<MpiRanks>(*table, patience);
+}
+
+std::vector<int> own_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
 }
 
 }  // namespace assay::execute

@@ -40,10 +40,12 @@ std::uint64_t own_fingerprint();
 /// Whether somebody asked to stop: any of the ranks, so that all of them stop at the same point. To be called by all.
 bool is_any_stopped(Transport* transport);
 
-/// The place of this process among those of its machine.
+/// The place of this process among those of its machine, and the cores that they share.
 struct LocalRank {
-  std::size_t rank = 0, count = 1;
+  std::size_t rank = 0, count = 1, cores = 1;
 };
+/// Numbers of the cores that this process may run on: a launcher may bind each rank to one.
+std::vector<int> own_cores();
 LocalRank local_rank(Transport& transport);
 
 /// An error of any rank, told to all of them: the first one's, with its rank. To be called by all.

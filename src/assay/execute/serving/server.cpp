@@ -253,6 +253,8 @@ void Server::take(Sequence& sequence, const Scores& scores) {
 Result<void> Server::step(const Group& all, bool is_prefill) {
   if (all.empty()) return {};
   const auto start = std::chrono::steady_clock::now();
+  if (options_.forgets)
+    for (Sequence* sequence : all) sequence->large = sequence->small = {};
   if (!is_prefill && options_.drafts > 0) ASSAY_CHECK(draft(all));
   // Sequences with as many drafts and tokens run together.
   std::map<std::size_t, Group> by_drafts;
@@ -308,7 +310,7 @@ Result<void> Server::generate(const Group& running) {
   return {};
 }
 
-Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
+std::vector<Server::Sequence> Server::start(const std::vector<Prompt>& prompts) {
   report_ = {};
   free_places_.clear();
   for (std::int64_t place = std::min<std::int64_t>(options_.slots, std::ssize(prompts)); place-- > 0;)
@@ -321,6 +323,31 @@ Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
     sequences[i].wanted = prompts[i].wanted;
     sequences[i].draws = Draws(mixed(options_.seed, i));
   }
+  return sequences;
+}
+
+void Server::retire(Group& running) {
+  std::erase_if(running, [&](Sequence* sequence) {
+    if (sequence->made < sequence->wanted) return false;
+    ServedRequest& done = report_.requests[sequence->request];
+    done.finished = report_.iterations;
+    const auto first = sequence->tokens.end() - sequence->made;
+    done.tokens.assign(first, sequence->tokens.end());
+    sequence->large = sequence->small = {};
+    free_places_.push_back(sequence->place);
+    return true;
+  });
+}
+
+void Server::finish(const Group& running) {
+  for (const Sequence* sequence : running)  // interrupted
+    report_.requests[sequence->request].tokens.assign(sequence->tokens.end() - sequence->made, sequence->tokens.end());
+  if (report_.decodes > 0) report_.mean_batch /= static_cast<double>(report_.decodes);
+}
+
+Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
+  if (options_.queue) return serve_in_threads(prompts);
+  std::vector<Sequence> sequences = start(prompts);
   std::size_t waiting = 0;
   Group running;
   while (waiting < sequences.size() || !running.empty()) {
@@ -337,21 +364,17 @@ Result<ServerReport> Server::serve(const std::vector<Prompt>& prompts) {
     ASSAY_CHECK(prefill(joining));
     ASSAY_CHECK(generate(running));
     insert(joining, running);
-    std::erase_if(running, [&](Sequence* sequence) {
-      if (sequence->made < sequence->wanted) return false;
-      ServedRequest& done = report_.requests[sequence->request];
-      done.finished = report_.iterations;
-      const auto first = sequence->tokens.end() - sequence->made;
-      done.tokens.assign(first, sequence->tokens.end());
-      sequence->large = sequence->small = {};
-      free_places_.push_back(sequence->place);
-      return true;
-    });
+    retire(running);
   }
-  for (const Sequence* sequence : running)  // interrupted
-    report_.requests[sequence->request].tokens.assign(sequence->tokens.end() - sequence->made, sequence->tokens.end());
-  if (report_.decodes > 0) report_.mean_batch /= static_cast<double>(report_.decodes);
+  finish(running);
   return report_;
+}
+
+Flops next_token_flops(const model::Transformer& model, std::int64_t tokens, bool cached) {
+  const lower::StageRules rules = lower::serving_stage({}, {}, model);
+  Flops sum;
+  for (const program::Step& step : lowered(model, rules, 1, cached ? 1 : tokens, tokens).steps) sum += step.flops;
+  return sum;
 }
 
 double largest_shortfall(const model::Transformer& model, const NamedArrays& weights, std::vector<int> prompt,

@@ -57,6 +57,10 @@ struct ServerOptions {
   std::int64_t drafts = 0;        ///< tokens that are drafted before each is verified; 0: none
   std::int64_t draft_layers = 1;  ///< the draft comes from the model's first layers
   bool records = false;           ///< every call of the engine
+  bool forgets = false;           ///< no cache: every step reads all tokens of its sequences again
+  /// Prompts are processed by a thread of their own, on virtual devices; so many that are ready may wait for a slot
+  /// before it waits too. Nothing: one thread does both in turn.
+  std::optional<std::int64_t> queue = {};
   /// Prompts are processed by other devices, split so, which then hand their caches over; nothing: by the same ones.
   std::optional<lower::Parallelism> prefill = {};
   Transport* transport = nullptr;
@@ -97,6 +101,15 @@ struct EngineCall {
   Bytes cache;              ///< insert: what moves into the slot, from other devices where prefill has its own
 };
 
+/// What a thread of the server did: the one of the prompts prefills, the other one inserts and generates.
+struct ServerActivity {
+  EngineCall::Kind kind = EngineCall::Kind::prefill;
+  std::size_t request = 0;     ///< of prefill and insert
+  std::int64_t slot = -1;      ///< from 0, of insert
+  std::int64_t sequences = 1;  ///< of generate
+  double start = 0, end = 0;   ///< seconds since both threads started
+};
+
 struct ServerReport {
   std::vector<ServedRequest> requests;
   std::vector<EngineCall> calls;  ///< where they are recorded
@@ -110,7 +123,14 @@ struct ServerReport {
   double disagreement = 0;
   std::vector<ServedStep> steps;  ///< in the order in which they ran
   bool is_interrupted = false;    ///< requests that had not finished have fewer tokens, or none
+
+  std::vector<ServerActivity> activities;              ///< of both threads, by their start, where there are two
+  double seconds = 0;                                  ///< until both had ended
+  double waited_for_room = 0, waited_for_prompts = 0;  ///< how long the queue stopped one thread and the other
 };
+
+template <class T>
+class BoundedQueue;
 
 class Server {
  public:
@@ -142,6 +162,18 @@ class Server {
     std::vector<Distribution> drafted;
   };
   using Group = std::vector<Sequence*>;
+  struct Clock;
+
+  /// A fresh report, and the prompts as sequences.
+  std::vector<Sequence> start(const std::vector<Prompt>& prompts);
+  /// Those that have all their tokens leave.
+  void retire(Group& running);
+  /// What is left of an interrupted run, and means.
+  void finish(const Group& running);
+  Result<ServerReport> serve_in_threads(const std::vector<Prompt>& prompts);
+  /// What the two threads do.
+  Result<void> prefill_all(std::vector<Sequence>& sequences, BoundedQueue<Sequence*>& ready, const Clock& clock);
+  Result<void> generate_all(BoundedQueue<Sequence*>& ready, Group& running, const Clock& clock);
 
   static Side side_of(const model::Transformer& model, const lower::Parallelism& parallelism,
                       const ServerOptions& options);
@@ -172,6 +204,9 @@ class Server {
   std::vector<int> free_places_;
   ServerReport report_;
 };
+
+/// What it takes to make the next token of a sequence on one device, reading only the newest one or all of them.
+Flops next_token_flops(const model::Transformer& model, std::int64_t tokens, bool cached);
 
 /// How far the logits of an answer's tokens are from the best ones, in one pass over all of them on one device.
 double largest_shortfall(const model::Transformer& model, const NamedArrays& weights, std::vector<int> prompt,

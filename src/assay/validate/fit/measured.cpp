@@ -189,23 +189,30 @@ void fit_streams(Problem& p, const MeasuredRanges& ranges) {
   s.norm = s.softmax = s.optimizer = s.stream;
 }
 
-void fit_ranks(Problem& p, const MeasuredRanges& from) {
+void fit_ranks(Problem& p, const MeasuredRanges& from, std::optional<double> cores) {
   const auto& ranges = from.ranks;
   hardware::CollectiveCalibration& c = p.calibration.collective.emplace();
+  c.cores = cores;
   for (const program::CollectiveFacts& each : program::all_collectives) {
     if (each.measured_as != each.kind) continue;
     hardware::CollectiveCurve* const curve = &estimate::curve_of(c, each.kind);
     std::set<double> groups;
     for (const CollectiveRow& row : p.collectives)
       if (row.kind == each.kind) groups.insert(row.links.devices);
-    *curve = {ranges.latency.start, Seconds(0), ranges.share.start, 0.0, ranges.chunk.start};
-    std::vector<FitParameter> parameters{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share),
-                                         fit(curve->chunk, ranges.chunk)};
+    *curve = {ranges.latency.start, Seconds(0), ranges.share.start, 0.0, Seconds(0)};
+    std::vector<FitParameter> parameters{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share)};
+    // Ranks that copy for themselves do so message by message: nothing is pipelined.
+    if (!cores) {
+      curve->chunk = ranges.chunk.start;
+      parameters.push_back(fit(curve->chunk, ranges.chunk));
+    }
     if (groups.size() > 1) {  // a single rank count does not show how the time grows with ranks
       curve->member = ranges.member.start;
-      curve->pair = ranges.pair.start;
       parameters.push_back(fit(curve->member, ranges.member));
-      parameters.push_back(fit(curve->pair, ranges.pair));
+      if (!cores) {
+        curve->pair = ranges.pair.start;
+        parameters.push_back(fit(curve->pair, ranges.pair));
+      }
     }
     minimise(
         parameters,
@@ -354,7 +361,8 @@ std::vector<measure::MeasuredRow> measured_rows(const CsvTable& table) {
 }
 
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source) {
+                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source,
+                         std::optional<double> cores) {
   MeasuredFit result;
   Problem problem = problem_of(table, chip, &result.unanswered);
   hardware::Calibration& c = problem.calibration;
@@ -366,7 +374,7 @@ MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, cons
     cpu ? fit_cpu_products(problem, ranges) : fit_gpu_products(problem, start, ranges);
   if (cpu && problem.has(KernelKind::stream)) fit_streams(problem, ranges);
   if (problem.has(KernelKind::attention_forward)) fit_attention(problem, start, ranges.attention);
-  if (!problem.collectives.empty()) fit_ranks(problem, ranges);
+  if (!problem.collectives.empty()) fit_ranks(problem, ranges, cores);
   add_spread(problem);
   result.cases = cases_of(problem);
   std::size_t fitted = 0;

@@ -1,5 +1,6 @@
 // Fits one chip's calibration to a table written by `assay measure`.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,11 @@ struct MeasuredFit {
 };
 
 /// Half of the rows are fitted, chosen by the hash of their shape. `start` has a GPU's start values (its own or its
-/// family's calibration); a CPU needs none. A section without rows is absent from the result.
+/// family's calibration); a CPU needs none. A section without rows is absent from the result. `cores`: that ranks
+/// share, if the rows are of ranks.
 MeasuredFit fit_measured(const CsvTable& table, const hardware::Chip& chip, const hardware::Calibration* start,
-                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source);
+                         const MeasuredRanges& ranges, const hardware::CalibrationSource& source,
+                         std::optional<double> cores = {});
 
 /// Compares the same rows with an existing calibration; no row counts as fitted.
 std::vector<ValidationCase> check_measured(const CsvTable& table, const hardware::Chip& chip,

@@ -196,6 +196,45 @@ TEST(FitMeasured, CurvesOfCollectivesComeBack) {
   EXPECT_TRUE(hardware::read_calibration(hardware::calibration_text(fit.calibration), "calibration/host.toml"));
 }
 
+/// Ranks of one machine, as many as there are in `group`.
+network::CollectiveGroup ranks_of(const hardware::Chip& chip, double ranks) {
+  network::CollectiveGroup group;
+  group.devices = ranks;
+  group.levels.push_back({ranks, 1.0, hardware::scale_up_egress(chip)->value, false, 0});
+  return group;
+}
+
+TEST(FitMeasured, RanksThatShareCoresFollowOneLawForAllGroups) {
+  const hardware::Chip chip = small_machine();
+  hardware::CollectiveCalibration truth;
+  truth.cores = 2;
+  truth.all_gather = truth.reduce_scatter = truth.all_reduce = truth.all_to_all = {20_us, 10_us, 0.5, 0.0, Seconds(0)};
+  // By hand: without turns 20 + 3 x 10 us, of 4 ranks on 2 cores twice that.
+  const auto empty = [&](double ranks) {
+    return estimate::collective_estimate(truth, program::Collective::all_gather, Bytes(0), ranks_of(chip, ranks));
+  };
+  EXPECT_NEAR(empty(2) / 30_us, 1.0, 1e-12);
+  EXPECT_NEAR(empty(4) / 100_us, 1.0, 1e-12);
+  const auto row = [&](std::int64_t bytes, std::int64_t ranks) {
+    measure::MeasuredRow one{"all_gather", "fp64", bytes, ranks};
+    one.median =
+        estimate::collective_estimate(truth, program::Collective::all_gather, Bytes(static_cast<double>(bytes)),
+                                      ranks_of(chip, static_cast<double>(ranks)));
+    return one;
+  };
+  measure::Measurement measured, others;
+  for (const std::int64_t bytes : measure::sizes(4096, 1 << 26, 2)) {
+    for (const std::int64_t ranks : {2, 4, 8}) measured.rows.push_back(row(bytes, ranks));
+    for (const std::int64_t ranks : {3, 6}) others.rows.push_back(row(bytes, ranks));
+  }
+  const MeasuredFit fit = fit_measured(table_of(measured), chip, nullptr, measured_ranges(), made_up, 2.0);
+  EXPECT_LT(summarise("all", fit.cases).p90, 0.03);
+  EXPECT_LT(summarise("all", check_measured(table_of(others), chip, fit.calibration)).p90, 0.05);
+  const auto back = hardware::read_calibration(hardware::calibration_text(fit.calibration), "calibration/host.toml");
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(back->collective->cores, 2.0);
+}
+
 TEST(FitMeasured, AnEmptyTableFitsNothing) {
   const MeasuredFit fit = fit_measured(table_of({}), small_machine(), nullptr, measured_ranges(), made_up);
   EXPECT_FALSE(fit.calibration.matmul || fit.calibration.pointwise || fit.calibration.collective);

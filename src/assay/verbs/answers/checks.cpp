@@ -40,7 +40,8 @@ fitted?: {
     sustained?: {launch: <s>, gap: <s>, ramp: <s>}, attention_forward?: {share: number, softmax: any, passes: any},
     attention_backward?: {share: number, softmax: any, passes: any},
     decode?: {share: number, crowded: any, item: any}, streams?: {share: number, ramp: <s>},
-    collectives?: [{kind: text, latency: <s>, member: <s>, share: number, pair: number, chunk: <s>}]},
+    collectives?: [{kind: text, latency: <s>, member: <s>, share: number, pair: number, chunk: <s>}],
+    shared_cores?: number},
 learned?: {
     kernels: count, before: {median_ape: number, p90_ape: number, predicted_over_measured: number},
     after: {median_ape: number, p90_ape: number, predicted_over_measured: number}},

@@ -10,7 +10,7 @@ $result: {
 program?: text, mode?: "auto"|"explicit"|"manual", mesh?: text, devices?: count, outputs?: [$result], gradients?: [$result],
 steps?: [{
     pass: text, line: count|null, text: text, kind: text, axes: text, inserted: flag, flops: <FLOP>, received: <B>,
-    time?: <s>}],
+    time?: <s>, measured?: <s>}],
 flops_per_device?: <FLOP>, compute_time?: <s>, collective_time?: <s>,
 check?: {
     max_error: number|null, compared: flag, disagreement: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag},
@@ -36,6 +36,13 @@ requests?: [{
 calls?: [{
     iteration: count, call: "prefill"|"insert"|"generate", request?: count, tokens?: count, slot?: count,
     cache?: <B>, sequences?: count}],
+work?: [{tokens: count, without_cache: <FLOP>, with_cache: <FLOP>}],
+threads?: {
+    queue: count, time: <s>, prefill_busy: <s>, generate_busy: <s>, both_busy: <s>, waited_for_room: <s>,
+    waited_for_prompts: <s>,
+    activities: [{
+        thread: "prefill"|"generate", call: "prefill"|"insert"|"generate", request?: count, slot?: count,
+        sequences?: count, start: <s>, end: <s>}]},
 pages?: {
     page: <tokens>, most: count, most_shared: count, copies: count, unused_share: number,
     moments: [{iteration: count, tables: [{request: count, tokens: count, pages: [count]}]}]},

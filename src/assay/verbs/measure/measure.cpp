@@ -103,6 +103,7 @@ report::Members fitted_numbers(const hardware::Calibration& c) {
                                           {"chunk", curve.chunk}});
     }
     out.emplace_back("collectives", std::move(curves));
+    if (c.collective->cores) out.emplace_back("shared_cores", *c.collective->cores);
   }
   return out;
 }
@@ -211,7 +212,9 @@ Result<Fitted> fit_host(const assay::validate::CsvTable& table, const assay::mea
                 "`assay measure` writes such a table");
   const assay::measure::MeasureOrigin origin{source.date, source.command};
   ASSAY_TRY(ideal, hardware::read_chip(assay::measure::host_chip_text(rates, origin, 1.0, 1.0), "chips/host.toml"));
-  Fitted out{{}, assay::validate::fit_measured(table, ideal, nullptr, ranges, source), {}};
+  Fitted out{{},
+             assay::validate::fit_measured(table, ideal, nullptr, ranges, source, assay::measure::shared_cores(facts)),
+             {}};
   const hardware::Calibration& c = out.fit.calibration;
   const double share = c.matmul ? *std::max_element(c.matmul->share.begin(), c.matmul->share.end()) : 1.0;
   const std::string text =

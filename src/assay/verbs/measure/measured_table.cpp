@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/execute/kernels/blas.h"
 #include "assay/measure/cpu.h"
+#include "assay/measure/host_chip.h"
 #include "assay/measure/network.h"
 #include "assay/measure/process.h"
 #include "assay/validate/rows/csv.h"
@@ -127,6 +128,10 @@ Result<MeasuredTable> network_table(const Request& request, const Context& conte
   ASSAY_CHECK(execute::agree(ranks, state));
   const assay::measure::NetworkMeasurement network = assay::measure::measure_network(
       ranks, request.has("quick") ? assay::measure::Extent::quick : assay::measure::Extent::full);
+  const execute::LocalRank local = execute::local_rank(ranks);
+  if (ranks.rank() == 0 && local.count == ranks.count())
+    table.text.insert(table.text.find("op,dtype"),
+                      fmt::format("# fact {}: {}\n", assay::measure::shared_cores_fact, local.cores));
   assay::measure::Measurement rows;
   rows.rows = network.rows;
   for (const std::string& line : split(assay::measure::rows_text(rows), '\n'))

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "assay/base/parallel.h"
 #include "assay/hardware/calibration.h"
 #include "assay/training/step_list.h"
 
@@ -78,12 +77,14 @@ std::string other_chip_note(std::string_view cluster) {
       cluster);
 }
 
-double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response) {
-  if (cluster.chip.id != host_chip || local_ranks <= core_count()) return 1.0;
-  const double share = static_cast<double>(local_ranks) / static_cast<double>(core_count());
-  response.important.push_back(fmt::format(
-      "{} ranks share {} cores: kernels are predicted to take {:.3g} times as long", local_ranks, core_count(), share));
-  return share;
+CoreSharing core_sharing(const execute::LocalRank& local, const hardware::Cluster& cluster,
+                         report::Response& response) {
+  if (cluster.chip.id != host_chip || local.count <= local.cores) return {};
+  const CoreSharing sharing{static_cast<double>(local.count), static_cast<double>(local.cores)};
+  response.important.push_back(
+      fmt::format("{} ranks share {} core{}: kernels are predicted to take {:.3g} times as long", local.count,
+                  local.cores, local.cores == 1 ? "" : "s", sharing.kernel()));
+  return sharing;
 }
 
 report::Members pair_row(std::string what, Seconds measured, Seconds predicted) {
@@ -111,7 +112,7 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     return;
   }
   if (!on_gpu && cluster.chip.id != host_chip) response.important.push_back(other_chip_note(cluster.text));
-  const double sharing = core_sharing(run.local_ranks, cluster, response);
+  const CoreSharing sharing = core_sharing(run.local, cluster, response);
   const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
@@ -121,7 +122,10 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     const auto runs = static_cast<double>(run.clocks[i].runs);
     if (runs == 0 || step.op == program::Op::slice) continue;
     const std::string_view kind = execute::work_kind(step);
-    const Seconds once = times->steps[i].time * (program::is_collective(step.op) ? 1.0 : sharing);
+    const double longer = program::is_collective(step.op)
+                              ? sharing.collective(program::shard_count(job.program.mesh, step.axes))
+                              : sharing.kernel();
+    const Seconds once = longer * times->steps[i].time;
     const Pair mine{run.clocks[i].time / steps, once * runs / steps};
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});

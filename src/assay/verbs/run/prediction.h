@@ -1,5 +1,8 @@
 // What a run took beside what was predicted for the chip that it ran on.
 #pragma once
+#include <algorithm>
+
+#include "assay/execute/ranks/mpi.h"
 #include "assay/verbs/run/training_job.h"
 
 namespace assay::verbs::run {
@@ -14,9 +17,16 @@ std::string predicted_on(const Request& request, std::int64_t devices, const std
 /// That measured and predicted are of different chips.
 std::string other_chip_note(std::string_view cluster);
 
-/// Ranks that share a core of this machine, which kernels then take longer by; 1 on other chips, and where there are
-/// cores enough. A note says so. Collectives are measured between as many ranks.
-double core_sharing(std::size_t local_ranks, const hardware::Cluster& cluster, report::Response& response);
+/// How much longer work takes on ranks that share the cores of this machine; not at all where there are cores enough.
+struct CoreSharing {
+  double ranks = 1, cores = 1;
+
+  double kernel() const { return std::max(1.0, ranks / cores); }
+  /// All groups run at once, and a prediction knows that members of the same one share cores.
+  double collective(double group) const { return std::max(1.0, ranks / std::max(cores, group)); }
+};
+/// None on other chips. A note says how many ranks share cores.
+CoreSharing core_sharing(const execute::LocalRank& local, const hardware::Cluster& cluster, report::Response& response);
 
 /// Seconds, measured and predicted.
 report::Members pair_row(std::string what, Seconds measured, Seconds predicted);

@@ -76,9 +76,13 @@ std::optional<report::Screen> screen_of(const Request& request, const report::Re
   add_values(screen, results, "gradients", "Gradients");
   add_line(screen, "Times", phrases(results, {"compute {compute_time}", "collectives {collective_time}"}));
   const std::size_t most = request.has("list") ? 100000 : most_steps;
-  add_table(screen,
-            table_of(results, "steps", "Steps",
-                     {{"line", "{line}"}, {"step", "{text}"}, {"received", "{received}"}, {"time", "{time}"}}, most));
+  add_table(screen, table_of(results, "steps", "Steps",
+                             {{"line", "{line}"},
+                              {"step", "{text}"},
+                              {"received", "{received}"},
+                              {"time", "{time}"},
+                              {"measured", "{measured}"}},
+                             most));
   add_shown(screen, results);
   return screen;
 }

@@ -136,6 +136,13 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
                   fmt::format("give {}, as there are ranks", options.parallelism.devices()));
   }
   ASSAY_CHECK(read_count(request, "page", task->page));
+  ASSAY_CHECK(read_count(request, "threads", options.queue));
+  options.forgets = request.has("no-cache");
+  if (options.forgets && on_gpu)
+    return fail("--no-cache", "on a GPU, sequences have caches", "use --engine virtual", Error::Kind::usage);
+  if (options.queue && request.value("engine").value_or("virtual") != "virtual")
+    return fail("--threads", "the threads of a server run on virtual devices", "use --engine virtual",
+                Error::Kind::usage);
   options.records = request.has("calls") || request.picture() || task->page;
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
@@ -223,6 +230,8 @@ Result<void> check_tokens(const ServingTask& task, const execute::ServerReport& 
     single.parallelism = {};
     single.scheme = {};
     single.prefill.reset();
+    single.queue.reset();
+    single.forgets = false;
     ASSAY_TRY(one, execute::Server(model, task.weights, single).serve(task.prompts));
     for (std::size_t i = 0; i < task.prompts.size(); ++i)
       equal = equal && one.requests[i].tokens == served.requests[i].tokens;
@@ -271,9 +280,23 @@ report::Members members_of(const ServingTask& task, const execute::ServerReport&
           {"predicted_bytes", served.stated}};
 }
 
-/// Adds the engine's calls and the pages of the cache, and draws them.
+/// Adds the engine's calls, its threads, the pages of the cache and what one saves, and draws them.
 void add_views(const Request& request, const ServingTask& task, const execute::ServerReport& served,
                report::Response& response) {
+  if (task.options.forgets) {
+    WorkView work = work_view(task.imported.model, task.prompts.front());
+    response.results.emplace_back("work", std::move(work.rows));
+    if (!work.sentence.empty()) response.important.push_back(std::move(work.sentence));
+    if (request.picture()) response.picture = std::move(work.picture);
+    return;
+  }
+  if (task.options.queue) {
+    ThreadsView threads = threads_view(served, *task.options.queue);
+    response.results.emplace_back("threads", std::move(threads.members));
+    for (std::string& sentence : threads.sentences) response.important.push_back(std::move(sentence));
+    if (request.picture()) response.picture = std::move(threads.picture);
+    return;
+  }
   if (request.has("calls")) response.results.emplace_back("calls", call_rows(served));
   if (request.picture()) response.picture = slots_picture(served);
   if (!task.page) return;
@@ -340,10 +363,10 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   if (served.moved > Bytes(0) || served.stated > Bytes(0))
     response.important.push_back(fmt::format("each device received {} in collectives; the programs say {}",
                                              report::short_binary(served.moved), report::short_binary(served.stated)));
-  predict_serving(
-      request, context,
-      {model, options, served, gpu ? gpu->device() : "", transport ? execute::local_rank(*transport).count : 0},
-      response);
+  predict_serving(request, context,
+                  {model, options, served, gpu ? gpu->device() : "",
+                   transport ? execute::local_rank(*transport) : execute::LocalRank{0, 0, 0}},
+                  response);
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "requests";
@@ -361,6 +384,9 @@ std::vector<OptionSpec> serving_options() {
       OptionSpec{"new-tokens", "N", "tokens to make for a prompt"}.by_default("16"),
       OptionSpec{"slots", "N", "most sequences at once; the others wait"}.by_default("4"),
       {"calls", "", "also list the calls of the engine: prefill, insert into a slot, generate"},
+      {"threads", "N",
+       "process prompts in a thread of their own while another one decodes, with a queue of N between them"},
+      {"no-cache", "", "keep no cache: read all tokens again for each new one, and show what work a cache saves"},
       {"page", "N", "also follow a cache of pages of N tokens: tables, shared pages, copies on writing"},
       OptionSpec{"temperature", "F", "0 takes the likeliest token, 1 samples as the model says"}.by_default("0"),
       OptionSpec{"top-p", "F", "sample among the likeliest tokens of this probability"}.by_default("1"),

@@ -57,7 +57,8 @@ class StepPredictor {
     return made;
   }
 
-  KindTimes predict(const execute::ServedStep& step) {
+  /// Of a step on ranks of which some share a core.
+  KindTimes predict(const execute::ServedStep& step, const CoreSharing& sharing) {
     const auto shape = std::tuple(step.sequences, step.queries, step.keys, step.scored);
     if (const auto known = known_.find(shape); known != known_.end()) return known->second;
     const serving::ServingProfile profile = serving::make_serving_profile(setup_, strategy_, step.queries, step.keys);
@@ -67,7 +68,9 @@ class StepPredictor {
       program::Step kind;
       kind.op = priced.op;
       const double times = priced.block == "head" ? static_cast<double>(step.scored) : 1.0;
-      kinds[execute::work_kind(kind)] += times * priced.layers * priced.count * priced.time;
+      const double longer =
+          program::is_collective(priced.op) ? sharing.collective(links_.ways(priced.over)) : sharing.kernel();
+      kinds[execute::work_kind(kind)] += times * longer * priced.layers * priced.count * priced.time;
     }
     return known_[shape] = kinds;
   }
@@ -137,14 +140,12 @@ void predict_serving(const Request& request, const Context& context, const Predi
   }
   if (run.device.empty() && predictor->cluster().chip.id != host_chip)
     response.important.push_back(other_chip_note(predictor->cluster().text));
-  const double sharing = core_sharing(run.local_ranks, predictor->cluster(), response);
+  const CoreSharing sharing = core_sharing(run.local, predictor->cluster(), response);
   StepMeans prompts, decodes;
   report::Items steps;
   for (const execute::ServedStep& step : run.report.steps) {
     if (step.drafts || (step.is_prompt() && run.options.prefill)) continue;  // of other devices
-    KindTimes expected = predictor->predict(step);
-    for (auto& [kind, time] : expected)
-      if (kind != "collectives") time *= sharing;
+    const KindTimes expected = predictor->predict(step, sharing);
     (step.is_prompt() ? prompts : decodes).add(step, expected);
     steps.emplace_back(report::Members{{"sequences", step.sequences},
                                        {"new_tokens", step.queries},

@@ -1,5 +1,6 @@
 // What the steps of a server took beside what was predicted for the chip that they ran on.
 #pragma once
+#include "assay/execute/ranks/mpi.h"
 #include "assay/execute/serving/server.h"
 #include "assay/verbs/run/run.h"
 
@@ -10,8 +11,8 @@ struct PredictedServer {
   const model::Transformer& model;
   const execute::ServerOptions& options;
   const execute::ServerReport& report;
-  std::string device;           ///< of a GPU: "NVIDIA H200"; otherwise this machine
-  std::size_t local_ranks = 0;  ///< of this machine; 0: all devices are in this process
+  std::string device;                 ///< of a GPU: "NVIDIA H200"; otherwise this machine
+  execute::LocalRank local{0, 0, 0};  ///< of this machine's ranks; none: all devices are in this process
 };
 
 /// Adds the seconds of prefills and of decode steps, measured and predicted for --on, the GPU, or the chip `host` if

@@ -1,4 +1,4 @@
-// What a serving run did, step by step: calls of the engine, slots of the batch, pages of the cache.
+// What a serving run did, step by step: calls of the engine, slots of the batch, threads, pages of the cache.
 #pragma once
 #include <functional>
 #include <string>
@@ -20,6 +20,22 @@ struct ServedRun {
 report::Items call_rows(const execute::ServerReport& report);
 /// Which request is in which slot, iteration by iteration.
 draw::Scene slots_picture(const execute::ServerReport& report);
+
+/// The work of each new token of the first request, with a cache and without.
+struct WorkView {
+  report::Items rows;
+  std::string sentence;
+  draw::Scene picture;
+};
+WorkView work_view(const model::Transformer& model, const execute::Prompt& prompt);
+
+/// What the thread of the prompts and the one that decodes did, and when.
+struct ThreadsView {
+  report::Members members;
+  std::vector<std::string> sentences;
+  draw::Scene picture;
+};
+ThreadsView threads_view(const execute::ServerReport& report, std::int64_t queue);
 
 /// The same sequences in a cache of pages: tables at every iteration, copies, and what is not used.
 struct PagesView {

@@ -228,7 +228,7 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
   out.clocks = session.clocks();
   out.overlap = session.overlap();
   out.timed_steps = std::ssize(out.steps);
-  if (transport) out.local_ranks = execute::local_rank(*transport).count;
+  if (transport) out.local = execute::local_rank(*transport);
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "assay/execute/cuda/cuda_session.h"
 #include "assay/execute/program/training_session.h"
+#include "assay/execute/ranks/mpi.h"
 #include "assay/hardware/cluster.h"
 #include "assay/training/step.h"
 #include "assay/verbs/run/model.h"
@@ -48,11 +49,11 @@ struct TrainedJob {
   execute::RunFacts facts;
   std::vector<execute::StepClock> clocks;
   execute::TrainingSession::Overlap overlap;
-  std::int64_t timed_steps = 0;  ///< in `clocks`
-  std::size_t local_ranks = 0;   ///< of this machine; 0: all devices are in this process
-  std::string device;            ///< of a GPU: "NVIDIA H200"
-  std::string network;           ///< between GPUs: "NCCL 2.28.3"
-  Bytes memory;                  ///< of a GPU, in use
+  std::int64_t timed_steps = 0;       ///< in `clocks`
+  execute::LocalRank local{0, 0, 0};  ///< of this machine's ranks; none: all devices are in this process
+  std::string device;                 ///< of a GPU: "NVIDIA H200"
+  std::string network;                ///< between GPUs: "NCCL 2.28.3"
+  Bytes memory;                       ///< of a GPU, in use
 };
 /// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
