@@ -2985,7 +2985,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "set": {"help":"a set (default: all kernel sets that can be read)","kind":"text"},
     "group": {"help":"only groups with this in their name","kind":"text","placeholder":"TEXT"},
     "by": {"help":"summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries instead of the rows","kind":"text","standard":"group","placeholder":"WHAT"},
-    "leave-out": {"help":"leave the row's whole source or all rows of its chip out of the fit that predicts it (training, inference-tpot and inference-ttft; fits anew, which takes minutes)","kind":"choice","choices":["source","hardware"],"placeholder":"WHAT"},
+    "leave-out": {"help":"leave the row's whole source or all rows of its chip out of the fit that predicts it (training, inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)","kind":"choice","choices":["source","hardware"],"placeholder":"WHAT"},
     "fitted": {"help":"predict the rows that fits use, with the calibration that was fitted to them","kind":"flag"},
     "unanswered": {"help":"also list the rows that cannot be predicted, and why","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},

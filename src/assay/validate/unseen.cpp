@@ -33,15 +33,23 @@ std::vector<estimate::IntervalClass> classes_without(const std::vector<Validatio
 }  // namespace
 
 Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, const hardware::Catalogue& catalogue,
-                                        const std::optional<std::string>& data) {
+                                        const std::optional<std::string>& data, const AskWith& ask_with) {
   LeftOutResults out;
   if (set == "training") {
     ASSAY_TRY(steps, steps_without_whole(what, catalogue, data));
     out.emplace_back(set, std::move(steps));
     return out;
   }
+  if (set == "inference-throughput" && ask_with) {
+    ASSAY_TRY(all, without_whole(what, catalogue, data, ask_with));
+    out.emplace_back(set, std::move(all.throughputs));
+    return out;
+  }
   if (set != "inference-tpot" && set != "inference-ttft")
-    return fail("--leave-out", "whole sources and chips are left out of training, inference-tpot and inference-ttft",
+    return fail("--leave-out",
+                ask_with ? "whole sources and chips are left out of training, inference-tpot, inference-ttft and "
+                           "inference-throughput"
+                         : "training, inference-tpot and inference-ttft have intervals for what has no row",
                 "name one", Error::Kind::usage);
   ASSAY_TRY(both, without_whole(what, catalogue, data));
   out.emplace_back("inference-tpot", std::move(both.tokens));

@@ -12,10 +12,11 @@
 namespace assay::validate {
 
 /// Rows of a set, as numbers predict them that were fitted without their whole source or chip; the named set is first.
-/// Fits of inference predict both of its sets.
+/// Fits of inference predict both of its sets of times. Throughputs have no intervals of their own: they are left out
+/// only if there is someone to ask.
 using LeftOutResults = std::vector<std::pair<std::string, ValidationResult>>;
 Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, const hardware::Catalogue& catalogue,
-                                        const std::optional<std::string>& data);
+                                        const std::optional<std::string>& data, const AskWith& ask_with = {});
 
 /// Gives every case the interval that an answer would have had without any row of what was left out with it: the
 /// quantile over all other chips or sources, each with the same weight, but no less than the interval of its class.

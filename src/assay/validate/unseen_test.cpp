@@ -57,5 +57,17 @@ TEST(Unseen, TheFileReadsBackAndWidensWhatHasNoRow) {
   EXPECT_NE(software.find("of = [\"one\", \"other\"]"), std::string::npos);
 }
 
+// Throughputs can be asked without a whole source, but have no intervals of their own.
+TEST(Unseen, SetsWithoutSuchFitsAreNamed) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto kernels = left_out_results("h200-ops", LeftOut::source, catalogue, std::nullopt,
+                                        [](const hardware::Catalogue&) { return Ask(); });
+  ASSERT_FALSE(kernels);
+  EXPECT_NE(kernels.error().what.find("inference-throughput"), std::string::npos);
+  const auto intervals = left_out_results("inference-throughput", LeftOut::source, catalogue, std::nullopt);
+  ASSERT_FALSE(intervals);
+  EXPECT_EQ(intervals.error().what, "training, inference-tpot and inference-ttft have intervals for what has no row");
+}
+
 }  // namespace
 }  // namespace assay::validate

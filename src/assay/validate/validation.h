@@ -50,6 +50,9 @@ struct Prediction {
 /// above this layer.
 using Ask = std::function<Result<Prediction>(const std::vector<std::string>& words, const Question& question)>;
 
+/// How to ask with the numbers of another catalogue, which must outlive what it returns.
+using AskWith = std::function<Ask(const hardware::Catalogue&)>;
+
 /// One predicted measurement: time in seconds, or memory in bytes. Both values have the same dimension.
 struct ValidationCase {
   std::string id, group;

@@ -309,7 +309,11 @@ Result<void> apply_software(const ChosenSoftware& chosen, const SoftwareCase& at
 std::optional<std::string> recompute_meaning(std::span<const SoftwareWord> words, std::string_view setting) {
   for (const SoftwareWord& known : words)
     if (matches(known.word, setting)) return known.means;
-  if (lower::parse_recompute(setting, "")) return std::string(setting);
+  for (const std::string_view never : {"n", "no", "off", "false", "disabled"})
+    if (matches(never, setting)) return "none";
+  std::string policy(setting);
+  for (char& c : policy) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (lower::parse_recompute(policy, "")) return policy;
   return std::nullopt;
 }
 

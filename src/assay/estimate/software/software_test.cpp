@@ -95,6 +95,10 @@ TEST(Software, TablesNameItInTheirOwnWay) {
   EXPECT_EQ(named("Anvil", "", 2024), "0.12") << "the first release of the year";
   EXPECT_EQ(named("Anvil", "", 2030), "1.0");
   EXPECT_EQ(named("Anvil", "nightly", 2023), "0.9");
+  EXPECT_EQ(named("Anvil", "v0.12.1-cu130", 2030), "0.12") << "a number is worth more than the year";
+  EXPECT_EQ(named("Anvil", "anvil/anvil-openai:v0.12.1", 2030), "0.12");
+  EXPECT_EQ(named("ANVIL", "0.12", 2030), "0.12") << "case does not count";
+  EXPECT_EQ(named("anvil_v25.03 (fast)", "", 2024), "1.0");
   EXPECT_EQ(named("Anvil", "", 0), "1.0");
   EXPECT_EQ(named("Anvil", "0.5", 2025), "0.9") << "like the first one";
   EXPECT_EQ(named("Anvil 25.03 (fast)", "", 2024), "1.0");
@@ -129,6 +133,8 @@ TEST(Software, SettingsHaveAMeaning) {
   const SoftwareList all = list();
   EXPECT_EQ(recompute_meaning(all[0].recompute, "thrifty(2)"), "products");
   EXPECT_EQ(recompute_meaning(all[0].recompute, "full"), "full");
+  EXPECT_EQ(recompute_meaning(all[0].recompute, "Full"), "full");
+  EXPECT_EQ(recompute_meaning(all[0].recompute, "off"), "none");
   EXPECT_FALSE(recompute_meaning(all[0].recompute, "lavish"));
 }
 

@@ -13,8 +13,31 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-/// "1.2.0rc6.post1" is 1, 2, 0; empty where the text does not begin with a digit.
-std::vector<int> numbers_of(std::string_view text) {
+/// What stands between the words of a name, or before a version.
+bool is_separator(char c) { return std::string_view(" -_=@:").find(c) != std::string_view::npos; }
+
+bool same_letter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)) ||
+         (is_separator(a) && is_separator(b));
+}
+
+/// From the first digit that does not belong to a word: "v0.11.0", "vllm/vllm-openai:v0.11.0", "core_r0.13".
+std::string_view from_number(std::string_view text) {
+  const auto begins = [&](std::size_t i) {
+    if (!is_digit(text[i])) return false;
+    if (i == 0) return true;
+    const bool marked = std::string_view("vrVR").find(text[i - 1]) != std::string_view::npos;
+    const std::size_t before = marked ? i - 1 : i;
+    return before == 0 || std::isalnum(static_cast<unsigned char>(text[before - 1])) == 0;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (begins(i)) return text.substr(i);
+  return "";
+}
+
+/// "1.2.0rc6.post1" is 1, 2, 0; empty where the text has no number.
+std::vector<int> numbers_of(std::string_view whole) {
+  const std::string_view text = from_number(whole);
   std::vector<int> out;
   for (const std::string& part : split(text, '.')) {
     const auto end = std::find_if_not(part.begin(), part.end(), &is_digit) - part.begin();
@@ -43,13 +66,15 @@ bool matches(std::string_view pattern, std::string_view text, std::string_view* 
     return false;
   }
   if (pattern.starts_with("{}")) {
+    text.remove_prefix(std::min(text.find_first_not_of("vrVR=@"), text.size()));
     const auto end = static_cast<std::size_t>(
         std::find_if_not(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '.'; }) - text.begin());
     if (end == 0 || !is_digit(text.front()) || !matches(pattern.substr(2), text.substr(end), captured)) return false;
     if (captured) *captured = text.substr(0, end);
     return true;
   }
-  return !text.empty() && text.front() == pattern.front() && matches(pattern.substr(1), text.substr(1), captured);
+  return !text.empty() && same_letter(text.front(), pattern.front()) &&
+         matches(pattern.substr(1), text.substr(1), captured);
 }
 
 bool is_month(std::string_view text) {
@@ -82,7 +107,10 @@ std::size_t release_of(const std::vector<SoftwareVersion>& versions, std::string
   const std::string of_year = fmt::format("{}-", year);
   std::size_t last = 0;
   for (std::size_t i = 0; i < versions.size(); ++i) {
-    if (versions[i].date.starts_with(of_year)) return i;
+    if (versions[i].date.starts_with(of_year)) {
+      if (text.empty()) return i;
+      last = i;  // "latest", "nightly"
+    }
     if (versions[i].date < of_year) last = i;
   }
   return last;

@@ -386,8 +386,29 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
   return texts;
 }
 
+namespace {
+
+/// What is known of a row whose whole source or chip no fit saw.
+void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster,
+                  const estimate::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+  one.traits = step_traits(row.group, row.model, cluster);
+  one.without = {estimate::serving_classes(shipped.family(cluster.chip), row.model), key(row), cluster.chip.id,
+                 row.engine.substr(0, row.engine.find('@'))};
+}
+
+/// Throughputs follow from a search for the best batch, so that requests predict them with these numbers.
+void add_throughputs(std::vector<RowQuestion> questions, const estimate::ServingCalibration& numbers,
+                     const hardware::Catalogue& catalogue, const AskWith& ask_with, ValidationResult& result) {
+  hardware::Catalogue with = catalogue;
+  with.put("steps/serving.toml", "[source.fit]\ntitle = \"fit without whole sources or chips\"\n" +
+                                     estimate::serving_steps_text(numbers, "fit"));
+  add_answers(std::move(questions), ValidationInput(with, std::nullopt, true, ask_with(with)), result);
+}
+
+}  // namespace
+
 Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
-                                   const std::optional<std::string>& data) {
+                                   const std::optional<std::string>& data, const AskWith& ask_with) {
   const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
   std::array<std::optional<Result<estimate::ServingCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
@@ -400,9 +421,17 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, InferencePredictor::make(catalogue));
     predict.steps = std::move(numbers);
+    std::vector<RowQuestion> questions;
     for (const InferenceRow& row : rows) {
       const bool first = row.figure == InferenceFigure::first_token;
-      if (row.fold != fold || row.source == "own" || row.figure == InferenceFigure::throughput) continue;
+      if (row.fold != fold || row.source == "own") continue;
+      if (row.figure == InferenceFigure::throughput) {
+        if (!ask_with) continue;
+        ASSAY_TRY(cluster, predict.cluster(row));
+        questions.push_back({question_of(row), held_out, {row.id, row.group, row.measured, {}, row.what}});
+        add_left_out(row, *cluster, shipped, key, questions.back().known);
+        continue;
+      }
       ValidationResult& result = first ? results.first_tokens : results.tokens;
       const Result<Seconds> seconds = predict(row);
       if (!seconds) {
@@ -411,14 +440,14 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
       }
       ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
       const hardware::Cluster& cluster = **predict.cluster(row);
-      one.traits = step_traits(row.group, row.model, cluster);
-      one.without = {estimate::serving_classes(shipped.family(cluster.chip), row.model), key(row), cluster.chip.id,
-                     row.engine.substr(0, row.engine.find('@'))};
+      add_left_out(row, cluster, shipped, key, one);
       if (const auto* found =
               estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
     }
+    if (!questions.empty())
+      add_throughputs(std::move(questions), predict.steps, catalogue, ask_with, results.throughputs);
   }
   return results;
 }

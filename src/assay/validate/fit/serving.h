@@ -17,10 +17,11 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
 
 /// Published figures, as numbers predict them that were fitted without the row's whole source, or without its chip.
 struct WithoutWhole {
-  ValidationResult tokens, first_tokens;
+  ValidationResult tokens, first_tokens, throughputs;
 };
-/// Kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds.
+/// Kernels are those of the catalogue. Sources and chips are left out in as many parts as there are folds. Throughputs
+/// are predicted only if there is someone to ask.
 Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
-                                   const std::optional<std::string>& data);
+                                   const std::optional<std::string>& data, const AskWith& ask_with = {});
 
 }  // namespace assay::validate

@@ -77,6 +77,10 @@ double CsvTable::number(std::size_t row, std::string_view column, double missing
   return parse_number(trim(text(row, column))).value_or(missing);
 }
 
+void CsvTable::put(std::size_t row, std::string_view column, std::string text) {
+  if (const auto found = columns_.find(column); found != columns_.end()) lines_[row][found->second] = std::move(text);
+}
+
 Result<std::string> read_data(const std::string& path, std::string_view where) {
   namespace fs = std::filesystem;
   constexpr std::uintmax_t limit = std::uintmax_t{256} << 20;

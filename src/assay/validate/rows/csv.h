@@ -21,6 +21,8 @@ class CsvTable {
   std::string_view text(std::size_t row, std::string_view column) const;
   /// Its number; `missing` if it is empty or not a number.
   double number(std::size_t row, std::string_view column, double missing = 0.0) const;
+  /// Rewrites a field; does nothing if the table has no such column.
+  void put(std::size_t row, std::string_view column, std::string text);
   /// The line of a row in the file.
   int line(std::size_t row) const { return numbers_[row]; }
 

@@ -82,7 +82,7 @@ Question question_of(const InferenceRow& row) {
       result_of(row.figure)};
   std::vector<std::string>& words = question.words;
   const std::string batch = fmt::format("{:.0f}", row.batch);
-  if (row.figure != throughput) words.insert(words.end(), {"--batch", batch});
+  if (row.batch > 0.0) words.insert(words.end(), {"--batch", batch});
   if (first || row.figure == static_token) words.insert(words.end(), {"--prompts", batch});
   if (row.model.max_context > 0 && prompt + output > row.model.max_context) words.emplace_back("--stretch");
   add_strategy(row, words);

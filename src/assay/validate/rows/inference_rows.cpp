@@ -8,6 +8,8 @@
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/known_chips.h"
+#include "assay/validate/rows/known_formats.h"
+#include "assay/validate/rows/known_notes.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -36,55 +38,67 @@ std::string describe(const InferenceRow& row) {
                      estimate::fusion_names[static_cast<std::size_t>(row.software.step.fusion)]);
 }
 
-/// The first column that is stated but not understood.
-Why unread_inference(const TableLine& in) {
+std::span<const Field> inference_fields() {
   using enum Field::Kind;
-  static constexpr Field fields[] = {
-      {"n_chips", count},
-      {"tp", count},
-      {"pp", whole},
-      {"ep", whole},
-      {"dp_attention", whole},
-      {"batch", amount},
-      {"concurrency", amount},
-      {"input_len", amount},
-      {"output_len", amount},
-      {"ttft_ms", amount},
-      {"tpot_ms", amount},
-      {"e2e_latency_ms", amount},
-      {"output_tokens_per_s", amount},
-      {"year", count},
-      {"weight_precision", words, "bf16|bfloat16|fp16|fp16/bf16|mixed|fp8|fp4|nvfp4|mxfp4|int8|int4|int4(*"},
-      {"kv_precision", words, "bf16|fp16|fp8"},
-      {"phase", words, "prefill|decode|prefill+decode|serving"},
-      {"trust", words, "A|B|C"}};
-  if (auto why = unread_model(in)) return why;
-  return unread(in.table, in.row, fields);
+  static constexpr Field fields[] = {{"n_chips", count, {}, "chips|gpus|tpus"},
+                                     {"tp", ways},
+                                     {"pp", ways},
+                                     {"ep", whole},
+                                     {"dp_attention", whole},
+                                     {"batch", amount, "max|auto", "seqs|sequences"},
+                                     {"concurrency", amount, "inf|max", "requests|users"},
+                                     {"input_len", amount, {}, "tokens|tok"},
+                                     {"output_len", amount, {}, "tokens|tok"},
+                                     {"ttft_ms", amount, {}, "ms"},
+                                     {"tpot_ms", amount, {}, "ms"},
+                                     {"e2e_latency_ms", amount, {}, "ms"},
+                                     {"output_tokens_per_s", amount, {}, "tokens/s|tok/s"},
+                                     {"output_tokens_per_s_per_chip", amount, {}, "tokens/s|tok/s"},
+                                     {"total_tokens_per_s", amount, {}, "tokens/s|tok/s"},
+                                     {"year", count},
+                                     {"oom", yes_no},
+                                     {"phase", words, "prefill|decode|prefill+decode|serving"},
+                                     {"trust", words, "a|b|c"}};
+  return fields;
 }
 
-/// A format as the tables write it: weights, compute format, cache.
-void read_formats(const TableLine& in, const hardware::Chip& chip, InferenceRow& row) {
+/// The table with fields as the readers expect them.
+CsvTable tidied(CsvTable table) {
+  static constexpr NamedWays ways[] = {{"tp", "tp"}, {"pp", "pp"}, {"ep", "ep"}, {"dp", "dp_attention"}};
+  spread_ways(table, "tp", ways);
+  spread_ways(table, "parallel_notes", ways);
+  tidy(table, model_fields());
+  tidy(table, inference_fields());
+  return table;
+}
+
+/// The first column that is stated but not understood.
+Why unread_inference(const TableLine& in, const KnownFormats& formats) {
+  if (auto why = unread(in.table, in.row, model_fields())) return why;
+  if (auto why = unread(in.table, in.row, inference_fields())) return why;
+  const std::string_view weights = in.text("weight_precision"), cache = in.text("kv_precision");
+  if (!weights.empty() && !formats.serving(weights))
+    return fmt::format("weight_precision {} is not understood", in_quotes(weights));
+  if (!cache.empty() && cache != "auto" && !formats.cache(cache))
+    return fmt::format("kv_precision {} is not understood", in_quotes(cache));
+  return std::nullopt;
+}
+
+/// Weights, compute format, and embeddings and head, by the column or else by the model's name.
+void read_formats(const TableLine& in, const KnownFormats& formats, const hardware::Chip& chip, InferenceRow& row) {
   const std::string_view weights = in.text("weight_precision");
+  const NamedFormat* stated = weights.empty() ? formats.in_name(in.text("model")) : formats.serving(weights);
+  if (!stated) return;
   lower::Formats& f = row.formats;
-  const auto has = [&](Dtype dtype) { return chip.peak[static_cast<std::size_t>(dtype)].has_value(); };
-  if (contains(weights, "fp8")) {
-    f.weights = Dtype::fp8;
-    f.outer = Dtype::bf16;
-    f.compute = has(Dtype::fp8) ? Dtype::fp8 : Dtype::bf16;
-  } else if (contains(weights, "fp4")) {
-    f.weights = Dtype::fp4;
-    f.outer = Dtype::bf16;
-    f.compute = has(Dtype::fp4) ? Dtype::fp4 : Dtype::bf16;  // otherwise weights are converted inside the product
-  } else if (contains(weights, "int8")) {
-    f.weights = Dtype::int8;  // weights only
-  } else if (contains(weights, "int4")) {
-    f.weights = Dtype::int4;
-  }
+  f.weights = stated->weights;
+  f.outer = stated->outer;
+  const bool has = chip.peak[static_cast<std::size_t>(stated->compute)].has_value();
+  f.compute = has ? stated->compute : Dtype::bf16;  // otherwise weights are converted inside the product
 }
 
 /// What the engine does, for these formats; a stated format of the cache comes first.
-Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, const estimate::Family* family,
-                  InferenceRow& row) {
+Why read_software(const TableLine& in, const KnownFormats& formats, const estimate::ChosenSoftware& chosen,
+                  const estimate::Family* family, InferenceRow& row) {
   estimate::SoftwareCase at = estimate::software_case(row.model);
   if (family) at.family = family->id;
   at.weights = name(row.formats.weights);
@@ -95,18 +109,17 @@ Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, c
   if (auto set = estimate::apply_software(by_id, at, row.assumed); !set) return set.error().what;
   row.engine = chosen.text();
   if (row.software.kv) row.formats.kv_cache = *row.software.kv;
-  if (in.text("kv_precision") == "fp8") row.formats.kv_cache = Dtype::fp8;
+  if (const auto stated = formats.cache(in.text("kv_precision"))) row.formats.kv_cache = *stated;
   row.step_tokens = chosen.software->defaults.step_tokens;
-  row.typical = in.text("trust") != "C" && chosen.software->atypical.empty() && chosen.name->atypical.empty();
+  row.typical = in.text("trust") != "c" && chosen.software->atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
 }
 
 Why read_strategy(const TableLine& in, InferenceRow& row) {
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
-  if (contains(in.text("mode"), "disagg")) return "prefill and decode run on separate chips, which are not stated";
-  if (in.text("tp").empty()) return "the parallelism is not stated";
-  if (in.text("trust") == "C") return "the parallelism is doubtful";
+  if (in.text("tp").empty() && chips > 1) return "the parallelism is not stated";
+  if (in.text("trust") == "c") return "the parallelism is doubtful";
   serving::ServingStrategy& s = row.strategy;
   s.tensor = in.count("tp", 1);
   s.pipeline = std::max<std::int64_t>(1, in.count("pp", 1));
@@ -114,7 +127,8 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // The batch is per data-parallel attention group. If that group is not stated, attention is data-parallel when each
   // device of the tensor group has its own batch.
   const double batch = in.number("batch"), all = in.number("concurrency");
-  if (in.text("dp_attention").empty() && s.tensor > 1 && batch > 0.0 && all == batch * static_cast<double>(s.tensor))
+  if (in.text("dp_attention").empty() && estimate::has_experts(row.model) && s.tensor > 1 && batch > 0.0 &&
+      all == batch * static_cast<double>(s.tensor))
     s.data = s.tensor;
   // Attention may be data-parallel within the stated tensor group.
   const bool inside = s.data > 1 && s.tensor * s.pipeline == chips && s.tensor % s.data == 0;
@@ -147,29 +161,51 @@ double batch_of(const TableLine& in, const InferenceRow& row) {
   return each > 0.0 ? each * static_cast<double>(row.strategy.data) : in.number("concurrency");
 }
 
+/// Output tokens per second of the whole server, by whichever column states them.
+double output_rate(const TableLine& in, const InferenceRow& row) {
+  if (const double rate = in.number("output_tokens_per_s"); rate > 0.0) return rate;
+  if (const double each = in.number("output_tokens_per_s_per_chip"); each > 0.0) return each * in.number("n_chips");
+  const auto prompt = static_cast<double>(row.prompt), output = static_cast<double>(row.output);
+  return output > 0.0 ? in.number("total_tokens_per_s") * output / (prompt + output) : 0.0;
+}
+
 /// The figures that a row states. A row without any counts as one of output tokens.
 std::vector<StatedFigure> stated_figures(const TableLine& in, const InferenceRow& row) {
+  using enum InferenceFigure;
   const double first = in.number("ttft_ms"), next = in.number("tpot_ms"), whole = in.number("e2e_latency_ms"),
-               rate = in.number("output_tokens_per_s"), batch = batch_of(in, row);
-  const bool loaded = in.text("phase") == "serving";
+               rate = output_rate(in, row), batch = batch_of(in, row);
+  const std::string_view phase = in.text("phase");
+  const bool loaded = phase == "serving", prompts = phase == "prefill";
   const double output = std::max(1.0, static_cast<double>(row.output));
   std::vector<StatedFigure> out;
-  if (first > 0.0 && !loaded) out.push_back({InferenceFigure::first_token, first * 1e-3 * 1_s});
+  const auto add = [&](InferenceFigure figure, double milliseconds) {
+    out.push_back({figure, milliseconds * 1e-3 * 1_s});
+  };
+  // Without other requests, a server under load is an idle one.
+  const bool alone = in.number("concurrency", batch) == 1.0;
+  if (first > 0.0 && (!loaded || alone)) add(first_token, first);
+  if (prompts) {
+    if (first == 0.0 && whole > 0.0) add(first_token, whole);
+    return out;
+  }
   if (next > 0.0)
-    out.push_back({loaded ? InferenceFigure::loaded_token : InferenceFigure::step, next * 1e-3 * 1_s});
-  else if (batch == 0.0 && rate > 0.0)
-    out.push_back({InferenceFigure::throughput, TokensPerSecond(rate)});
+    add(loaded ? loaded_token : step, next);
+  else if (rate > 0.0 && (batch == 0.0 || loaded))
+    out.push_back({throughput, TokensPerSecond(rate)});
   else if (whole > 0.0)
-    out.push_back({InferenceFigure::static_token, whole * 1e-3 / output * 1_s});
+    add(loaded ? loaded_token : static_token, whole / output);
   else if (rate > 0.0)
-    out.push_back({InferenceFigure::static_token, batch / rate * 1_s});
+    out.push_back({static_token, batch / rate * 1_s});
   return out;
 }
 
 /// Adds each figure that a row states, or why it has no prediction.
 void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, InferenceRows& out) {
   const std::vector<StatedFigure> figures = stated_figures(in, row);
-  const UnansweredCase refused{row.id, row.group, why.value_or("no time is stated")};
+  const bool queued = in.number("ttft_ms") > 0.0;
+  const UnansweredCase refused{
+      row.id, row.group,
+      why.value_or(queued ? "the first token waits for those of other requests" : "no time is stated")};
   if (figures.empty()) out.unanswered.push_back({refused, InferenceFigure::static_token});
   for (const auto& [figure, measured] : figures) {
     if (why)
@@ -185,8 +221,11 @@ void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, I
 
 }  // namespace
 
-Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Catalogue& catalogue) {
   InferenceRows out;
+  const CsvTable table = tidied(given);
+  ASSAY_TRY(formats, KnownFormats::make(catalogue));
+  ASSAY_TRY(notes, KnownNotes::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
   KnownModels known_models(catalogue);
@@ -199,9 +238,9 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
-    if (!why) why = unread_inference(in);
-    if (!why && contains(in.text("notes"), "throughput not equal"))
-      why = "the row contradicts itself: throughput does not follow from latency";
+    if (!why) why = unread_inference(in, formats);
+    for (const std::string_view column : {"notes", "mode", "metric_def"})
+      if (!why) why = notes.refusal(in.text(column));
     const std::optional<std::string> chip = chips.find(in.text("accelerator"));
     if (!why && !chip) why = fmt::format("{} is not in the catalogue", in.text("accelerator"));
     // GPT-2's vocabulary, padded for tensor parallelism.
@@ -211,8 +250,8 @@ Result<InferenceRows> read_inference(const CsvTable& table, const hardware::Cata
     if (!why) why = read_strategy(in, row);
     if (!why) {
       const hardware::Chip* known = chips.chip(*chip);
-      if (known) read_formats(in, *known, row);
-      why = known ? read_software(in, by.chosen, chips.family(*chip), row)
+      if (known) read_formats(in, formats, *known, row);
+      why = known ? read_software(in, formats, by.chosen, chips.family(*chip), row)
                   : Why(fmt::format("the file of {} has a fault", *chip));
       row.cluster = fmt::format("{}:{}", *chip, in.count("n_chips"));
     }

@@ -19,7 +19,7 @@ enum class InferenceFigure : std::uint8_t {
   step,          ///< one decode step of a batch at a context
   static_token,  ///< a batch from its prompts to its last token, per output token
   loaded_token,  ///< between two tokens of a sequence under continuous batching
-  throughput     ///< output tokens per second of a server at the largest load
+  throughput     ///< output tokens per second of a server at the stated load, or at the largest
 };
 
 struct InferenceRow : RowModel {

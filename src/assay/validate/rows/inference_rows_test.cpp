@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "assay/testing/inference_lines.h"
 
@@ -48,8 +50,9 @@ TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
 
 TEST(InferenceRows, TheLoadOfAServerIsABatch) {
   const auto table = CsvTable::parse(
-      "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,accelerator,n_chips,tp,engine,concurrency,input_len,"
-      "output_len,phase,tpot_ms\na,src,Llama,32,4096,11008,32,32000,H100-SXM-80GB,1,1,vllm,48,1024,128,serving,20\n",
+      "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,gated_mlp,accelerator,n_chips,tp,engine,concurrency,"
+      "input_len,output_len,phase,tpot_ms\na,src,Llama,32,4096,11008,32,32000,y,H100-SXM-80GB,1,1,vllm,48,1024,128,"
+      "serving,20\n",
       "test.csv");
   const InferenceRows rows = *read_inference(*table, testing::catalogue());
   ASSERT_EQ(rows.rows.size(), 1u);
@@ -82,7 +85,103 @@ TEST(InferenceRows, ANamedModelIsTheCatalogues) {
     return read_inference(*table, testing::catalogue())->rows.at(0).model;
   };
   EXPECT_TRUE(falcon("60").decoder.kinds[0].parallel);
-  EXPECT_FALSE(falcon("30").decoder.kinds[0].parallel) << "another model: the columns count";
+  const model::Transformer half = falcon("30");
+  EXPECT_EQ(half.decoder.layers(), 30) << "another model: the columns count";
+  EXPECT_TRUE(half.decoder.kinds[0].parallel) << "no column says otherwise";
+  EXPECT_FALSE(half.decoder.kinds[0].feed_forward->gated);
+}
+
+/// One column of a row that is asked for, changed: "how it is asked", or why not.
+std::string asked_serve(std::string_view column, std::string_view value) {
+  std::vector<std::pair<std::string, std::string>> cells = {{"id", "a"},
+                                                            {"source_key", "src"},
+                                                            {"model", "meta-llama/Llama-3.1-70B-Instruct"},
+                                                            {"params", ""},
+                                                            {"layers", ""},
+                                                            {"accelerator", "H100"},
+                                                            {"n_chips", "4"},
+                                                            {"tp", "4"},
+                                                            {"parallel_notes", ""},
+                                                            {"weight_precision", "fp8"},
+                                                            {"kv_precision", ""},
+                                                            {"engine", "vllm"},
+                                                            {"engine_version", "0.11"},
+                                                            {"mode", ""},
+                                                            {"batch", ""},
+                                                            {"concurrency", "64"},
+                                                            {"input_len", "1024"},
+                                                            {"output_len", "1024"},
+                                                            {"phase", "serving"},
+                                                            {"ttft_ms", ""},
+                                                            {"tpot_ms", ""},
+                                                            {"e2e_latency_ms", ""},
+                                                            {"output_tokens_per_s_per_chip", "500"},
+                                                            {"oom", ""},
+                                                            {"notes", ""}};
+  std::string header, line;
+  for (const auto& [name, text] : cells) {
+    header += (header.empty() ? "" : ",") + name;
+    line += (line.empty() ? "\"" : ",\"") + (name == column ? std::string(value) : text) + "\"";
+  }
+  const InferenceRows rows =
+      *read_inference(*CsvTable::parse(header + "\n" + line + "\n", "t.csv"), testing::catalogue());
+  if (rows.rows.empty()) return rows.unanswered.at(0).why;
+  const Question question = question_of(rows.rows[0]);
+  std::string out = question.result;
+  for (const auto* words : {&question.words, &question.own_way})
+    for (const std::string& word : *words) out += " " + word;
+  return out;
+}
+
+TEST(InferenceRows, AreAskedAsTheyAreWritten) {
+  const std::string usual = asked_serve("", "");
+  EXPECT_EQ(
+      usual,
+      "served.output_tokens_per_second serve llama-3.1-70b --on h100-sxm:4 --prompt 1024 --output 1024 --batch 64 "
+      "--tp 4 --pp 1 --dp 1 --weights-2d 1 --cache heads --weights fp8 --compute fp8 --kv bf16 --head-weights bf16 "
+      "--software vllm@0.11");
+  const std::pair<std::string_view, std::string_view> same[] = {{"weight_precision", "FP8"},
+                                                                {"weight_precision", "fp8 (block 128)"},
+                                                                {"tp", "TP4"},
+                                                                {"engine", "vLLM 0.11.0rc2"},
+                                                                {"engine_version", "v0.11.0-cu130"},
+                                                                {"concurrency", "64 requests"},
+                                                                {"input_len", "1,024"},
+                                                                {"accelerator", "NVIDIA H100 80GB HBM3"},
+                                                                {"oom", "n"},
+                                                                {"model", "Llama-3.1-70B-Instruct-FP8"}};
+  for (const auto& [column, value] : same) EXPECT_EQ(asked_serve(column, value), usual) << column << " " << value;
+  const std::pair<std::pair<std::string_view, std::string_view>, std::string_view> other[] = {
+      {{"weight_precision", "AWQ"}, "--weights int4 --compute bf16 --kv bf16 --head-weights bf16"},
+      {{"weight_precision", "w8a8"}, "--weights int8 --compute int8"},
+      {{"weight_precision", "nvfp4"}, "--weights fp4 --compute bf16"},
+      {{"kv_precision", "fp8_e4m3"}, "--kv fp8"},
+      {{"engine", "TRT-LLM v1.2"}, "--software tensorrt-llm@1.2"},
+      {{"engine_version", "v0.6.6.post1"}, "--software vllm@0.6"},
+      {{"ttft_ms", "90 ms"}, "served.output_tokens_per_second"},
+      {{"tpot_ms", "20"}, "served.time_per_token"},
+      {{"phase", "Prefill"}, "no time is stated"},
+      {{"weight_precision", "w4a8"}, "weight_precision \"w4a8\" is not understood"},
+      {{"engine", "Sledge"}, "the software \"Sledge\" is not in the catalogue"},
+      {{"params", "8.03e9"}, "the row contradicts itself: params is 8.03e+09, its model has 7.06e+10"},
+      {{"layers", "40"}, "the columns contradict the catalogue's model of that name"},
+      {{"notes", "speculative decoding, EAGLE-3"}, "how many drafted tokens are accepted is not stated"},
+      {{"mode", "Poisson arrivals"}, "the load is a rate of requests, not a number of them"},
+      {{"oom", "yes"}, "ran out of memory"}};
+  for (const auto& [cell, part] : other)
+    EXPECT_NE(asked_serve(cell.first, cell.second).find(part), std::string::npos)
+        << cell.first << " " << cell.second << ": " << asked_serve(cell.first, cell.second);
+}
+
+// With one request at a time nothing waits; with several the first token does.
+TEST(InferenceRows, AServerWithOneRequestIsIdle) {
+  const InferenceRows rows =
+      read_inference_lines(inference_line("H100-SXM-80GB", "vllm", "0.19,agg,1,1024,16,serving,80,,,,2026,") +
+                           inference_line("H100-SXM-80GB", "vllm", "0.19,agg,8,1024,16,serving,80,,,,2026,"));
+  ASSERT_EQ(rows.rows.size(), 1u);
+  EXPECT_EQ(rows.rows[0].figure, InferenceFigure::first_token);
+  ASSERT_EQ(rows.unanswered.size(), 1u);
+  EXPECT_EQ(rows.unanswered[0].why, "the first token waits for those of other requests");
 }
 
 }  // namespace

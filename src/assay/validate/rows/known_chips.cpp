@@ -1,9 +1,12 @@
 #include "assay/validate/rows/known_chips.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
 #include "assay/base/record_reader.h"
+#include "assay/base/text.h"
 #include "assay/validate/rows/table_line.h"
 #include "assay/validate/validation.h"
 
@@ -65,6 +68,8 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
   KnownChips known(catalogue);
   ASSAY_TRY(families, estimate::families_of(catalogue));
   known.families_ = std::move(families);
+  ASSAY_TRY(names, hardware::ClusterNames::read(catalogue));
+  known.names_ = std::move(names);
   for (const auto& [path, text] : catalogue.files("validation/accelerators.toml")) {
     RecordFile shared{.name = path};
     ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {
@@ -73,6 +78,7 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
       reader.items("network", known.networks_, read_network);
       reader.items("slice", known.slices_, read_slice);
       reader.table("collectives", [&](RecordReader& sweeps) { sweeps.texts("chips", known.swept_); });
+      reader.table("asides", [&](RecordReader& asides) { asides.texts("words", known.asides_); });
       reader.table("unseen", [&](RecordReader& unseen) { unseen.texts("chips", known.unseen_); });
     }));
   }
@@ -81,13 +87,32 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
 
 const NamedAccelerator* KnownChips::named(std::string_view accelerator) const {
   for (const NamedAccelerator& known : accelerators_)
-    if (known.name == accelerator) return &known;
+    if (plain_name(known.name) == plain_name(accelerator)) return &known;
   return nullptr;
 }
 
-std::optional<std::string> KnownChips::find(std::string_view accelerator) const {
-  if (const NamedAccelerator* known = named(accelerator)) return known->chip;
-  if (contains(accelerator, "(")) return std::nullopt;  // a part that differs in some way
+/// "AMD Instinct MI300X (CDNA3)" is "MI300X".
+std::string KnownChips::without_asides(std::string_view name) const {
+  std::string text(name);
+  for (char& c : text)
+    if (c == '(' || c == ')' || c == '-' || c == '_') c = ' ';
+  std::string out;
+  for (const std::string& word : split(text, ' ')) {
+    const auto is_word = [&](const std::string& aside) { return plain_name(aside) == plain_name(word); };
+    if (word.empty() || std::any_of(asides_.begin(), asides_.end(), is_word)) continue;
+    out += (out.empty() ? "" : " ") + word;
+  }
+  return out;
+}
+
+std::optional<std::string> KnownChips::find(std::string_view whole) const {
+  if (const NamedAccelerator* known = named(whole)) return known->chip;
+  const std::string accelerator = without_asides(whole);
+  // What is left in brackets says that the part differs in some way.
+  if (const std::size_t open = whole.find('('); open != std::string_view::npos)
+    if (accelerator != without_asides(whole.substr(0, open))) return std::nullopt;
+  for (const std::string_view name : {whole, std::string_view(accelerator)})
+    if (const auto known = names_.find(name); known && known->chips == 0) return known->chip;
   const Letters asked(accelerator);
   std::string longest, only;
   std::size_t extended = 0;  // GB200: gb200-nvl72
@@ -108,13 +133,36 @@ std::size_t KnownChips::fold(std::string_view accelerator, std::string_view of, 
   return fold_of(of, split);
 }
 
-NamedNetwork KnownChips::network(std::string_view text) const {
+std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect) {
+  // Of a list of several networks, none is said to be the one between the chips.
+  if (contains(interconnect, "|")) return std::nullopt;
+  constexpr std::pair<std::string_view, double> generations[] = {
+      {"EDR", 100}, {"HDR", 200}, {"NDR", 400}, {"XDR", 800}};
+  const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = interconnect.find('x'); at != std::string_view::npos; at = interconnect.find('x', at + 1)) {
+    std::size_t begin = at;
+    while (begin > 0 && digit(interconnect[begin - 1])) --begin;
+    if (begin == at || (begin > 0 && interconnect[begin - 1] != ' ')) continue;
+    const double count = parse_number(interconnect.substr(begin, at - begin)).value_or(0.0);
+    const std::string_view rest = trim(interconnect.substr(at + 1));
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    if (end > 0 && end < rest.size() && rest[end] == 'G')
+      return count * parse_number(rest.substr(0, end)).value_or(0.0) * 1_Gbit_per_s;
+    for (const auto& [name, rate] : generations)
+      if (rest.starts_with(name) || rest.starts_with(fmt::format("IB {}", name))) return count * rate * 1_Gbit_per_s;
+  }
+  return std::nullopt;
+}
+
+NamedNetwork KnownChips::network(std::string_view text, double chips) const {
   NamedNetwork out;
   for (const NamedNetwork& known : networks_) {
     if (!contains(text, known.text)) continue;
     out.reached = std::min(out.reached, known.reached);
     if (known.bandwidth > BytesPerSecond(0)) out.bandwidth = known.bandwidth;
   }
+  if (const auto whole = node_bandwidth(text); whole && chips > 0.0 && out.bandwidth == BytesPerSecond(0))
+    out.bandwidth = *whole / chips;
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "assay/estimate/effects/families.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
+#include "assay/hardware/cluster_names.h"
 
 namespace assay::validate {
 
@@ -26,6 +27,10 @@ struct NamedNetwork {
   BytesPerSecond bandwidth;  ///< of one chip's share of the interfaces; 0: not stated
   double reached = 1;        ///< share of it that collectives reach, relative to other networks
 };
+/// "NVLink4 + 8x 400Gb/s RoCE", "8x HDR200": one-way bandwidth of a node's interfaces; nothing if the text does not
+/// say.
+std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect);
+
 /// The torus slice on which sweeps of collectives ran.
 struct MeasuredSlice {
   std::string chip, cluster, axis;
@@ -36,14 +41,16 @@ class KnownChips {
  public:
   static Result<KnownChips> make(const hardware::Catalogue& catalogue);
 
-  /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72. Empty if there is none.
+  /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72, "NVIDIA H100 80GB HBM3" h100-sxm
+  /// by the aliases of its file. Empty if there is none.
   std::optional<std::string> find(std::string_view accelerator) const;
   /// The fold of a row that is told from others by `of`; rows on chips that no fit has seen are held out.
   std::size_t fold(std::string_view accelerator, std::string_view of, std::string_view split) const;
   /// How an accelerator differs from its chip; nullptr if it does not.
   const NamedAccelerator* named(std::string_view accelerator) const;
-  /// The network named by a row, if it differs from the catalogue chip's.
-  NamedNetwork network(std::string_view text) const;
+  /// The network named by a row, if it differs from the catalogue chip's: one of the table, or what its text says of
+  /// the interfaces of a node with `chips` chips. 0: those are not known.
+  NamedNetwork network(std::string_view text, double chips = 0) const;
   /// Nullptr if the chip's sweeps did not run on a torus slice.
   const MeasuredSlice* slice(std::string_view chip) const;
   /// Whether sweeps of collectives ran over the chip's own links.
@@ -58,6 +65,7 @@ class KnownChips {
 
  private:
   explicit KnownChips(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
+  std::string without_asides(std::string_view name) const;
 
   const hardware::Catalogue* catalogue_;
   estimate::Families families_;
@@ -65,6 +73,8 @@ class KnownChips {
   std::vector<NamedNetwork> networks_;
   std::vector<MeasuredSlice> slices_;
   std::vector<std::string> swept_, unseen_;
+  std::vector<std::string> asides_;  ///< words of names that say nothing about the part
+  hardware::ClusterNames names_;
   std::map<std::string, std::optional<hardware::Chip>> read_;
 };
 

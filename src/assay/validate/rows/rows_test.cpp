@@ -34,13 +34,22 @@ TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
                                                                  {"RTX4090", "rtx-4090"},
                                                                  {"L4", "l4"},
                                                                  {"L40S-48GB", "l40s"},
-                                                                 {"H800-SXM-80GB", "h100-sxm"},
+                                                                 {"H800-SXM-80GB", "h800-sxm"},
                                                                  {"TPU7x(Ironwood)", "tpu-v7"},
                                                                  {"MI250", "mi250"},
                                                                  {"A10", "a10"},
-                                                                 {"H20", "h20-sxm"}};
+                                                                 {"H20", "h20-sxm"},
+                                                                 {"H100", "h100-sxm"},
+                                                                 {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+                                                                 {"NVIDIA H200 141GB", "h200-sxm"},
+                                                                 {"NVIDIA A100-SXM4-40GB", "a100-sxm-40"},
+                                                                 {"A100(Ampere)", "a100-sxm-80"},
+                                                                 {"AMD Instinct MI300X (CDNA3)", "mi300x"},
+                                                                 {"TPU v6e (Trillium)", "tpu-v6e"},
+                                                                 {"Trillium", "tpu-v6e"}};
   for (const auto& [name, chip] : known) EXPECT_EQ(chips.find(name).value_or(""), chip) << name;
-  for (const std::string_view name : {"L40", "MI25", "H100", "SN40L", "B200-SXM-180GB(power-limited)", "", "B20"})
+  for (const std::string_view name :
+       {"L40", "MI25", "H100 NVL", "H100-SXM-80GB(550W)", "SN40L", "B200-SXM-180GB(power-limited)", "", "B20"})
     EXPECT_FALSE(chips.find(name)) << name;
   // Rows on a chip that no fit has seen are in none.
   EXPECT_EQ(chips.fold("MI250", "a group", "calib"), held_out);

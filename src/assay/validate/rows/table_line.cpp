@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "assay/estimate/software/version_numbers.h"
 #include "assay/lower/lowering.h"
+#include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay::validate {
@@ -15,13 +17,49 @@ std::int64_t noted(std::string_view notes, std::string_view name) {
   return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
 }
 
+namespace {
+
+/// The name of a repository without its last word, if that says how the weights were tuned or stored, or when; else
+/// nothing: "Llama-2-70b-chat" is "Llama-2-70b".
+std::string_view without_ending(std::string_view name) {
+  static constexpr std::string_view endings[] = {"-instruct",
+                                                 "-chat",
+                                                 "-it",
+                                                 "-base",
+                                                 "-hf",
+                                                 "-v0.1",
+                                                 "-bf16",
+                                                 "-fp8",
+                                                 "-fp4",
+                                                 "-nvfp4",
+                                                 "-mxfp4",
+                                                 "-awq",
+                                                 "-gptq",
+                                                 "-int4",
+                                                 "-int8",
+                                                 "-quantized.w4a16",
+                                                 "-quantized.w8a8",
+                                                 "-kv"};
+  for (const std::string_view end : endings)
+    if (name.size() > end.size() && estimate::matches(end, name.substr(name.size() - end.size())))
+      return name.substr(0, name.size() - end.size());
+  const std::size_t dash = name.rfind('-');  // a month: "-0528", "-2507"
+  const bool dated = dash != std::string_view::npos && name.size() - dash == 5 &&
+                     name.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
+  return dated ? name.substr(0, dash) : std::string_view();
+}
+
+}  // namespace
+
 const model::Transformer* KnownModels::find(std::string_view name) {
   const auto known = read_.find(name);
   if (known != read_.end()) return known->second ? &*known->second : nullptr;
   std::optional<model::Transformer>& model = read_[std::string(name)];
+  std::string_view left = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
   std::optional<std::string> id = names_.find(name);
-  const std::string_view bare = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
-  if (!id) id = names_.find(bare);
+  if (!id) id = names_.find(left);
+  if (!id && left.starts_with("Meta-")) left.remove_prefix(5);
+  for (; !id && !left.empty(); left = without_ending(left)) id = names_.find(left);
   if (!id) return nullptr;
   const auto read = model::catalogue_model(*id, catalogue_, "model");
   if (read && lower::check_lowers(read->imported.model, "model")) model = read->imported.model;
@@ -39,6 +77,13 @@ const model::Transformer* KnownModels::written(const std::string& text) {
 
 namespace {
 
+/// Whether attention is what a table calls "mha", "gqa", "mqa" or "mla".
+bool is_kind(const model::Attention& attention, std::string_view kind) {
+  if (attention.kv_rank > 0) return kind == "mla";
+  if (attention.kv_heads == attention.heads) return kind == "mha";
+  return kind == "gqa" || (kind == "mqa" && attention.kv_heads == 1);
+}
+
 /// Whether the columns state a size that no layer of the model has. The vocabulary may be padded.
 bool contradicted(const TableLine& in, const model::Transformer& model) {
   const auto differs = [&](std::string_view column, auto... sizes_of) {
@@ -54,6 +99,17 @@ bool contradicted(const TableLine& in, const model::Transformer& model) {
   const auto block = [](std::int64_t model::FeedForward::*size) {
     return [size](const model::Layer& layer) { return layer.feed_forward ? (*layer.feed_forward).*size : 0; };
   };
+  const std::string_view kind = in.text("attn_type"), gated = in.text("gated_mlp");
+  const auto any = [&](auto holds) {
+    return std::any_of(model.decoder.kinds.begin(), model.decoder.kinds.end(), holds);
+  };
+  if (!gated.empty() && !any([&](const model::Layer& layer) {
+        return layer.feed_forward && layer.feed_forward->gated == (gated != "n");
+      }))
+    return true;
+  if (!kind.empty() &&
+      !any([&](const model::Layer& layer) { return layer.attention && is_kind(*layer.attention, kind); }))
+    return true;
   return in.count("layers", model.decoder.layers()) != model.decoder.layers() ||
          in.count("d_model", model.d_model) != model.d_model ||
          differs("n_heads", attention(&model::Attention::heads)) ||
@@ -69,9 +125,13 @@ bool contradicted(const TableLine& in, const model::Transformer& model) {
 class Written {
  public:
   explicit Written(std::string_view start) : text_(start) {}
-  void add(std::string_view key, std::int64_t size) { text_ += fmt::format(R"(,"{}":{})", key, size); }
-  void add_if(bool states, std::string_view key, std::int64_t size) {
-    if (states) add(key, size);
+  template <class V>
+  void add(std::string_view key, V value) {
+    text_ += fmt::format(R"(,"{}":{})", key, value);
+  }
+  template <class V>
+  void add_if(bool states, std::string_view key, V value) {
+    if (states) add(key, value);
   }
   std::string text() const { return text_ + "}"; }
 
@@ -113,6 +173,14 @@ Why add_experts(const TableLine& in, const model::Transformer* same, Written& ou
   return std::nullopt;
 }
 
+/// What notes on a model may say where its columns describe it.
+std::span<const Field> notes_fields() {
+  static constexpr Field fields[] = {{"arch_notes", Field::Kind::words,
+                                      "MLA *|*sliding-window(128)/full attention|*interleave_moe_layer_step=*|"
+                                      "*chunked local attention*"}};
+  return fields;
+}
+
 /// The configuration that the columns describe.
 Why write_columns(const TableLine& in, std::int64_t usual_vocabulary, const model::Transformer* same,
                   std::string& text) {
@@ -125,10 +193,12 @@ Why write_columns(const TableLine& in, std::int64_t usual_vocabulary, const mode
   out.add("d_model", width);
   out.add("vocabulary", vocabulary);
   out.add("heads", heads);
-  out.add("kv_heads", in.count("n_kv_heads", heads));
-  const std::string_view notes = in.text("arch_notes");
+  const std::string_view kind = in.text("attn_type"), notes = in.text("arch_notes");
+  if (kind == "gqa" && in.count("n_kv_heads") == 0) return "the number of key and value heads is not stated";
+  out.add("kv_heads", in.count("n_kv_heads", kind == "mqa" ? 1 : heads));
+  if (auto why = unread(in.table, in.row, notes_fields())) return why;
   std::int64_t head_dim = in.count("head_dim", width / heads);
-  if (in.text("attn_type") == "mla")
+  if (kind == "mla")
     if (auto why = add_latent(notes, head_dim, out)) return why;
   out.add("head_dim", head_dim);
   const bool routed = in.count("moe_experts") > 0;
@@ -144,8 +214,16 @@ Why write_columns(const TableLine& in, std::int64_t usual_vocabulary, const mode
     out.add("chunk", 8192);
     out.add("full_every", 4);
   }
+  // What no column states is as in the catalogue's model of that name.
+  const model::Layer* like = same && !same->decoder.kinds.empty() ? &same->decoder.kinds.front() : nullptr;
+  const std::string_view gate = in.text("gated_mlp");
+  if (gate.empty() && !(like && like->feed_forward)) return "whether the feed-forward is gated is not stated";
+  out.add_if(gate.empty() ? like->feed_forward->gated : gate != "n", "gated", "true");
+  if (like && like->parallel) {
+    out.add("parallel", "true");
+    out.add("norms", like->norms);
+  }
   text = out.text();
-  if (in.text("gated_mlp") != "n") text.insert(text.size() - 1, R"(,"gated":true)");
   return std::nullopt;
 }
 
@@ -165,7 +243,7 @@ void change_size(std::initializer_list<const char*> keys, std::int64_t wanted, s
 
 }  // namespace
 
-Why unread_model(const TableLine& in) {
+std::span<const Field> model_fields() {
   using enum Field::Kind;
   static constexpr Field fields[] = {{"layers", count},
                                      {"d_model", count},
@@ -179,12 +257,22 @@ Why unread_model(const TableLine& in) {
                                      {"moe_d_ff_expert", whole},
                                      {"moe_shared_experts", whole},
                                      {"moe_first_dense_layers", whole},
-                                     {"gated_mlp", words, "y|n"},
+                                     {"gated_mlp", yes_no, "swiglu|geglu"},
                                      {"attn_type", words, "mha|gqa|mqa|mla"}};
-  return unread(in.table, in.row, fields);
+  return fields;
 }
 
-Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, RowModel& out) {
+namespace {
+
+/// The parameters that a table counts with or without embeddings, and rounds, say which model it is.
+Why unlike_parameters(const TableLine& in, const model::Transformer& model) {
+  constexpr double most = 1.5;
+  const double stated = in.number("params"), all = static_cast<double>(model::parameter_counts(model).total);
+  if (stated <= 0.0 || (stated < most * all && all < most * stated)) return std::nullopt;
+  return fmt::format("the row contradicts itself: params is {:.3g}, its model has {:.3g}", stated, all);
+}
+
+Why read_shape(const TableLine& in, std::int64_t vocabulary, KnownModels& known, RowModel& out) {
   const model::Transformer* found = known.find(in.text("model"));
   if (found && !contradicted(in, *found)) {
     out = {found->id, *found};
@@ -203,6 +291,13 @@ Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known,
   if (!written) return "the model's sizes do not go together";
   out.model = *written;
   return std::nullopt;
+}
+
+}  // namespace
+
+Why read_model(const TableLine& in, std::int64_t vocabulary, KnownModels& known, RowModel& out) {
+  if (auto why = read_shape(in, vocabulary, known, out)) return why;
+  return unlike_parameters(in, out.model);
 }
 
 }  // namespace assay::validate

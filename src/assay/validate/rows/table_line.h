@@ -43,8 +43,8 @@ class KnownModels {
   std::map<std::string, std::optional<model::Transformer>, std::less<>> read_;
 };
 
-/// The first model column that is stated but not understood.
-Why unread_model(const TableLine& in);
+/// The columns of a model.
+std::span<const Field> model_fields();
 /// A row's model: as a request names it, and what that means.
 struct RowModel {
   std::string named;  ///< an id of the catalogue, or a configuration

@@ -9,54 +9,94 @@
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/known_chips.h"
+#include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
 namespace {
 
-/// The first column that is stated but cannot be read.
-Why unread_training(const TableLine& in) {
+std::span<const Field> training_fields() {
   using enum Field::Kind;
   static constexpr Field fields[] = {
-      {"n_chips", count},
-      {"seq_len", count},
-      {"tp", count},
-      {"pp", count},
-      {"vpp", count, "max*"},
-      {"dp", count},
-      {"cp", count},
-      {"ep", count},
-      {"global_batch", amount},
-      {"micro_batch", amount},
+      {"n_chips", count, {}, "chips|gpus|tpus"},
+      {"chips_per_node", count},
+      {"seq_len", count, {}, "tokens|tok"},
+      {"tp", ways},
+      {"pp", ways},
+      {"vpp", ways, "max*"},
+      {"dp", ways},
+      {"cp", ways},
+      {"ep", ways},
+      {"etp", ways},
+      {"global_batch", amount, {}, "seqs|sequences|samples"},
+      {"micro_batch", amount, {}, "seqs|sequences|samples"},
       {"grad_accum", amount},
       {"year", count},
-      {"step_time_s", amount},
+      {"step_time_s", amount, {}, "s|sec|seconds"},
       {"derived_step_time_s", amount},
-      {"tokens_per_s_per_chip", amount},
+      {"tokens_per_s_per_chip", amount, {}, "tokens/s|tok/s"},
       {"derived_tokens_per_s_per_chip", amount},
-      {"tflops_per_s_per_chip", amount},
-      {"peak_mem_gb", amount},
-      {"precision", words,
-       "bf16|bf16(*|fp16|fp16(*|fp8|fp8(*|mxfp8|nvfp4|nvfp4(*|bf16/fp16 mixed|fp16/bf16 mixed|int8|int8 "
-       "(*|int8-quantised*|int8/fp8*"},
+      {"tflops_per_s_per_chip", amount, {}, "tflops|tflop/s|tflops/s"},
+      {"peak_mem_gb", amount, {}, "gib"},
+      {"oom", yes_no},
+      {"task", words,
+       "pretrain|pretraining|pre-training|sft|finetune|finetuning|fine-tuning|full fine-tuning|lora|lora "
+       "*|lora(*|lora-*"},
+      {"optimizer", words, "adam|adam (*|adam(*|adam-pax|adamw|adamw (*|adamw(*|fused adam|fused adamw"},
       {"fsdp_zero", words,
-       "none|ddp|zero0|zero1|zero1(*|zero1 over all DP|distopt(zero1)|hybrid zero1*|zero2|zero2(*|zero3|zero3(*|"
-       "fsdp|fsdp *|fsdp(*|fsdp=*|fsdp2=*|FSDP|FSDP(*|*-fsdp(*"},
-      {"sequence_parallel", words, "y|n"},
-      {"flash_attention", words, "y|n|y (cuDNN)"},
-      {"trust", words, "A|B|C"}};
-  if (auto why = unread_model(in)) return why;
-  return unread(in.table, in.row, fields);
+       "none|ddp|no|zero0|zero 0|zero1|zero 1|zero1(*|zero 1(*|zero 1 (*|zero1 over all dp|distopt(zero1)|hybrid "
+       "zero1*|"
+       "dist optimizer|distributed optimizer|zero2|zero 2|zero2(*|zero 2 (*|zero3|zero 3|zero3(*|zero 3 (*|"
+       "fsdp|fsdp2|fsdp *|fsdp2 *|fsdp(*|fsdp=*|fsdp2=*|fsdp2(*|hsdp=*|*-fsdp(*"},
+      {"sequence_parallel", yes_no},
+      {"flash_attention", yes_no, "y (*|cudnn*|fa2|fa3|flash*|fused*"},
+      {"trust", words, "a|b|c"}};
+  return fields;
+}
+
+/// The table with fields as the readers expect them.
+CsvTable tidied_steps(CsvTable table) {
+  static constexpr NamedWays ways[] = {{"tp", "tp"}, {"pp", "pp"}, {"vpp", "vpp"}, {"dp", "dp"},
+                                       {"cp", "cp"}, {"ep", "ep"}, {"etp", "etp"}};
+  spread_ways(table, "tp", ways);
+  tidy(table, model_fields());
+  tidy(table, training_fields());
+  return table;
+}
+
+/// The first column that is stated but cannot be read.
+Why unread_training(const TableLine& in, const KnownFormats& formats) {
+  if (auto why = unread(in.table, in.row, model_fields())) return why;
+  if (auto why = unread(in.table, in.row, training_fields())) return why;
+  if (const std::string_view text = in.text("precision"); !text.empty() && !formats.training(text))
+    return fmt::format("precision {} is not understood", in_quotes(text));
+  return std::nullopt;
 }
 
 /// A network that is slower than the catalogue's, and whose switches do not add.
 void read_network(const NamedNetwork& network, const hardware::ScaleOut& usual, TrainingRow& row) {
-  if (network.bandwidth == BytesPerSecond(0)) return;
+  const BytesPerSecond reached = network.reached * network.bandwidth;
+  if (network.bandwidth == BytesPerSecond(0) || !(reached < usual.bandwidth.value)) return;
   if (usual.in_network_reduction && usual.in_network_reduction->value)
     row.changes.push_back({"network.scale_out.in_network_reduction", "false"});
-  if (const BytesPerSecond reached = network.reached * network.bandwidth; reached < usual.bandwidth.value)
-    row.changes.push_back({"network.scale_out.bandwidth", fmt::format("{} B/s", reached.value())});
+  row.changes.push_back({"network.scale_out.bandwidth", fmt::format("{} B/s", reached.value())});
+}
+
+/// A torus as a table writes it, "4x8x8", if it has as many chips; empty if not.
+std::string torus_in(std::string_view topology, std::int64_t chips) {
+  for (const std::string& word : split(topology, ' ')) {
+    const std::string shape(trim(word));
+    std::int64_t product = 1;
+    bool sizes = shape.find('x') != std::string::npos;
+    for (const std::string& side : split(shape, 'x')) {
+      const auto size = parse_number(side);
+      sizes = sizes && size && *size >= 1.0;
+      product *= sizes ? std::llround(*size) : 1;
+    }
+    if (sizes && product == chips) return shape;
+  }
+  return "";
 }
 
 Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
@@ -73,16 +113,46 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   std::int64_t slices = 1;
   if (row.compiled_whole && contains(topology, "x v"))
     slices = std::max(1LL, std::atoll(std::string(topology).c_str()));
-  row.cluster =
-      slices > 1 ? fmt::format("{}*{}:{}", slices, *chip, chips / slices) : fmt::format("{}:{}", *chip, chips);
+  if (chips % slices != 0) return "the row contradicts itself: the slices do not have as many chips each";
+  const std::string torus = row.compiled_whole ? torus_in(topology, chips / slices) : "";
+  row.cluster = fmt::format("{}{}:{}", slices > 1 ? fmt::format("{}*", slices) : "", *chip,
+                            torus.empty() ? std::to_string(chips / slices) : torus);
   if (const NamedAccelerator* named = known.named(accelerator)) {
     row.changes = named->changes;
     const hardware::Chip* whole = known.chip(*chip);
     if (named->power && whole && whole->power && *named->power < whole->power->chip.value) row.power = named->power;
   }
-  if (const hardware::Chip* whole = known.chip(*chip); whole && whole->network.scale_out && !row.compiled_whole)
-    read_network(known.network(in.text("interconnect")), *whole->network.scale_out, row);
+  const hardware::Chip* whole = known.chip(*chip);
+  if (!whole || row.compiled_whole) return std::nullopt;
+  const hardware::Networks& network = whole->network;
+  const auto domain = network.scale_up && network.scale_up->domain ? network.scale_up->domain->value : 1;
+  const std::int64_t node = in.count("chips_per_node", domain);
+  // The trays of a rack with one switched network are no nodes of it.
+  if (constexpr std::int64_t most_of_a_machine = 16; node < domain && domain <= most_of_a_machine && chips > node)
+    row.changes.push_back({"network.scale_up.domain", std::to_string(node)});
+  if (network.scale_out)
+    read_network(known.network(in.text("interconnect"), static_cast<double>(node)), *network.scale_out, row);
   return std::nullopt;
+}
+
+/// The level of ZeRO that a text names, "zero-3(deepspeed)"; nothing if it names none.
+std::optional<int> zero_level(std::string_view text) {
+  const std::size_t at = text.find("zero"), digit = text.find_first_of("0123", at);
+  if (at == std::string_view::npos || digit == std::string_view::npos) return std::nullopt;
+  return digit <= at + 5 ? std::optional(text[digit] - '0') : std::nullopt;
+}
+
+/// Devices that share fully sharded weights; 0: not stated.
+std::int64_t fsdp_ways(std::string_view text, std::string_view cluster, std::int64_t groups) {
+  for (const std::string_view name : {"fsdp=", "fsdp2=", "hsdp=", "fsdp(", "fsdp2(", "fsdp ", "fsdp2 "})
+    if (const std::int64_t ways = noted(text, name); ways > 0) return ways;
+  if (!contains(text, "dp over dcn")) return 0;
+  return cluster.find('*') == std::string_view::npos ? groups : groups / std::atoll(std::string(cluster).c_str());
+}
+
+/// Whether weights are sharded, too.
+bool fully_sharded(std::string_view text) {
+  return zero_level(text) == 3 || contains(text, "fsdp") || contains(text, "hsdp");
 }
 
 /// How weights and optimizer states are sharded, from the column's text.
@@ -91,40 +161,42 @@ Why read_sharing(const TableLine& in, const estimate::Software& software, std::i
   const std::string_view text = in.text("fsdp_zero");
   p.data = groups;
   p.fsdp = 1;
+  p.zero = zero_level(text).value_or(contains(text, "dist") ? 1 : 0);
+  if (p.zero == 1 || p.zero == 2 || !fully_sharded(text)) return std::nullopt;
   p.zero = 0;
-  const bool sharded = contains(text, "zero3") || contains(text, "fsdp") || contains(text, "FSDP");
-  if (contains(text, "zero2"))
+  const std::int64_t stated = fsdp_ways(text, row.cluster, groups), ways = stated > 0 ? stated : groups;
+  if (groups % ways != 0) return "the row contradicts itself: fsdp does not divide the data-parallel devices";
+  p.fsdp = ways;
+  p.data = groups / ways;
+  // Weights that stay gathered between the passes of a pipeline's microbatches are sharded between steps only.
+  if (in.count("pp", 1) > 1 && software.defaults.pipeline_keeps_weights) {
+    p.data = groups;
+    p.fsdp = 1;
     p.zero = 2;
-  else if (contains(text, "zero1"))
-    p.zero = 1;
-  else if (sharded) {
-    std::int64_t ways = noted(text, "fsdp=");
-    if (ways == 0) ways = noted(text, "fsdp2=");
-    if (ways == 0) ways = noted(text, "fsdp(");
-    if (ways == 0) ways = noted(text, "fsdp ");
-    if (contains(text, "DP over DCN") && ways == 0) {
-      const std::size_t star = row.cluster.find('*');
-      ways = star == std::string::npos ? groups : groups / std::atoll(row.cluster.c_str());
-    }
-    if (ways <= 0 || groups % ways != 0) ways = groups;
-    p.fsdp = ways;
-    p.data = groups / ways;
-    // Weights that stay gathered between the passes of a pipeline's microbatches are sharded between steps only.
-    if (in.count("pp", 1) > 1 && software.defaults.pipeline_keeps_weights) {
-      p.data = groups;
-      p.fsdp = 1;
-      p.zero = 2;
-    }
-    if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context-parallel devices
   }
+  if (groups == 1 && p.context > 1) p.zero = 3;  // weights are then sharded over the context-parallel devices
+  return std::nullopt;
+}
+
+/// Which devices hold different experts.
+Why read_expert_axes(const TableLine& in, std::int64_t groups, lower::Parallelism& p) {
+  p.expert = in.count("ep", 1);
+  const std::int64_t slices = in.count("etp", p.tensor);
+  if (slices != 1 && slices != p.tensor) return "experts are sliced over all tensor-parallel devices or over none";
+  if (p.expert > 1 && slices < p.tensor) p.expert_over.tensor = true;
+  // If there are too few data-parallel devices, experts are also spread over tensor- and context-parallel ones.
+  if (p.expert % p.expert_others() == 0 && groups % p.expert_data() != 0)
+    p.expert_over = {p.tensor > 1 && (in.text("etp").empty() || slices < p.tensor), p.context > 1};
+  if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
+    return "ep does not divide the devices of a stage";
   return std::nullopt;
 }
 
 Why read_strategy(const TableLine& in, const estimate::Software& software, TrainingRow& row) {
   lower::Parallelism& p = row.strategy.parallelism;
   const bool whole = row.compiled_whole;
-  const bool sharded = contains(in.text("fsdp_zero"), "fsdp") || contains(in.text("fsdp_zero"), "FSDP");
-  if (in.text("tp").empty() && !sharded) return "the parallelism is not stated";
+  const bool sharded = contains(in.text("fsdp_zero"), "fsdp");
+  if (in.text("tp").empty() && !sharded && in.count("n_chips") > 1) return "the parallelism is not stated";
   p.tensor = in.count("tp", 1);
   p.pipeline = in.count("pp", 1);
   p.context = in.count("cp", 1);
@@ -134,11 +206,7 @@ Why read_strategy(const TableLine& in, const estimate::Software& software, Train
   if (!sharded && in.count("dp", groups) != groups)
     return "the row contradicts itself: dp x tp x pp x cp must be n_chips";
   if (auto why = read_sharing(in, software, groups, row)) return why;
-  p.expert = in.count("ep", 1);
-  // If there are too few data-parallel devices, experts are also spread over tensor- and context-parallel ones.
-  if (groups % p.expert != 0) p.expert_over = {p.tensor > 1, p.context > 1};
-  if (p.expert % p.expert_others() != 0 || groups % p.expert_data() != 0)
-    return "ep does not divide the devices of a stage";
+  if (auto why = read_expert_axes(in, groups, p)) return why;
   if (in.text("sequence_parallel") == "y" && p.tensor > 1) p.residual = lower::ResidualScheme::sequence;
 
   const double accumulated = in.number("grad_accum"), micro = in.number("micro_batch");
@@ -195,22 +263,13 @@ Why read_recompute(const TableLine& in, const estimate::Software& software, Trai
   return std::nullopt;
 }
 
-void read_compute(const TableLine& in, TrainingRow& row) {
-  const std::string_view precision = in.text("precision");
-  if (contains(precision, "fp4"))
-    row.compute = Dtype::fp4;
-  else if (contains(precision, "fp8"))
-    row.compute = Dtype::fp8;
-  else if (contains(precision, "int8"))
-    row.compute = Dtype::int8;
-}
-
 /// What the software does, and what the row says about it.
-Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, TrainingRow& row) {
+Why read_software(const TableLine& in, const KnownFormats& formats, const estimate::ChosenSoftware& chosen,
+                  TrainingRow& row) {
   const std::string_view notes = in.text("notes"), flash = in.text("flash_attention");
   const estimate::Software& software = *chosen.software;
   row.framework = software.id;
-  read_compute(in, row);
+  row.compute = formats.training(in.text("precision")).value_or(Dtype::bf16);
   estimate::SoftwareCase at = estimate::software_case(row.model);
   at.family = row.family;
   at.compute = name(row.compute);
@@ -222,19 +281,21 @@ Why read_software(const TableLine& in, const estimate::ChosenSoftware& chosen, T
     row.software.step.fusion = estimate::Fusion::compiled;
   }
   if (!flash.empty()) row.software.flash = flash != "n";
-  if (contains(flash, "cuDNN")) row.software.attention = hardware::AttentionKernel::cudnn;
+  if (contains(flash, "cudnn")) row.software.attention = hardware::AttentionKernel::cudnn;
   row.software.step.fixed_capacity = notes.starts_with("(tokendrop)");
   if (auto why = read_recompute(in, software, row)) return why;
   // "lora r16"; NVIDIA's recipes and MLPerf adapt attention.
   if (const std::string_view task = in.text("task"); task.starts_with("lora")) {
     constexpr std::int64_t usual = 16;
-    const std::int64_t rank = noted(task, " r");
+    std::int64_t rank = 0;
+    for (const std::string_view name : {" r", "-r", "(r", "(r=", " r=", "rank=", "rank "})
+      if (rank == 0) rank = noted(task, name);
     row.model.adapters = model::Adapters{rank > 0 ? rank : usual, true, false};
   }
   if (!software.defaults.gradients.empty()) row.gradients = *parse_dtype(software.defaults.gradients, "gradients");
   if (software.defaults.reports == "reserved") row.view = MemoryView::reserved;
   if (contains(notes, "nvidia-smi")) row.view = MemoryView::driver;
-  row.trusted = in.text("trust") != "C";
+  row.trusted = in.text("trust") != "c";
   row.typical = row.trusted && software.atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
 }
@@ -287,8 +348,10 @@ std::string describe(const TrainingRow& row) {
 
 }  // namespace
 
-Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalogue& catalogue) {
   TrainingRows out;
+  const CsvTable table = tidied_steps(given);
+  ASSAY_TRY(formats, KnownFormats::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
   KnownModels known(catalogue);
@@ -300,13 +363,13 @@ Result<TrainingRows> read_training(const CsvTable& table, const hardware::Catalo
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
-    if (!why) why = unread_training(in);
+    if (!why) why = unread_training(in, formats);
     NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::train, "framework", "");
     if (!why) why = by.why;
     if (!why) why = read_model(in, std::llround(by.chosen.software->defaults.vocabulary), known, row);
     if (!why) why = read_hardware(in, chips, row);
     if (!why) why = read_strategy(in, *by.chosen.software, row);
-    if (!why) why = read_software(in, by.chosen, row);
+    if (!why) why = read_software(in, formats, by.chosen, row);
     if (!why) read_measured(in, row);
     if (!why) why = contradiction(in, row);
     if (!why && !row.measured && !row.peak) why = "neither time nor memory is stated, only a utilisation";

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "assay/testing/sampling.h"
 
@@ -116,8 +119,8 @@ TEST(TrainingRows, SoftwareDecidesWhatARowLeavesOut) {
 TEST(TrainingRows, NetworksHaveTheBandwidthThatTheirTextSays) {
   const auto changes = [](std::string_view chip, std::string_view network) {
     const auto table = CsvTable::parse(
-        "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,seq_len,accelerator,interconnect,n_chips,precision,"
-        "global_batch,micro_batch,tp,step_time_s,framework,year\na-1,a,M,32,4096,14336,32,32000,8192," +
+        "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,seq_len,gated_mlp,accelerator,interconnect,n_chips,"
+        "precision,global_batch,micro_batch,tp,step_time_s,framework,year\na-1,a,M,32,4096,14336,32,32000,8192,y," +
             std::string(chip) + "," + std::string(network) + ",64,bf16,128,1,2,1,NeMo,2025\n",
         "test.csv");
     return read_training(*table, hardware::Catalogue::builtin())->rows.at(0).changes;
@@ -129,7 +132,107 @@ TEST(TrainingRows, NetworksHaveTheBandwidthThatTheirTextSays) {
   };
   EXPECT_EQ(bandwidth(changes("H100-SXM-80GB", "8x NDR IB")), "") << "the catalogue's own";
   EXPECT_EQ(bandwidth(changes("H100-SXM-80GB", "NVLink4 + 1600 Gbps/node")), "25000000000 B/s");
+  EXPECT_EQ(bandwidth(changes("H100-SXM-80GB", "NVLink4 + 8x 200Gb/s RoCE")), "25000000000 B/s");
+  EXPECT_EQ(bandwidth(changes("H100-SXM-80GB", "1x HDR200")), "3125000000 B/s");
+  EXPECT_EQ(bandwidth(changes("H100-SXM-80GB", "NVLink | 2x 100Gb/s storage")), "") << "not said to join the chips";
   EXPECT_EQ(bandwidth(changes("A100-SXM-80GB", "4x Omni-Path 100Gb")), "1875000000 B/s") << "0.3 of it is reached";
+}
+
+/// One column of a row that is asked for, changed: how it is asked, or why not.
+std::string asked_train(std::string_view column, std::string_view value) {
+  const std::vector<std::pair<std::string, std::string>> cells = {{"id", "a-1"},
+                                                                  {"source_key", "a"},
+                                                                  {"model", "mixtral-8x7b"},
+                                                                  {"seq_len", "4096"},
+                                                                  {"arch_notes", ""},
+                                                                  {"task", "pretrain"},
+                                                                  {"accelerator", "H100"},
+                                                                  {"n_chips", "64"},
+                                                                  {"chips_per_node", ""},
+                                                                  {"topology", ""},
+                                                                  {"precision", "bf16"},
+                                                                  {"global_batch", "128"},
+                                                                  {"micro_batch", "1"},
+                                                                  {"tp", "2"},
+                                                                  {"pp", "1"},
+                                                                  {"vpp", ""},
+                                                                  {"ep", "8"},
+                                                                  {"etp", ""},
+                                                                  {"fsdp_zero", "zero1"},
+                                                                  {"recompute", "full"},
+                                                                  {"flash_attention", "y"},
+                                                                  {"optimizer", ""},
+                                                                  {"step_time_s", "1"},
+                                                                  {"framework", "NeMo 25.04"},
+                                                                  {"year", "2025"},
+                                                                  {"oom", ""}};
+  std::string names, line;
+  for (const auto& [name, text] : cells) {
+    names += (names.empty() ? "" : ",") + name;
+    line += (line.empty() ? "\"" : ",\"") + (name == column ? std::string(value) : text) + "\"";
+  }
+  const TrainingRows rows =
+      *read_training(*CsvTable::parse(names + "\n" + line + "\n", "t.csv"), hardware::Catalogue::builtin());
+  if (rows.rows.empty()) return rows.unanswered.at(0).why;
+  const Question question = question_of(rows.rows[0], StepFigure::time);
+  std::string out;
+  for (const auto* words : {&question.words, &question.own_way})
+    for (const std::string& word : *words) out += " " + word;
+  return out;
+}
+
+TEST(TrainingRows, AreAskedAsTheyAreWritten) {
+  const std::string usual = asked_train("", "");
+  EXPECT_NE(usual.find("--on h100-sxm:64 "), std::string::npos) << usual;
+  EXPECT_NE(usual.find("--ep 8 --zero 1 "), std::string::npos) << usual;
+  const std::pair<std::string_view, std::string_view> same[] = {{"precision", "BF16"},
+                                                                {"precision", "bf16-mixed"},
+                                                                {"fsdp_zero", "ZeRO-1"},
+                                                                {"tp", "TP2 PP1"},
+                                                                {"recompute", "Full"},
+                                                                {"flash_attention", "Yes"},
+                                                                {"optimizer", "AdamW"},
+                                                                {"seq_len", "4,096"},
+                                                                {"global_batch", "128 seqs"},
+                                                                {"step_time_s", "1.0 s"},
+                                                                {"task", "SFT"},
+                                                                {"etp", "2"},
+                                                                {"framework", "NVIDIA NeMo 25.04"},
+                                                                {"chips_per_node", "8"},
+                                                                {"oom", "no"}};
+  for (const auto& [column, value] : same) EXPECT_EQ(asked_train(column, value), usual) << column << " " << value;
+  const std::pair<std::pair<std::string_view, std::string_view>, std::string_view> other[] = {
+      {{"precision", "FP8 hybrid"}, "--compute fp8"},
+      {{"etp", "1"}, "--ep-over tensor"},
+      {{"chips_per_node", "4"}, "network.scale_up.domain=4"},
+      {{"fsdp_zero", "fsdp2=8"}, "--dp 4 --fsdp 8"},
+      {{"task", "LoRA (r=32)"}, "--lora 32"},
+      {{"accelerator", "TPU v5p"}, "--on tpu-v5p:64 "},
+      {{"fsdp_zero", "fsdp2=24"}, "fsdp does not divide the data-parallel devices"},
+      {{"precision", "fp32"}, "precision \"fp32\" is not understood"},
+      {{"optimizer", "Muon"}, "optimizer \"muon\" is not understood"},
+      {{"task", "dpo"}, "task \"dpo\" is not understood"},
+      {{"oom", "Y"}, "ran out of memory"}};
+  for (const auto& [cell, part] : other)
+    EXPECT_NE(asked_train(cell.first, cell.second).find(part), std::string::npos)
+        << cell.first << " " << cell.second << ": " << asked_train(cell.first, cell.second);
+}
+
+TEST(TrainingRows, WhatNeitherColumnsNorTheCatalogueSayIsNoGuess) {
+  const auto why = [](std::string_view line) {
+    const auto table = CsvTable::parse(
+        "id,source_key,model,layers,d_model,d_ff,n_heads,n_kv_heads,vocab,gated_mlp,attn_type,arch_notes,seq_len,"
+        "accelerator,n_chips,global_batch,step_time_s,framework\n" +
+            std::string(line) + ",4096,H100,1,8,1,NeMo 25.04\n",
+        "t.csv");
+    const TrainingRows rows = *read_training(*table, hardware::Catalogue::builtin());
+    return rows.unanswered.empty() ? std::string() : rows.unanswered[0].why;
+  };
+  EXPECT_EQ(why("a,a,M,32,4096,14336,32,8,32000,y,gqa,"), "");
+  EXPECT_EQ(why("a,a,M,32,4096,14336,32,8,32000,,gqa,"), "whether the feed-forward is gated is not stated");
+  EXPECT_EQ(why("a,a,M,32,4096,14336,32,,32000,y,gqa,"), "the number of key and value heads is not stated");
+  EXPECT_EQ(why("a,a,M,32,4096,14336,32,8,32000,y,gqa,hybrid mamba2"),
+            "arch_notes \"hybrid mamba2\" is not understood");
 }
 
 // Whether a row is asked does not depend on what was measured, only on whether anything was.

@@ -25,6 +25,8 @@ Result<assay::validate::Prediction> prediction_of(const report::Members& members
   const report::Value results(members);
   const std::string& path = question.result;
   const auto value = report::find_path(results, path);
+  const auto fits = report::find_path(results, "memory.verdict");
+  if (!value && fits && report::scalar_text(*fits) == "no") return fail(path, "the model does not fit into memory");
   if (!value) return fail(path, fmt::format("the answer has no {}", in_quotes(path)));
   const report::Value* estimate = value->find("estimate");
   const auto* quantity = std::get_if<report::QuantityValue>(&(estimate ? *estimate : *value).data());
@@ -49,6 +51,15 @@ assay::validate::Ask asking(const Context& context) {
     ASSAY_TRY(request, parse_request(words));
     ASSAY_TRY(response, ask_within(request, context));
     return prediction_of(response.results, question);
+  };
+}
+
+assay::validate::AskWith asking_with(const Context& context) {
+  return [&context](const hardware::Catalogue& catalogue) -> assay::validate::Ask {
+    const Context with{catalogue, context.surroundings, context.within};
+    return [with](const std::vector<std::string>& words, const assay::validate::Question& question) {
+      return asking(with)(words, question);
+    };
   };
 }
 

@@ -49,11 +49,34 @@ struct Asked {
   }
 };
 
+constexpr const char* kernel_sets[] = {"h200-measure",  "h200-experts", "h200-ops",  "h200-random",
+                                       "h200-products", "h200-odd",     "h200-heads"};
+constexpr const char* own_step_sets[] = {"h200-prefill", "h200-decode", "h200-train", "h200-train-memory",
+                                         "h200-static-cache"};
+struct PublishedSample {
+  const char* set;
+  std::size_t rows, every;
+};
+constexpr PublishedSample published_sets[] = {{"training", 100, 7},
+                                              {"training-memory", 10, 3},
+                                              {"inference-tpot", 30, 5},
+                                              {"inference-ttft", 5, 1},
+                                              {"inference-throughput", 80, 11}};
+
+/// The tests below paste requests of every set.
+TEST(Requests, OfEverySetAreTried) {
+  std::vector<std::string_view> tried{"public", "kernels", "collectives"};
+  tried.insert(tried.end(), std::begin(kernel_sets), std::end(kernel_sets));
+  tried.insert(tried.end(), std::begin(own_step_sets), std::end(own_step_sets));
+  for (const PublishedSample& sample : published_sets) tried.emplace_back(sample.set);
+  for (const ValidationSet& set : assay::validate::validation_sets())
+    EXPECT_NE(std::find(tried.begin(), tried.end(), set.name), tried.end()) << set.name;
+}
+
 TEST(Requests, AnswerWithTheVeryNumberOfTheTable) {
   if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   const Asked asked;
-  for (const char* set :
-       testing::sampled<const char*>({"h200-measure", "h200-experts", "h200-ops", "h200-random", "h200-products"})) {
+  for (const char* set : kernel_sets) {
     const auto result = asked.run(set);
     ASSERT_TRUE(result) << set;
     EXPECT_GT(result->cases.size(), 100u) << set;
@@ -64,7 +87,7 @@ TEST(Requests, AnswerWithTheVeryNumberOfTheTable) {
 TEST(Requests, OfWholeStepsAnswerWithTheVeryNumberToo) {
   if (testing::sampled_every() > 1) GTEST_SKIP() << testing::left_to_release;
   const Asked asked;
-  for (const char* set : {"h200-prefill", "h200-decode", "h200-train", "h200-train-memory", "h200-static-cache"}) {
+  for (const char* set : own_step_sets) {
     const auto result = asked.run(set);
     ASSERT_TRUE(result) << set;
     EXPECT_GT(result->cases.size(), 10u) << set;
@@ -91,13 +114,7 @@ TEST(Requests, OfPublishedRowsAnswerWithTheVeryNumberToo) {
   Asked asked, whole;
   thin(asked.catalogue, "validation/published_training.csv", 7);
   thin(asked.catalogue, "validation/published_inference.csv", 11);
-  struct Sample {
-    const char* set;
-    std::size_t rows, every;
-  };
-  for (const auto& [set, rows, every] :
-       {Sample{"training", 100, 7}, Sample{"training-memory", 10, 3}, Sample{"inference-tpot", 30, 5},
-        Sample{"inference-ttft", 5, 1}, Sample{"inference-throughput", 80, 11}}) {
+  for (const auto& [set, rows, every] : published_sets) {
     const auto result = asked.run(set);
     ASSERT_TRUE(result) << set;
     EXPECT_GE(result->cases.size(), rows) << set;
@@ -192,6 +209,34 @@ TEST(Requests, OfThirdPartyTablesAnswerWithTheVeryNumberToo) {
   };
   EXPECT_EQ(folds(kernels->cases), 8u);
   EXPECT_EQ(folds(asked.run("kernels", data.path(), true)->cases), 0u);
+}
+
+/// Rows of a table of one's own, with words that no shipped table has.
+TEST(Requests, OfRowsInOtherWordsAnswerWithTheVeryNumberToo) {
+  const testing::TestDirectory data;
+  data.write("published/training.csv",
+             "id,source_key,model,seq_len,accelerator,n_chips,chips_per_node,interconnect,precision,global_batch,"
+             "micro_batch,tp,pp,ep,etp,fsdp_zero,recompute,step_time_s,peak_mem_gb,framework,year,split\n"
+             "n-1,nobody,mixtral-8x7b,4096,NVIDIA H100 80GB HBM3,64,4,1x HDR200,FP8 hybrid,128,1,2,1,8,1,ZeRO-1,Full,1,"
+             "60 GiB,NeMo 25.11,2025,test\n");
+  data.write(
+      "published/inference.csv",
+      "id,source_key,model,accelerator,n_chips,tp,weight_precision,engine,engine_version,concurrency,input_len,"
+      "output_len,phase,ttft_ms,tpot_ms,output_tokens_per_s_per_chip,split\n"
+      "n-2,nobody,meta-llama/Llama-3.1-70B-Instruct,H100,4,TP4,AWQ,TRT-LLM,v1.2,64,1024,256,serving,,,500,test\n"
+      "n-3,nobody,meta-llama/Llama-3.1-8B,AMD Instinct MI300X,1,1,bf16,vLLM,v0.11.0,1,1024,256,serving,50,9,,test\n");
+  Asked asked;
+  for (const char* table : {"validation/published_training.csv", "validation/published_inference.csv"})
+    thin(asked.catalogue, table, 100000);
+  for (const PublishedSample& sample : published_sets) {
+    const char* const set = sample.set;
+    auto result = asked.run(set, data.path());
+    ASSERT_TRUE(result) << set;
+    std::erase_if(result->cases, [](const ValidationCase& one) { return !one.id.starts_with("n-"); });
+    for (const auto& row : result->unanswered) EXPECT_FALSE(row.id.starts_with("n-")) << row.why;
+    EXPECT_EQ(result->cases.size(), 1u) << set;
+    asked.paste(result->cases, 1);
+  }
 }
 
 TEST(Requests, OfATableThatNoFitHasSeenAreAskedByDefault) {

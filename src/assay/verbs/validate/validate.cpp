@@ -285,16 +285,16 @@ Result<Collected> collect_sets(const Sets& sets, bool named, const assay::valida
   return all;
 }
 
-Result<assay::validate::LeftOutResults> left_out_results(const Request& request, const hardware::Catalogue& catalogue) {
+Result<assay::validate::LeftOutResults> left_out_results(const Request& request, const Context& context) {
+  using assay::validate::LeftOut;
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  const bool is_source = *request.value("leave-out") == "source";
-  return assay::validate::left_out_results(
-      set, is_source ? assay::validate::LeftOut::source : assay::validate::LeftOut::hardware, catalogue,
-      request.value("data"));
+  const LeftOut what = *request.value("leave-out") == "source" ? LeftOut::source : LeftOut::hardware;
+  return assay::validate::left_out_results(set, what, context.catalogue, request.value("data"),
+                                           request.has("fit") ? assay::validate::AskWith() : asking_with(context));
 }
 
-Result<Collected> collect_left_out(const Request& request, const hardware::Catalogue& catalogue, const Choice& choice) {
-  ASSAY_TRY(results, left_out_results(request, catalogue));
+Result<Collected> collect_left_out(const Request& request, const Context& context, const Choice& choice) {
+  ASSAY_TRY(results, left_out_results(request, context));
   auto& [set, result] = results.front();
   assay::validate::widen_to_unseen(result.cases);
   Collected all;
@@ -304,8 +304,8 @@ Result<Collected> collect_left_out(const Request& request, const hardware::Catal
 }
 
 /// The files of intervals for what has no row, written below DIR, and how many rows such intervals contain.
-Result<report::Response> answer_unseen(const Request& request, const hardware::Catalogue& catalogue) {
-  ASSAY_TRY(results, left_out_results(request, catalogue));
+Result<report::Response> answer_unseen(const Request& request, const Context& context) {
+  ASSAY_TRY(results, left_out_results(request, context));
   report::Response response;
   report::Items rows;
   for (auto& [set, result] : results) {
@@ -404,14 +404,13 @@ report::Response answer_requests(const Collected& all) {
 
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit"))
-    return request.has("leave-out") ? answer_unseen(request, context.catalogue)
-                                    : answer_fit(request, context.catalogue);
+    return request.has("leave-out") ? answer_unseen(request, context) : answer_fit(request, context.catalogue);
   ASSAY_TRY(key, sort_key(request));
   const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered"), key};
   const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted,
                                                asking(context));
   ASSAY_TRY(sets, wanted_sets(request));
-  ASSAY_TRY(all, request.has("leave-out") ? collect_left_out(request, context.catalogue, choice)
+  ASSAY_TRY(all, request.has("leave-out") ? collect_left_out(request, context, choice)
                                           : collect_sets(sets, !request.arguments().empty(), input, choice));
   if (all.cases.empty()) return tl::unexpected<Error>(no_cases(all, choice));
   if (request.has("requests")) return answer_requests(all);
@@ -477,7 +476,7 @@ VerbSpec verb() {
            .by_default("group"),
        OptionSpec{"leave-out", "WHAT",
                   "leave the row's whole source or all rows of its chip out of the fit that predicts it (training, "
-                  "inference-tpot and inference-ttft; fits anew, which takes minutes)",
+                  "inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)",
                   false, "source|hardware"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
