@@ -238,13 +238,15 @@ class HostEngine {
     const auto [m, n, k, matrices] = std::array{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]};
     const bool turn_a = (t.flags & assay_cuda_transposed_a) != 0, turn_b = (t.flags & assay_cuda_transposed_b) != 0;
     Numbers out = t.in[2] < 0 ? execute::zeros<double>({matrices * m * n}) : numbers(t.in[2], {matrices * m * n});
+    const Numbers left = flat(t.in[0]), right = flat(t.in[1]);
     for (long long matrix = 0; matrix < matrices; ++matrix)
       for (long long row = 0; row < m; ++row)
-        for (long long column = 0; column < n; ++column)
-          for (long long i = 0; i < k; ++i)
-            out.values[static_cast<std::size_t>((matrix * m + row) * n + column)] +=
-                get(t.in[0], matrix * m * k + (turn_a ? i * m + row : row * k + i)) *
-                get(t.in[1], matrix * n * k + (turn_b ? column * k + i : i * n + column));
+        for (long long column = 0; column < n; ++column) {
+          const double* a = left.values.data() + matrix * m * k + (turn_a ? row : row * k);
+          const double* b = right.values.data() + matrix * n * k + (turn_b ? column * k : column);
+          double& sum = out.values[static_cast<std::size_t>((matrix * m + row) * n + column)];
+          for (long long i = 0; i < k; ++i) sum += a[turn_a ? i * m : i] * b[turn_b ? i : i * n];
+        }
     for (long long i = 0; t.in[3] >= 0 && i < m * n; ++i)
       out.values[static_cast<std::size_t>(i)] += get(t.in[3], i % n);
     put(t.out[0], out);

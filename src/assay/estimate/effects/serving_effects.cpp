@@ -188,7 +188,9 @@ Result<void> read_serving_memory(std::string_view document, std::string_view fil
   return {};
 }
 
-Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue) {
+namespace {
+
+Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(families, families_of(catalogue));
   ServingCalibration steps(families);
   for (const auto& [path, text] : catalogue.files("steps/serving.toml")) {
@@ -212,6 +214,14 @@ Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue
                       training.source_of_fusion(way, "memory.reserved"));
   }
   return steps;
+}
+
+}  // namespace
+
+Result<ServingCalibration> serving_steps_of(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(steps,
+            catalogue.kept<ServingCalibration>("serving steps", [&] { return read_serving_steps_of(catalogue); }));
+  return *steps;
 }
 
 std::string serving_steps_text(const ServingCalibration& steps, std::string_view source) {

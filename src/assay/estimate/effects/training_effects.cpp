@@ -358,9 +358,7 @@ Result<void> read_experts(std::string_view text, std::string_view path, StepCali
   return {};
 }
 
-}  // namespace
-
-Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
+Result<StepCalibration> read_steps_of(const hardware::Catalogue& catalogue) {
   ASSAY_TRY(families, families_of(catalogue));
   StepCalibration steps(families);
   for (const auto& [path, text] : catalogue.files("steps/training.toml")) {
@@ -388,6 +386,13 @@ Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
   steps.memory_power = clock.memory_power;
   for (const auto& [key, source] : clock.origins.all()) steps.origins.add(key, source);
   return steps;
+}
+
+}  // namespace
+
+Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(steps, catalogue.kept<StepCalibration>("training steps", [&] { return read_steps_of(catalogue); }));
+  return *steps;
 }
 
 Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {

@@ -20,8 +20,8 @@ struct EngineLimits {
 };
 
 /// The least of all engines of the catalogue.
-Result<EngineLimits> usual_limits(const Context& context) {
-  ASSAY_TRY(all, estimate::software_of(context.catalogue));
+Result<EngineLimits> least_limits(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(all, estimate::software_of(catalogue));
   EngineLimits limits;
   for (const estimate::Software& engine : all) {
     if (engine.serve.empty()) continue;
@@ -45,8 +45,9 @@ Result<void> set_limits(const Request& request, const Context& context, const As
     limits.memory = software.memory;
     if (assumed.step_tokens > 0.0) limits.step_tokens = assumed.step_tokens;
   } else {
-    ASSAY_TRY(usual, usual_limits(context));
-    limits = usual;
+    ASSAY_TRY(least, context.catalogue.kept<EngineLimits>("least limits of engines",
+                                                          [&] { return least_limits(context.catalogue); }));
+    limits = *least;
   }
   if (query.memory_margin == "interval") query.set_memory(limits.memory);
   const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
