@@ -1,7 +1,7 @@
 """Profiles of training steps of model families on one CUDA GPU through PyTorch and Hugging Face.
 
 Usage: python3 traces.py FOLDER [NAME...]
-Each file is one step after warm-up; its seconds without the profiler are printed. The first five are tests/data/profiles;
+Each file is one step after warm-up; its seconds without the profiler are printed. Some are in tests/data/profiles;
 docs/profile.md has the classes of all of them.
 """
 import gzip

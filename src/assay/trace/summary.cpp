@@ -45,8 +45,9 @@ class Categories {
 
   /// The operation that launched a kernel tells what it does where the kernel's name does not.
   Vocabulary::Found of_operation(const Event& event, const Vocabulary::Found& unknown) const {
-    if (event.parent == none || trace_.events[event.parent].kind != EventKind::operation) return unknown;
-    const OperationForm* form = vocabulary_.operation(trace_.name(trace_.events[event.parent]));
+    const std::uint32_t operation = operation_of(trace_, event);
+    const OperationForm* form =
+        operation == none ? nullptr : vocabulary_.operation(trace_.name(trace_.events[operation]));
     if (!form) return unknown;
     const std::string_view wanted = category_of(form->form);
     const auto at = std::find_if(vocabulary_.categories.begin(), vocabulary_.categories.end(),
