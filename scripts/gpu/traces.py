@@ -1,7 +1,7 @@
 """Profiles of training steps of model families on one CUDA GPU through PyTorch and Hugging Face.
 
 Usage: python3 traces.py FOLDER [NAME...]
-Each file is one step after warm-up; its seconds without the profiler are printed. The first five are tests/data/profiles;
+Each file is one step after warm-up; its seconds without the profiler are printed. Some are in tests/data/profiles;
 docs/profile.md has the classes of all of them.
 """
 import gzip
@@ -59,14 +59,27 @@ further = {
     "llama7b-4l-quick-gelu-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="quick_gelu"),
     "llama7b-4l-gelu-new-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="gelu_new"),
     "llama7b-4l-relu2-train": sized("Llama", 4096, 11008, 4, 32, 32000, hidden_act="relu2"),
+    "cohere-3l-train": sized("Cohere", 4096, 14336, 3, 32, 256000, num_key_value_heads=8),
+    "cohere2-4l-train": sized("Cohere2", 4096, 14336, 4, 32, 256000, num_key_value_heads=8),
+    "ernie45-3l-train": sized("Ernie4_5", 4096, 14336, 3, 32, 103424, num_key_value_heads=8),
+    "gemma3-12b-4l-train": sized("Gemma3Text", 3840, 15360, 4, 16, 262208, num_key_value_heads=8, head_dim=256),
+    "granite-8b-3l-train": sized("Granite", 4096, 12800, 3, 32, 49152, num_key_value_heads=8, embedding_multiplier=12.0,
+                                 logits_scaling=16.0, residual_multiplier=0.22),
+    "nemotron-3l-train": sized("Nemotron", 4096, 16384, 3, 32, 256000, num_key_value_heads=8),
+    "olmo3-7b-4l-train": sized("Olmo3", 4096, 11008, 4, 32, 100352),
+    "smollm3-3b-6l-train": sized("SmolLM3", 2048, 11008, 6, 16, 128256, num_key_value_heads=4, pad_token_id=0),
+    "stablelm-7b-4l-train": sized("StableLm", 4096, 11008, 4, 32, 50304),
     "phi3-mini-4l-train-compiled": sized("Phi3", 3072, 8192, 4, 32, 32064, pad_token_id=0, **no_dropout),
     "neox-7b-4l-train-compiled": sized("GPTNeoX", 4096, 16384, 4, 32, 50432),
     "gemma-7b-3l-train-compiled": sized("Gemma", 3072, 24576, 3, 16, 256000, num_key_value_heads=16, head_dim=256),
 }
 steps |= {name: dict(config=config, batch=4, sequence=2048, compiled=name.endswith("compiled")) for name, config in further.items()}
+steps["gpt2-xl-6l-train-compiled"] = steps["gpt2-xl-6l-train"] | dict(compiled=True)
+steps["llama7b-4l-train-accumulate"] = dict(config=sized("Llama", 4096, 11008, 4, 32, 32000), batch=2, sequence=2048,
+                                            microbatches=2)
 
 
-def step_of(config, batch, sequence, compiled=False, recompute=False, fused_update=True):
+def step_of(config, batch, sequence, compiled=False, recompute=False, fused_update=True, microbatches=1):
     with torch.device("cuda"):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").train()
     model.config.use_cache = False
@@ -77,7 +90,8 @@ def step_of(config, batch, sequence, compiled=False, recompute=False, fused_upda
     tokens = torch.randint(0, config.vocab_size, (batch, sequence), device="cuda")
 
     def step():
-        run(input_ids=tokens, labels=tokens).loss.backward()
+        for _ in range(microbatches):
+            (run(input_ids=tokens, labels=tokens).loss / microbatches).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 

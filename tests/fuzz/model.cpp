@@ -38,7 +38,8 @@ void check_error(const Result<T>& result) {
 }
 
 const fuzz::Target target("model", [](std::string_view bytes) {
-  const auto imported = model::import_config(bytes, "fuzz");
+  static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto imported = model::import_config(bytes, "fuzz", catalogue);
   check_error(imported);
   if (imported) check(*imported);
   const auto tensors = model::parse_safetensors(bytes, bytes.size(), "fuzz");
@@ -48,9 +49,9 @@ const fuzz::Target target("model", [](std::string_view bytes) {
   const auto gguf = model::parse_gguf(bytes, "fuzz");
   check_error(gguf);
   if (gguf && gguf->config.kind == model::Json::Kind::object)
-    if (const auto model = model::import_config(gguf->config, "fuzz")) check(*model);
+    if (const auto model = model::import_config(gguf->config, "fuzz", catalogue)) check(*model);
   if (bytes.size() > 3 && bytes.starts_with("id ")) {
-    const auto entry = model::read_model(bytes, "fuzz");
+    const auto entry = model::read_model(bytes, "fuzz", false, catalogue);
     check_error(entry);
     if (entry) check(entry->imported);
   }

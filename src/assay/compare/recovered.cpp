@@ -6,8 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "assay/model/model_catalogue.h"
-
 namespace assay::compare {
 namespace {
 
@@ -197,7 +195,8 @@ class CodeReader {
   }
 
   void finish(std::int64_t passes) {
-    if (run_.compiled || wide_norms_ + whole_norms_ == 0) return;
+    if (run_.compiled) return finish_compiled();
+    if (wide_norms_ + whole_norms_ == 0) return;
     model_.centred = whole_norms_ > wide_norms_;
     // One more at the end of all layers.
     model_.norms = std::max<std::int64_t>(1, std::max(whole_norms_, wide_norms_) / passes);
@@ -208,11 +207,44 @@ class CodeReader {
     if (run_.kind == RecoveredRun::Kind::training && model_.vocabulary > 0 && passes == model_.layers)
       model_.tied = adds_tables_;
     model_.activation = function();
+    model_.composed_norms = differences_ >= passes;
+    if (casts_ >= passes) model_.rotation = stacks_ >= casts_ ? model::Rotation::wide_pairs : model::Rotation::wide;
+    if (scales_) model_.logits = caps_ ? model::Logits::capped : model::Logits::scaled;
   }
 
  private:
   static bool has(const MeasuredCall& call, std::string_view name) {
     return call.names.find(name) != std::string::npos;
+  }
+
+  /// A compiler's kernels have the names of the operations in them, but not how often those ran.
+  void finish_compiled() {
+    if (fused_.empty()) return;
+    model_.rotary = fuses("cos");
+    model_.centred = fuses("native_layer_norm");
+    model_.biased = 2 * with_bias_ > products_;
+    // It takes functions of one operation apart.
+    if (fuses("silu"))
+      model_.activation = "silu";
+    else if (fuses("tanh") || fuses("erf") || fuses("gelu"))
+      model_.activation = fuses("tanh") && fuses("pow") && *model_.centred ? "gelu_new" : "gelu";
+  }
+  bool fuses(std::string_view operation) const {
+    return fused_.find(fmt::format("_{}_", operation)) != std::string::npos;
+  }
+
+  /// Whether its first tensor has four dimensions, as those of heads have.
+  bool is_of_heads(const MeasuredCall& call) const {
+    const std::string first = call.shapes.substr(0, call.shapes.find(']'));
+    return std::count(first.begin(), first.end(), ',') >= 3;
+  }
+
+  /// Rotations in fp32 end with a cast of the heads; norms of heads come before they turn, and cast, too.
+  void add_rotation(const MeasuredCall& call) {
+    if (call.kind == Kind::product) turning_ = false;
+    stacks_ += has(call, "aten::stack") ? 1 : 0;
+    turning_ |= has(call, "aten::cat") || has(call, "aten::stack");
+    casts_ += turning_ && is_of_heads(call) && has(call, "aten::_to_copy") ? 1 : 0;
   }
 
   void add(const MeasuredCall& call) {
@@ -221,6 +253,7 @@ class CodeReader {
         call.elements == table)
       adds_tables_ = true;
     if (call.backward) return;
+    if (call.fused) fused_ += call.label + "_";
     if (call.kind == Kind::product) {
       ++products_;
       with_bias_ += call.label == "aten::addmm" || call.label == "aten::baddbmm" ? 1 : 0;
@@ -233,6 +266,12 @@ class CodeReader {
         ++head_norms_;
     }
     if (has(call, "aten::cos")) turns_ = true;
+    if (call.label == "aten::sub" && call.elements == tokens_ * hidden) ++differences_;
+    add_rotation(call);
+    if (call.elements == tokens_ * static_cast<double>(model_.vocabulary)) {
+      scales_ |= call.label == "aten::mul" || call.label == "aten::div";
+      caps_ |= call.label == "aten::tanh";
+    }
     const double inner =
         tokens_ * static_cast<double>(model_.intermediate * std::max<std::int64_t>(1, model_.experts_per_token));
     if (call.elements != inner) return;
@@ -258,77 +297,11 @@ class CodeReader {
   RecoveredModel& model_;
   double tokens_ = 0;
   std::int64_t whole_norms_ = 0, wide_norms_ = 0, head_norms_ = 0, products_ = 0, with_bias_ = 0;
-  bool turns_ = false, adds_tables_ = false;
+  std::int64_t differences_ = 0, casts_ = 0, stacks_ = 0;
+  bool turns_ = false, turning_ = false, adds_tables_ = false, scales_ = false, caps_ = false;
   bool seen_[std::size(signs)] = {};
+  std::string fused_;  ///< labels of all kernels that a compiler made
 };
-
-/// Whether kernels tell that it is not this model of the catalogue.
-bool differs(const RecoveredModel& wanted, const model::Transformer& known) {
-  const model::Layer& layer = known.decoder.kinds.front();
-  const bool turns = layer.attention->rotary && known.learned_positions == 0 && layer.attention->relative_buckets == 0;
-  const bool normalised = layer.attention->qk_norm == model::Attention::QkNorm::per_head;
-  if (wanted.rotary.value_or(turns) != turns || wanted.tied.value_or(known.tied) != known.tied) return true;
-  if (wanted.norms > 0 && wanted.head_norms != normalised) return true;
-  if (wanted.activation.empty()) return false;
-  const auto* const composed =
-      std::find(std::begin(model::activation_names), std::end(model::activation_names), wanted.activation);
-  return layer.feed_forward->function !=
-         (composed == std::end(model::activation_names)
-              ? model::Activation::simple
-              : static_cast<model::Activation>(composed - std::begin(model::activation_names)));
-}
-
-/// Whether a model of the catalogue has the same layers.
-bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
-  if (known.encoder || known.decoder.kinds.size() != 1 || known.d_model != wanted.hidden) return false;
-  const model::Layer& layer = known.decoder.kinds.front();
-  if (!layer.attention || !layer.feed_forward || layer.state_space) return false;
-  const model::Attention& attention = *layer.attention;
-  const model::FeedForward& block = *layer.feed_forward;
-  return attention.heads == wanted.heads && attention.kv_heads == wanted.kv_heads &&
-         attention.head_dim == wanted.head_dim && attention.kv_rank == 0 && block.width == wanted.intermediate &&
-         block.gated == wanted.gated && block.experts == wanted.experts &&
-         block.experts_per_token == wanted.experts_per_token && block.shared_width == 0 &&
-         (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary);
-}
-
-/// Our own description, of layers that no simple architecture has.
-std::string description(const RecoveredModel& model) {
-  std::string out = fmt::format(
-      R"({{"model_type":"transformer","d_model":{},"d_ff":{},"layers":{},"heads":{},"kv_heads":{},"head_dim":{})",
-      model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads, model.head_dim);
-  out += fmt::format(R"(,"vocabulary":{})", std::max<std::int64_t>(1, model.vocabulary));
-  out += fmt::format(R"(,"gated":{},"norms":{})", model.gated, std::max<std::int64_t>(1, model.norms));
-  if (model.centred.value_or(false)) out += R"(,"norm":"layer")";
-  if (model.head_norms) out += R"(,"qk_norm":"per_head")";
-  if (model.norms == 1) out += R"(,"parallel":true)";
-  if (model.tied.value_or(false)) out += R"(,"tied":true)";
-  if (model.biased.value_or(false)) out += R"(,"bias":true)";
-  if (!model.rotary.value_or(true))
-    out += fmt::format(R"(,"learned_positions":{})", std::max<std::int64_t>(1, model.seen));
-  if (!model.activation.empty()) out += fmt::format(R"(,"hidden_act":"{}")", model.activation);
-  if (model.experts > 0)
-    out += fmt::format(R"(,"experts":{},"experts_per_token":{})", model.experts, model.experts_per_token);
-  return out + "}";
-}
-
-/// Of the simplest architecture that has such layers.
-std::string configuration(const RecoveredModel& model) {
-  const bool usual = (model.gated ? model.activation == "silu" : model.activation == "gelu") && model.norms == 2 &&
-                     !model.head_norms && !model.tied.value_or(false) && model.rotary.value_or(true) &&
-                     model.centred.value_or(!model.gated) == !model.gated &&
-                     model.biased.value_or(!model.gated) == !model.gated;
-  if (!model.activation.empty() && !usual && model.vocabulary > 0) return description(model);
-  const std::string_view type = model.experts > 0 ? "mixtral" : model.gated ? "llama" : "starcoder2";
-  std::string out = fmt::format(
-      R"({{"model_type":"{}","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{},"num_key_value_heads":{})",
-      type, model.hidden, model.intermediate, model.layers, model.heads, model.kv_heads);
-  if (model.heads * model.head_dim != model.hidden) out += fmt::format(R"(,"head_dim":{})", model.head_dim);
-  if (model.vocabulary > 0) out += fmt::format(R"(,"vocab_size":{})", model.vocabulary);
-  if (model.experts > 0)
-    out += fmt::format(R"(,"num_local_experts":{},"num_experts_per_tok":{})", model.experts, model.experts_per_token);
-  return out + "}";
-}
 
 void note_lacking(RecoveredRun& run) {
   if (run.model.vocabulary == 0) run.lacks.emplace_back("the vocabulary: no product of a head was found");
@@ -391,59 +364,6 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
   CodeReader(measured, run).finish(runs);
   note_lacking(run);
   return run;
-}
-
-std::string model_argument(const RecoveredModel& wanted, const hardware::Catalogue& catalogue) {
-  std::string near;
-  for (const std::string& id : model::model_ids(catalogue)) {
-    const auto entry = model::catalogue_model(id, catalogue, "models");
-    if (!entry || !same_sizes(wanted, entry->imported.model)) continue;
-    const model::Transformer& known = entry->imported.model;
-    if (differs(wanted, known)) continue;
-    const std::int64_t window = known.decoder.kinds.front().attention->window;
-    const bool wider = window > 0 && wanted.seen > window;
-    if (known.decoder.layers() == wanted.layers && !wider) return id;
-    if (!near.empty()) continue;
-    // Families name their layers in their own ways.
-    for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers"}) {
-      const std::string tried =
-          fmt::format(R"({{"base":"{}","{}":{}{}}})", id, key, wanted.layers, wider ? R"(,"sliding_window":null)" : "");
-      const auto read = model::load_model(tried, catalogue, "MODEL");
-      if (!read || read->model.decoder.layers() != wanted.layers) continue;
-      near = tried;
-      break;
-    }
-  }
-  if (!near.empty()) return near;
-  return configuration(wanted);
-}
-
-std::string command_line(const RecoveredRun& run, const std::string& model, const std::string& chip) {
-  std::string out;
-  const std::string named = model.starts_with('{') ? fmt::format("'{}'", model) : model;
-  switch (run.kind) {
-    case RecoveredRun::Kind::training:
-      out = fmt::format("assay train {} --on {}:1 --batch {}seq --seq {} --micro-batch {}", named, chip,
-                        run.batch * run.microbatches, run.sequence, run.batch);
-      out += fmt::format(" --recompute {} --offload none", run.recomputes ? "full" : "none");
-      if (run.updated)
-        out += fmt::format(" --params {0} --grads {0} --moments {0} --optimizer none", name(*run.updated));
-      break;
-    case RecoveredRun::Kind::prefill:
-      out = fmt::format("assay serve {} --on {}:1 --batch {} --prompts {} --prompt {} --output 1", named, chip,
-                        run.batch, run.batch, run.sequence);
-      break;
-    case RecoveredRun::Kind::decode:
-      out = fmt::format("assay serve {} --on {}:1 --batch {} --prompt {} --output 2", named, chip, run.batch,
-                        std::max<std::int64_t>(1, run.sequence - 1));
-      if (run.repeats_keys) out += " --cache-kernel copies";
-      break;
-  }
-  out += fmt::format(" --software any --fusion {}", run.compiled ? "compiled" : "eager");
-  if (!run.attention.empty()) out += fmt::format(" --attention-kernel {}", run.attention);
-  if (run.unfused_update) out += " --unfused-update";
-  if (run.masked && run.kind == RecoveredRun::Kind::training) out += " --explicit-mask";
-  return out;
 }
 
 }  // namespace assay::compare

@@ -7,6 +7,7 @@
 
 #include "assay/compare/measured.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/model/transformer.h"
 
 namespace assay::compare {
 
@@ -23,9 +24,12 @@ struct RecoveredModel {
   std::int64_t norms = 0;                      ///< of the model's width in a layer; 0: not known
   bool head_norms = false;                     ///< of each head of queries and keys
   std::optional<bool> centred = std::nullopt;  ///< norms are one operation that subtracts the mean
-  std::optional<bool> tied = std::nullopt;     ///< the head is the embedding
-  std::optional<bool> rotary = std::nullopt;   ///< heads turn
-  std::optional<bool> biased = std::nullopt;   ///< products of layers have biases
+  bool composed_norms = false;                 ///< norms subtract the mean, as single operations
+  model::Rotation rotation = model::Rotation::halves;
+  model::Logits logits = model::Logits::plain;
+  std::optional<bool> tied = std::nullopt;    ///< the head is the embedding
+  std::optional<bool> rotary = std::nullopt;  ///< heads turn
+  std::optional<bool> biased = std::nullopt;  ///< products of layers have biases
 };
 
 struct RecoveredRun {

@@ -175,6 +175,11 @@ bool loads_narrowly(const hardware::MatmulCalibration& fit, const MatmulShape& s
   return fit.narrow_port && fit.scattered_port && std::min(shape.operand_rows, shape.result_rows) < bulk_copy;
 }
 
+void pad_rows(MatmulShape& shape) {
+  shape.operand_rows = std::max(shape.operand_rows, bulk_copy);
+  shape.result_rows = std::max(shape.result_rows, bulk_copy);
+}
+
 CoreRates core_rates(const hardware::Chip& chip) {
   CoreRates rates;
   rates.cores = static_cast<double>(chip.cores.count.value);

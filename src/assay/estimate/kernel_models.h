@@ -49,6 +49,8 @@ struct MatmulShape {
 };
 /// Whether rows are too odd for the library's fast kernels; false where others were not measured.
 bool loads_narrowly(const hardware::MatmulCalibration& fit, const MatmulShape& shape);
+/// The same product of operands that a compiler pads until their rows suit those kernels.
+void pad_rows(MatmulShape& shape);
 
 /// How a product is tiled: what the search over tiles found.
 struct TileChoice {

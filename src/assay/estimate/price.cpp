@@ -35,6 +35,11 @@ constexpr std::string_view function_sources[] = {
     "functions.simple",           "functions.gelu_new", "functions.gelu_fast",  "functions.gelu_python",
     "functions.gelu_python_tanh", "functions.gelu_10",  "functions.quick_gelu", "functions.relu2"};
 static_assert(std::size(function_sources) == std::size(model::activation_names));
+constexpr std::string_view rotation_sources[] = {"kind.rotation", "composed.wide_rotation",
+                                                 "composed.wide_pairs_rotation"};
+static_assert(std::size(rotation_sources) == std::size(model::rotation_names));
+constexpr std::string_view logits_sources[] = {"logits.plain", "logits.scaled", "logits.capped"};
+static_assert(std::size(logits_sources) == std::size(model::logits_names));
 
 /// The numbers of StepEffects, each under its own name and source.
 template <class N>
@@ -68,6 +73,13 @@ class TrainingFactors {
     return num_.given("tensors of a composed function", effects().composed->functions[step.composed][back ? 1 : 0],
                       kernels_.sources, function_sources[step.composed]) /
            num_.given("tensors of the step", fewest, "each once");
+  }
+  /// Bytes of what happens to logits, over the fewest of the step.
+  auto logits(const program::Step& step) const {
+    const bool back = is_gradient(step.op);
+    return num_.given("tensors of logits", effects().composed->logits[step.composed][back ? 1 : 0], kernels_.sources,
+                      logits_sources[step.composed]) /
+           num_.given("tensors of the step", back ? 2.0 : 1.0, "each once");
   }
   auto last_part(double share) const {
     return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
@@ -110,6 +122,9 @@ template <class N>
 NumberOf<N, double> rotation_stretch(const TrainingFactors<N>& factor, const program::Program& program,
                                      const program::Step& step) {
   const auto& composed = factor.effects().composed;
+  if (composed && step.detail < 0 && step.composed > 0)
+    return factor.pointwise() *
+           factor.composed(composed->rotations[step.composed], step, rotation_sources[step.composed]);
   if (!composed || step.detail < 0) return factor.streamed(StreamKind::rotation, step);
   const program::ProgramTensor& heads = program.tensor(step.in[0]);
   const double share = static_cast<double>(step.detail) / static_cast<double>(heads.dims[at(heads.rank - 1)].size);
@@ -134,6 +149,14 @@ NumberOf<N, double> activation_stretch(const TrainingFactors<N>& factor, const p
   return inside ? factor.pointwise() * traffic * factor.inside_expert() : factor.pointwise() * traffic;
 }
 
+/// Of the loss, and of what happens to logits before it.
+template <class N>
+NumberOf<N, double> loss_stretch(const TrainingFactors<N>& factor, const program::Step& step) {
+  const auto kind = factor.of_kind(StreamKind::loss, step);
+  if (!factor.effects().composed || step.composed == 0) return kind;
+  return kind + factor.logits(step);
+}
+
 /// How much longer a kernel takes among the others of a step than by itself.
 template <class N>
 NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Program& program,
@@ -148,13 +171,16 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
       return factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic") *
              factor.of_kind(is_dispatch(step.op) ? StreamKind::dispatch : StreamKind::combine, step);
     case loss:
-      return factor("traffic of the loss", &StepEffects::loss, "loss") * factor.of_kind(StreamKind::loss, step);
+      return factor("traffic of the loss", &StepEffects::loss, "loss") * loss_stretch(factor, step);
     case cast: {
       if (casts_weight(program, step)) return factor.pointwise();
       const auto casting = factor("traffic of casts", &StepEffects::cast, "cast");
       return is_inside_expert(program.tensor(step.out[0])) ? casting * factor.inside_expert() : casting;
     }
     case norm:
+      if (factor.effects().composed && step.is_centred && step.composed > 0)
+        return factor.pointwise() *
+               factor.composed(factor.effects().composed->centred_norm, step, "composed.centred_norm");
       return factor.streamed(step.is_centred ? StreamKind::centred_norm : StreamKind::norm, step);
     case rotation:
       return rotation_stretch(factor, program, step);
@@ -232,6 +258,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   const bool is_product = step.op == program::Op::product, is_plain = is_plain_attention(program, step);
   KernelWork work = kernel_work(kernels.rates, program, step);
   if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(Plain{}, program, step);
+  if (kernels.effects.pads_products) pad_rows(work.product);
   const KernelTimeOf<N> time = kernel_time(num, kernels.rates, work);
   auto alone = num.named("kernel alone", time.estimate);
   if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);
@@ -242,6 +269,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
       program::is_scan(step.op)
           ? max(alone, factor("time of scans over the recurrence", &StepEffects::scan, "scan") * time.compute)
           : max(stretch(factor, program, step) * alone, time.compute);
+  const auto kernel = price.duration;
   if (kernels.effects.composed && step.op == program::Op::attention_grad && step.composed > 0)
     price.duration = price.duration + projection_time(num, kernels, program, step);
   price.compute = time.compute;
@@ -251,14 +279,23 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   if (step.op == program::Op::route || step.op == program::Op::route_grad)
     price.launches += kernels.effects.routing_launches;
   price.full_power = is_product || (program::is_attention(step.op) && !is_plain && !kernels.effects.masked_attention);
-  const bool by_arithmetic = is_product && time.compute.value() > time.memory.value() && kernels.rates.matmul &&
-                             !loads_narrowly(*kernels.rates.matmul, work.product);
-  if (!by_arithmetic) {
+  const bool by_arithmetic = time.compute.value() > time.memory.value() && kernels.rates.matmul;
+  // Matrix units that read shared memory take as much power for attention; those that wait for registers take less.
+  const bool attends = by_arithmetic && price.full_power && !is_product && kernels.rates.matmul->fine_tiles;
+  const bool multiplies = by_arithmetic && is_product && !loads_narrowly(*kernels.rates.matmul, work.product);
+  if (!multiplies && !attends) {
     price.slowed = nothing(num, "arithmetic on matrix units does not bound it");
     return price;
   }
   const auto droop = num.given("droop", kernels.rates.matmul->droop, &kernels.rates.sources, "matmul.droop");
-  price.slowed = num.named("slowed", droop / (1.0 + droop) * price.duration);
+  if (multiplies) {
+    price.slowed = num.named("slowed", droop / (1.0 + droop) * price.duration);
+    return price;
+  }
+  // Measured by itself, it runs at the full clock.
+  price.slowed = num.named(
+      "slowed", factor("droop of attention", &StepEffects::attention_droop, "attention_droop") * droop * kernel);
+  price.duration = price.duration + price.slowed;
   return price;
 }
 

@@ -45,6 +45,9 @@ StepEffects random_effects(std::mt19937& random) {
       *passes = {factor(random), factor(random)};
     for (double& projection : composed.projections) projection = factor(random);
     for (ComposedTraffic::Passes& function : composed.functions) function = {factor(random), factor(random)};
+    for (ComposedTraffic::Passes& rotation : composed.rotations) rotation = {factor(random), factor(random)};
+    for (ComposedTraffic::Passes& logits : composed.logits) logits = {factor(random), factor(random)};
+    composed.centred_norm = {factor(random), factor(random)};
   }
   effects.adds_gradients = random() % 2;
   return effects;

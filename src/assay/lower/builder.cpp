@@ -295,6 +295,7 @@ int Builder::norm(std::string_view name, int x, int scale, int bias, std::int64_
   const int out = pointwise(program::Op::norm, name, {x, scale, sums, bias}, x);
   program::Step& step = program_.steps.back();
   step.is_centred = centred;
+  step.composed = program_.composed_norms ? 1 : 0;
   if (groups > 0) step.detail = static_cast<std::int16_t>(groups);
   return out;
 }

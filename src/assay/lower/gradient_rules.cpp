@@ -105,6 +105,7 @@ void BackwardPass::transpose_norm(const program::Step& step) {
                   {dx, d_scale, d_bias});
   back.detail = step.detail;
   back.is_centred = step.is_centred;
+  back.composed = step.composed;
   accumulate(scale, d_scale);
   accumulate(bias, d_bias);
   accumulate(x, dx);
@@ -225,7 +226,8 @@ void BackwardPass::transpose_place(const program::Step& step) {
 
 void BackwardPass::transpose_loss_sums(const program::Step& step) {
   const int logits = step.in[0], d_logits = make_gradient(logits);
-  build_.emit(program::Op::loss_grad, {forward_value(logits), step.in[1], forward_value(sums_)}, {d_logits});
+  build_.emit(program::Op::loss_grad, {forward_value(logits), step.in[1], forward_value(sums_)}, {d_logits}).composed =
+      step.composed;
   accumulate(logits, d_logits);
 }
 

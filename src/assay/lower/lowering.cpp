@@ -19,6 +19,7 @@ program::Program empty_program(const model::Transformer& model, const program::M
   program::Program program;
   program.set_mesh(mesh);
   program.centred_norms = model.norm.mean;
+  program.composed_norms = model.norm.composed;
   program.tensors.reserve(160 + 288 * kinds);  // for dense layers with all gradients and updates
   program.steps.reserve(64 + 160 * kinds);
   program.blocks.reserve(3 * kinds + 6);
@@ -228,7 +229,7 @@ class Lowering {
     const int sums = copy_shape(scores, "Sums", build_.sums_format(), 2);
     program::ProgramTensor& partial = program_.tensors[at(sums)];
     partial.sharding.unreduced = program_.tensor(scores).sharding.dims[2].set();
-    build_.emit(program::Op::loss_sums, {scores, targets}, {sums});
+    build_.emit(program::Op::loss_sums, {scores, targets}, {sums}).composed = static_cast<std::uint8_t>(model_.logits);
     const int total = build_.settle_sums(sums);
     out.output = copy_shape(total, "Loss", build_.sums_format(), 1);
     build_.emit(program::Op::loss, {total}, {out.output});

@@ -99,7 +99,8 @@ bool agrees(const PublishedTotal& published, const ParameterCounts& counts) {
 
 namespace {
 
-Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, bool own) {
+Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, bool own,
+                                       const hardware::Catalogue& catalogue) {
   RecordFile shared{.name = std::string(file),
                     .keys_hint = "catalogue/models/llama-3-8b.toml is an example",
                     .sourced_tables = false,
@@ -126,7 +127,7 @@ Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, 
     reader.fault("config", "expected a table", "[config] with the fields of the model's config.json");
   reader.finish();
   ASSAY_CHECK(shared.result());
-  ASSAY_TRY(imported, import_config(json_of(*config), file));
+  ASSAY_TRY(imported, import_config(json_of(*config), file, catalogue));
   model.maker = maker.value_or("");
   model.note = note.value_or("");
   model.imported = std::move(imported);
@@ -135,15 +136,6 @@ Result<CatalogueModel> read_model_tree(const Toml& root, std::string_view file, 
   if (!model.note.empty()) model.imported.notes.push_back(model.note);
   return model;
 }
-
-}  // namespace
-
-Result<CatalogueModel> read_model(std::string_view document, std::string_view file) {
-  ASSAY_TRY(root, parse_toml(document, file));
-  return read_model_tree(root, file, false);
-}
-
-namespace {
 
 /// With the values of its bases. A total that was published is about the base's configuration.
 Result<Toml> whole_tree(Toml parsed, std::string_view file, const hardware::Catalogue& catalogue) {
@@ -197,7 +189,7 @@ Result<CatalogueModel> written_model(std::string_view text, const hardware::Cata
   }
   lay_over(config, own);
   std::string id = std::move(model.imported.model.id);
-  ASSAY_TRY(imported, import_config(config, where));
+  ASSAY_TRY(imported, import_config(config, where, catalogue));
   model.imported = std::move(imported);
   model.imported.model.id = model.imported.model.name = std::move(id);
   return model;
@@ -209,7 +201,7 @@ Result<CatalogueModel> read_model(std::string_view document, std::string_view fi
                                   const hardware::Catalogue& catalogue) {
   ASSAY_TRY(parsed, parse_toml(document, file));
   ASSAY_TRY(root, whole_tree(std::move(parsed), file, catalogue));
-  return read_model_tree(root, file, own);
+  return read_model_tree(root, file, own, catalogue);
 }
 
 std::vector<std::string> model_ids(const hardware::Catalogue& catalogue) {
@@ -269,7 +261,7 @@ Result<void> check_as(std::string_view as) {
 Result<ImportedModel> load_model(std::string_view text, const hardware::Catalogue& catalogue, std::string_view where,
                                  std::string_view as) {
   if (names_path(text, catalogue)) {
-    ASSAY_TRY(checkpoint, read_checkpoint(std::string(text), where, as));
+    ASSAY_TRY(checkpoint, read_checkpoint(std::string(text), where, catalogue, as));
     if (checkpoint.imported) return std::move(*checkpoint.imported);
     return fail(std::string(where), fmt::format("{} holds tensors but no configuration", in_quotes(text)),
                 "put its config.json in the same directory and give that directory");

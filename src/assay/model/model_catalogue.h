@@ -38,10 +38,8 @@ std::int64_t comparable_total(const ParameterCounts& counts, PublishedTotal::Sco
 /// Whether our count matches the published one, to its stated precision.
 bool agrees(const PublishedTotal& published, const ParameterCounts& counts);
 
-/// Reads the text of a model file; reports all faults at once.
-Result<CatalogueModel> read_model(std::string_view document, std::string_view file);
-/// The same with its base, which the catalogue has. A user's own file, one that is not built in, may leave out sources
-/// and published totals.
+/// Reads the text of a model file with its base, which the catalogue has; reports all faults at once. A user's own
+/// file, one that is not built in, may leave out sources and published totals.
 Result<CatalogueModel> read_model(std::string_view document, std::string_view file, bool own,
                                   const hardware::Catalogue& catalogue);
 

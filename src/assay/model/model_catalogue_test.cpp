@@ -50,7 +50,7 @@ parameters = { value = "many", source = "nowhere" }
 title = "t"
 url = "u"
 )",
-                               "models/x.toml");
+                               "models/x.toml", false, catalogue());
   ASSERT_FALSE(read);
   std::string all = read.error().where + read.error().what;
   for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what;
@@ -64,7 +64,7 @@ TEST(ModelCatalogue, RoundedTotalsAreComparedToTheirLastDigit) {
     const std::string file = "id = \"x\"\nname = \"x\"\nparameters = { value = \"" + std::string(text) +
                              "\", source = \"s\" }\n[source.s]\ntitle = \"t\"\nurl = \"u\"\naccessed = 2026-11-01\n"
                              "[config]\nmodel_type = \"gpt2\"\n";
-    const auto read = read_model(file, "x");
+    const auto read = read_model(file, "x", false, catalogue());
     EXPECT_TRUE(read) << text;
     return read ? read->published : PublishedTotal{};
   };

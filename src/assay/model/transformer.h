@@ -13,9 +13,10 @@ namespace assay::model {
 
 /// The learned parameters of a normalisation.
 struct Norm {
-  bool scale = true;  ///< false: nothing learned at all (OLMo 1)
-  bool bias = false;  ///< LayerNorm
-  bool mean = false;  ///< subtracts the mean (LayerNorm), else RMSNorm
+  bool scale = true;      ///< false: nothing learned at all (OLMo 1)
+  bool bias = false;      ///< LayerNorm
+  bool mean = false;      ///< subtracts the mean (LayerNorm), else RMSNorm
+  bool composed = false;  ///< libraries write it as single operations, though frameworks have a kernel for it
 };
 
 /// Functions of feed-forward blocks that libraries write as several operations; `simple` is one. In eager software each
@@ -36,6 +37,15 @@ inline constexpr std::string_view activation_names[] = {"simple",           "gel
 /// How libraries make queries, keys and values: of a product each, of one that is split along its columns, or of one
 /// that is cut in the order of heads or by slices, so that its gradient is put together piece by piece.
 enum class JoinedProjection : std::uint8_t { none, split, woven };
+inline constexpr std::string_view projection_names[] = {"none", "split", "woven"};
+
+/// How libraries turn heads: as two halves in the format of the heads, in fp32, or as pairs of neighbours in fp32.
+enum class Rotation : std::uint8_t { halves, wide, wide_pairs };
+inline constexpr std::string_view rotation_names[] = {"halves", "wide", "wide_pairs"};
+
+/// What libraries do to logits before the loss: nothing, multiply them by a number, or bound them by a tanh.
+enum class Logits : std::uint8_t { plain, scaled, capped };
+inline constexpr std::string_view logits_names[] = {"plain", "scaled", "capped"};
 
 /// Softmax attention. Multi-head latent attention when `kv_rank` is positive.
 struct Attention {
@@ -77,6 +87,7 @@ struct Attention {
   bool relative_projection = false;   ///< a matrix of its own for relative positions (Transformer-XL, Gopher)
   std::int64_t turned = 0;            ///< numbers of a head that turn, cut out of it and joined again; 0: all of them
   JoinedProjection joined = JoinedProjection::none;
+  Rotation rotation = Rotation::halves;
   friend bool operator==(const Attention&, const Attention&) = default;
 };
 
@@ -217,6 +228,7 @@ struct Transformer {
   bool embedding_norm = false;
   bool final_norm = true;
   Norm norm;
+  Logits logits = Logits::plain;
   LayerStack decoder;                  ///< the only stack of a decoder-only model
   std::optional<LayerStack> encoder;   ///< of an encoder-decoder
   std::int64_t prediction_layers = 0;  ///< further multi-token-prediction modules, not part of the totals

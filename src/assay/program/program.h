@@ -164,7 +164,8 @@ struct Program {
   std::vector<Permutation> permutations;  ///< each followed by its inverse
   std::vector<std::string> own_dims;      ///< names of dimensions that no transformer has: those from own_dim(0) on
   std::int64_t microbatches = 1;
-  bool centred_norms = false;  ///< norms subtract the mean, even where not required
+  bool centred_norms = false;   ///< norms subtract the mean, even where not required
+  bool composed_norms = false;  ///< libraries write them as single operations
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   /// Adds a tensor; returns its number.

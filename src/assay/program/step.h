@@ -41,7 +41,8 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   Bytes bytes;              ///< read and written on one device, or received over the network by a collective
   bool is_centred = false;  ///< of a norm: it subtracts the mean
   Collective collective = Collective::all_gather;  ///< if the operation is one
-  /// Activation: the function, a model::Activation; attention: a model::JoinedProjection.
+  /// Activation: the function, a model::Activation; attention: a model::JoinedProjection; rotate: a model::Rotation;
+  /// loss: a model::Logits; norm: 1 where libraries write it as single operations.
   std::uint8_t composed = 0;
   bool is_joined = false;      ///< of an activation: gate and input are halves of one tensor
   std::int32_t repeated = -1;  ///< the step of the forward pass that is recomputed

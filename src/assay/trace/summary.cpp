@@ -23,6 +23,7 @@ class Categories {
     if (event.stated != none && found.kind.empty())
       if (const Vocabulary::Found stated = of(event.stated); stated.category + 1 < vocabulary_.categories.size())
         found = stated;
+    if (is_unknown(found)) found = of_operation(event, found);
     PlacedEvent out{index, found.category, found.kind, false};
     bool optimizes = false;
     for (std::uint32_t around = event.parent; around != none; around = trace_.events[around].parent)
@@ -40,6 +41,36 @@ class Categories {
   }
 
  private:
+  bool is_unknown(const Vocabulary::Found& found) const { return found.category + 1 == vocabulary_.categories.size(); }
+
+  /// The operation that launched a kernel tells what it does where the kernel's name does not.
+  Vocabulary::Found of_operation(const Event& event, const Vocabulary::Found& unknown) const {
+    const std::uint32_t operation = operation_of(trace_, event);
+    const OperationForm* form =
+        operation == none ? nullptr : vocabulary_.operation(trace_.name(trace_.events[operation]));
+    if (!form) return unknown;
+    const std::string_view wanted = category_of(form->form);
+    const auto at = std::find_if(vocabulary_.categories.begin(), vocabulary_.categories.end(),
+                                 [&](const Category& category) { return category.id == wanted; });
+    if (at == vocabulary_.categories.end()) return unknown;
+    return {static_cast<std::size_t>(at - vocabulary_.categories.begin()), {}};
+  }
+  static std::string_view category_of(Form form) {
+    switch (form) {
+      case Form::product:
+        return "matmul";
+      case Form::attention:
+      case Form::attention_gradient:
+        return "attention";
+      case Form::convolution:
+      case Form::convolution_gradient:
+        return "convolution";
+      case Form::element_wise:
+        break;
+    }
+    return "element-wise";
+  }
+
   Vocabulary::Found of(std::uint32_t name) {
     const auto [known, is_new] = found_.try_emplace(name);
     if (is_new) known->second = vocabulary_.category(trace_.names[name]);

@@ -58,6 +58,7 @@ void read_category(Category& out, RecordReader& reader) {
   read_word(reader, "class", classes, out.work_class);
   reader.count("order", out.order);
   reader.flag("fills", out.fills);
+  read_lower_case(reader, "without", out.without);
   reader.flag("optimizer", out.optimizer);
   reader.items("rule", out.rules, read_rule);
 }
@@ -140,19 +141,21 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
 }
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool contains_any(std::string_view text, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return contains(text, part); });
+}
 
 }  // namespace
 
-bool NameRule::holds(std::string_view name) const {
-  const auto found = [&](const std::string& part) { return contains(name, part); };
-  return std::any_of(any.begin(), any.end(), found) && std::none_of(without.begin(), without.end(), found);
-}
+bool NameRule::holds(std::string_view name) const { return contains_any(name, any) && !contains_any(name, without); }
 
 Vocabulary::Found Vocabulary::category(std::string_view name) const {
   const std::string lower = in_lower_case(name);
-  for (std::size_t i = 0; i < categories.size(); ++i)
+  for (std::size_t i = 0; i < categories.size(); ++i) {
+    if (contains_any(lower, categories[i].without)) continue;
     for (const NameRule& rule : categories[i].rules)
       if (rule.holds(lower)) return {i, rule.kind};
+  }
   return {categories.size() - 1, {}};
 }
 

@@ -30,9 +30,10 @@ struct NameRule {
 struct Category {
   std::string id, name;
   WorkClass work_class = WorkClass::computation;
-  std::int64_t order = 0;  ///< categories are tried in this order
-  bool fills = false;      ///< memory is set, nothing is computed
-  bool optimizer = false;  ///< also what computes inside of a mark of the optimizer
+  std::int64_t order = 0;            ///< categories are tried in this order
+  bool fills = false;                ///< memory is set, nothing is computed
+  bool optimizer = false;            ///< also what computes inside of a mark of the optimizer
+  std::vector<std::string> without;  ///< parts of names that no rule of it holds for
   std::vector<NameRule> rules;
 };
 

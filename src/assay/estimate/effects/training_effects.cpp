@@ -110,10 +110,16 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
     sources.add(std::string(stream_kind_sources[kind]),
                 counted.empty() ? std::string("1: the software has a kernel for it") : std::string(counted));
   }
-  for (const std::string_view key : {"joined_gate", "rotated_part", "rejoined_heads", "projections"})
-    sources.add(fmt::format("composed.{}", key), one(fmt::format("composed.{}", key)));
-  for (const std::string_view name : model::activation_names)
-    sources.add(fmt::format("functions.{}", name), one(fmt::format("functions.{}", name)));
+  const auto add_all = [&](std::string_view table, std::span<const std::string_view> keys) {
+    for (const std::string_view key : keys)
+      sources.add(fmt::format("{}.{}", table, key), one(fmt::format("{}.{}", table, key)));
+  };
+  static constexpr std::string_view composed[] = {"joined_gate", "rotated_part", "rejoined_heads", "centred_norm",
+                                                  "projections"};
+  add_all("composed", composed);
+  add_all("composed", std::span(rotation_keys).subspan(1));
+  add_all("functions", model::activation_names);
+  add_all("logits", std::span(model::logits_names).subspan(1));
   sources.add("launch",
               software.captured ? "0: kernels are replayed from a graph" : source_of_fusion(way, "step.launch"));
   sources.add("routed_launch", source_of_fusion(way, "step.launch"));
@@ -129,6 +135,7 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
   sources.add("update", one("update.among_others"));
   sources.add("unfused_update", one("update.unfused"));
   sources.add("memory_power", one("draw.memory"));
+  sources.add("attention_droop", one("attention.droop"));
   sources.add("straggler", one("step.straggler"));
   sources.add("fixed",
               idle[way] == 1.0 ? one("step.fixed") : times(one("step.fixed"), source_of_fusion(way, "host.idle")));
@@ -198,12 +205,14 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.reserved = reserved[holds(way)];
   out.context = context[holds(way)];
   out.joins_products = out.adds_gradients = fusion == Fusion::fused;
+  out.pads_products = fusion == Fusion::compiled;
   // Hand-written layers are recomputed whole; checkpoints of operators stop early, compilers drop what nothing reads.
   out.reruns_layers = fusion == Fusion::fused;
   out.frees_gradients = !whole && fusion != Fusion::fused;
   out.update = update;
   out.unfused_update = software.unfused_update ? unfused_update : 0.0;
   out.memory_power = memory_power;
+  out.attention_droop = attention_droop;
   out.straggler = straggler;
   out.fixed = idle[way] * fixed;
   if (sources) add_sources(chip, software, {way, loss_way, holds(way), holds(loss_way), fused_experts}, *sources);
@@ -299,6 +308,14 @@ Result<void> read_overlap(std::string_view text, std::string_view path, StepCali
   return {};
 }
 
+/// Tensors through memory of a list of kernels: those of one operand pass two, those of two operands three.
+ComposedTraffic::Passes counted_tensors(RecordReader& reader, std::string_view key) {
+  static constexpr std::string_view counts[] = {"forward_one", "forward_two", "backward_one", "backward_two"};
+  std::array<double, std::size(counts)> kernels{};
+  reader.numbers(key, counts, kernels);
+  return {2.0 * kernels[0] + 3.0 * kernels[1], 2.0 * kernels[2] + 3.0 * kernels[3]};
+}
+
 /// What code composes beyond the kinds of steps, of catalogue/steps/kinds.toml.
 void read_composed(RecordReader& reader, ComposedTraffic& out) {
   static constexpr std::string_view pass_names[] = {"forward", "backward"};
@@ -306,17 +323,20 @@ void read_composed(RecordReader& reader, ComposedTraffic& out) {
     inner.numbers("joined_gate", pass_names, out.joined_gate);
     inner.numbers("rotated_part", pass_names, out.rotated_part);
     inner.numbers("rejoined_heads", pass_names, out.rejoined_heads);
-    static constexpr std::string_view joined_names[] = {"none", "split", "woven"};
-    inner.numbers("projections", joined_names, out.projections);
+    for (std::size_t i = 1; i < std::size(model::rotation_names); ++i)
+      inner.numbers(rotation_keys[i], pass_names, out.rotations[i]);
+    inner.numbers("centred_norm", pass_names, out.centred_norm);
+    inner.numbers("projections", model::projection_names, out.projections);
   });
-  // Kernels of one operand pass two tensors through memory, those of two operands three.
-  static constexpr std::string_view counts[] = {"forward_one", "forward_two", "backward_one", "backward_two"};
   reader.table("functions", [&](RecordReader& inner) {
     for (std::size_t i = 1; i < std::size(model::activation_names); ++i) {
-      std::array<double, std::size(counts)> kernels{};
-      inner.numbers(model::activation_names[i], counts, kernels);
-      out.functions[i] = {2.0 * kernels[0] + 3.0 * kernels[1] - 2.0, 2.0 * kernels[2] + 3.0 * kernels[3] - 3.0};
+      const ComposedTraffic::Passes tensors = counted_tensors(inner, model::activation_names[i]);
+      out.functions[i] = {tensors[0] - 2.0, tensors[1] - 3.0};
     }
+  });
+  reader.table("logits", [&](RecordReader& inner) {
+    for (std::size_t i = 1; i < std::size(model::logits_names); ++i)
+      out.logits[i] = counted_tensors(inner, model::logits_names[i]);
   });
 }
 
@@ -384,6 +404,7 @@ Result<StepCalibration> read_steps_of(const hardware::Catalogue& catalogue) {
   steps.unseen_software = std::move(software);
   ASSAY_TRY(clock, power_clock_of(catalogue));
   steps.memory_power = clock.memory_power;
+  steps.attention_droop = clock.attention_droop;
   for (const auto& [key, source] : clock.origins.all()) steps.origins.add(key, source);
   return steps;
 }
@@ -405,6 +426,7 @@ Result<PowerClock> power_clock_of(const hardware::Catalogue& catalogue) {
         inner.number("exponent", clock.exponent);
         inner.number("least_share", clock.least_share);
       });
+      reader.table("attention", [&](RecordReader& inner) { inner.number("droop", clock.attention_droop); });
       reader.table("draw", [&](RecordReader& inner) {
         inner.number("memory", clock.memory_power);
         if (!(clock.memory_power >= 0.0 && clock.memory_power < 1.0))

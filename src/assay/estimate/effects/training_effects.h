@@ -63,6 +63,10 @@ inline constexpr KindTraffic fewest_bytes = [] {
   return all;
 }();
 
+/// What their rotations are known by in a file, by model::Rotation.
+inline constexpr std::string_view rotation_keys[] = {"rotation", "wide_rotation", "wide_pairs_rotation"};
+static_assert(std::size(rotation_keys) == std::size(model::rotation_names));
+
 /// What eager code adds where a model's own code is composed of more operations than its kinds: forward and backward.
 struct ComposedTraffic {
   using Passes = std::array<double, 2>;
@@ -70,8 +74,13 @@ struct ComposedTraffic {
   Passes joined_gate{1, 1};
   /// Of the part of each head that turns, and of joining it with the rest, over the whole.
   Passes rotated_part{1, 1}, rejoined_heads{0, 0};
+  /// In place of a kind's number, by model::Rotation; the first one is the kind itself.
+  std::array<Passes, std::size(model::rotation_names)> rotations{};
+  Passes centred_norm{1, 1};  ///< in place of a kind's number, where it is written as single operations
   /// Of the gradient of a joined projection, over queries, keys and values: by JoinedProjection.
-  std::array<double, 3> projections{0, 0, 0};
+  std::array<double, std::size(model::projection_names)> projections{};
+  /// Tensors of logits that pass through memory before the loss, by model::Logits.
+  std::array<Passes, std::size(model::logits_names)> logits{};
   /// Tensors that pass through memory beyond those of a function of one kernel: by model::Activation.
   std::array<Passes, std::size(model::activation_names)> functions{};
 };
@@ -130,6 +139,7 @@ struct StepEffects {
   double update = 1;            ///< time of the optimizer among other kernels, relative to one measured alone
   double unfused_update = 0;    ///< bytes of the optimizer over the fewest; 0: it is one kernel
   double memory_power = 0;      ///< that kernels bound by memory draw, over what the chip may
+  double attention_droop = 0;   ///< of flash attention under sustained power, over that of products
   double routing_launches = 0;  ///< kernels that routing launches in a pass beyond the steps of the program
   CollectiveOverlap overlap;
   double straggler = 0;             ///< share of the step for each doubling of the chips beyond eight
@@ -142,6 +152,7 @@ struct StepEffects {
   Bytes context;                    ///< driver and communication library, outside of the allocator
   bool contiguous_context = false;  ///< see StepSoftware
   bool joins_products = false;      ///< products that read the same activation are one kernel
+  bool pads_products = false;       ///< operands are padded to rows that load whole
   bool masked_attention = false;    ///< flash attention waits for its mask, with matrix units at half of their power
   bool adds_gradients = false;      ///< products add weight gradients to a buffer of all microbatches, which they read
   bool reruns_layers = false;       ///< full recomputation repeats whole layers, even what no gradient reads
@@ -196,7 +207,8 @@ struct StepCalibration : MeasuredFamilies {
   double explicit_mask = 1, update = 1, unfused_update = 0;
   ComposedTraffic composed;                   ///< of eager software
   std::array<double, ways> idle{1, 1, 1, 1};  ///< of a step, over `fixed`
-  double memory_power = 0;                    ///< see StepEffects; catalogue/steps/power.toml has it, not fitted
+  /// See StepEffects; catalogue/steps/power.toml has both, not fitted.
+  double memory_power = 0, attention_droop = 0;
   double scan = 1, straggler = 0;
   Seconds piece;  ///< see CollectiveOverlap; catalogue/steps/overlap.toml has both, chosen and not fitted
   double tail = 0;
@@ -235,9 +247,9 @@ Result<StepCalibration> read_steps(std::string_view document, std::string_view f
 Result<StepCalibration> steps_of(const hardware::Catalogue& catalogue);
 /// How the clock follows a power limit: catalogue/steps/power.toml.
 struct PowerClock {
-  double exponent = 0;      ///< clock share = (power limit / power of the chip) ^ exponent
-  double least_share = 1;   ///< of the chip's power, below which this does not hold
-  double memory_power = 0;  ///< see StepEffects
+  double exponent = 0;                           ///< clock share = (power limit / power of the chip) ^ exponent
+  double least_share = 1;                        ///< of the chip's power, below which this does not hold
+  double memory_power = 0, attention_droop = 0;  ///< see StepEffects
   SourceTable origins;
   /// Of products on a chip whose power is limited to this share.
   double slowdown(double share) const { return std::pow(1.0 / share, exponent); }

@@ -71,7 +71,9 @@ int LayerWriter::attention_block(const model::Attention& a, int x) {
     if (a.rotary && model_.learned_positions == 0 && a.relative_buckets == 0 && !a.cross) {
       const auto turned = [&](std::string_view name, int t) {
         t = build_.pointwise(program::Op::rotate, name, {t}, t);
-        if (a.turned > 0) build_.program().steps.back().detail = static_cast<std::int16_t>(a.turned);
+        program::Step& step = build_.program().steps.back();
+        if (a.turned > 0) step.detail = static_cast<std::int16_t>(a.turned);
+        step.composed = static_cast<std::uint8_t>(a.rotation);
         return t;
       };
       q = turned("Q", q);

@@ -44,9 +44,10 @@ Result<std::string> read_whole(const fs::path& path, std::uint64_t most, std::st
   return read_start(path, most, where);
 }
 
-Result<ImportedModel> read_config(const fs::path& path, std::string_view where, std::string_view as) {
+Result<ImportedModel> read_config(const fs::path& path, std::string_view where, const hardware::Catalogue& catalogue,
+                                  std::string_view as) {
   ASSAY_TRY(text, read_whole(path, most_config, where, "a configuration is a few kilobytes"));
-  ASSAY_TRY(imported, import_config(text, path.filename().string(), as));
+  ASSAY_TRY(imported, import_config(text, path.filename().string(), catalogue, as));
   // A config.json is named after its folder as given, never the working directory; other files by their own name.
   const std::string file = path.filename().string(), folder = path.parent_path().filename().string();
   const bool named = !folder.empty() && folder != "." && folder != "..";
@@ -110,11 +111,12 @@ std::set<std::string> shards_by_name(const fs::path& directory) {
   return shards;
 }
 
-Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where, std::string_view as) {
+Result<Checkpoint> read_directory(const fs::path& directory, std::string_view where,
+                                  const hardware::Catalogue& catalogue, std::string_view as) {
   Checkpoint out;
   std::error_code failed;
   if (fs::is_regular_file(directory / "config.json", failed)) {
-    ASSAY_TRY(imported, read_config(directory / "config.json", where, as));
+    ASSAY_TRY(imported, read_config(directory / "config.json", where, catalogue, as));
     out.imported = std::move(imported);
   }
   const fs::path index = directory / "model.safetensors.index.json", single = directory / "model.safetensors";
@@ -144,13 +146,13 @@ Result<Checkpoint> read_directory(const fs::path& directory, std::string_view wh
   return out;
 }
 
-Result<Checkpoint> read_gguf(const fs::path& path, std::string_view where) {
+Result<Checkpoint> read_gguf(const fs::path& path, std::string_view where, const hardware::Catalogue& catalogue) {
   ASSAY_TRY(bytes, read_start(path, most_gguf_header, where));
   ASSAY_TRY(header, parse_gguf(bytes, path.filename().string()));
   Checkpoint out;
   out.tensors = std::move(header.tensors);
   if (header.config.kind == Json::Kind::object) {
-    ASSAY_TRY(imported, import_config(header.config, path.filename().string()));
+    ASSAY_TRY(imported, import_config(header.config, path.filename().string(), catalogue));
     imported.model.id = imported.model.name = path.stem().string();
     out.imported = std::move(imported);
   } else {
@@ -203,31 +205,33 @@ bool is_model_path(std::string_view text) {
          text.ends_with(".safetensors") || text.ends_with(".gguf");
 }
 
-static Result<Checkpoint> read_path(const std::string& text, std::string_view where, std::string_view as) {
+static Result<Checkpoint> read_path(const std::string& text, std::string_view where,
+                                    const hardware::Catalogue& catalogue, std::string_view as) {
   fs::path path(text);
   std::error_code failed;
   if (fs::is_directory(path, failed)) {
     if (!path.has_filename()) path = path.parent_path();  // "dir/" is "dir"
-    return read_directory(path, where, as);
+    return read_directory(path, where, catalogue, as);
   }
-  if (text.ends_with(".gguf")) return read_gguf(path, where);
+  if (text.ends_with(".gguf")) return read_gguf(path, where, catalogue);
   Checkpoint out;
   if (text.ends_with(".safetensors")) {
     ASSAY_CHECK(add_safetensors(path, where, out));
     const fs::path beside = path.parent_path() / "config.json";
     if (fs::is_regular_file(beside, failed)) {
-      ASSAY_TRY(imported, read_config(beside, where, as));
+      ASSAY_TRY(imported, read_config(beside, where, catalogue, as));
       out.imported = std::move(imported);
     }
     return out;
   }
-  ASSAY_TRY(imported, read_config(path, where, as));
+  ASSAY_TRY(imported, read_config(path, where, catalogue, as));
   out.imported = std::move(imported);
   return out;
 }
 
-Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where, std::string_view as) {
-  ASSAY_TRY(checkpoint, read_path(text, where, as));
+Result<Checkpoint> read_checkpoint(const std::string& text, std::string_view where,
+                                   const hardware::Catalogue& catalogue, std::string_view as) {
+  ASSAY_TRY(checkpoint, read_path(text, where, catalogue, as));
   take_formats(checkpoint);
   return std::move(checkpoint);
 }

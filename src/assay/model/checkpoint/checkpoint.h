@@ -51,7 +51,8 @@ bool is_model_path(std::string_view text);
 /// Reads a config.json, a .safetensors file (with the config.json in its folder, if there is one), a .gguf file, or a
 /// directory with any of them. `where` names the argument in errors, `as` is that of
 /// import_config().
-Result<Checkpoint> read_checkpoint(const std::string& path, std::string_view where, std::string_view as = {});
+Result<Checkpoint> read_checkpoint(const std::string& path, std::string_view where,
+                                   const hardware::Catalogue& catalogue, std::string_view as = {});
 
 /// Elements that are weights of the language model: no buffers, no other towers, no prediction layers.
 bool counts_as_parameter(std::string_view tensor_name);

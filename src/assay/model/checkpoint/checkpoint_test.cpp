@@ -8,10 +8,13 @@
 
 #include "assay/model/accounting.h"
 #include "assay/model/weights.h"
+#include "assay/testing/catalogue.h"
 #include "assay/testing/sampling.h"
 
 namespace assay::model {
 namespace {
+
+using testing::catalogue;
 
 namespace fs = std::filesystem;
 
@@ -112,7 +115,7 @@ TEST(Gguf, ReadsTensorsAndConfiguration) {
   std::int64_t elements = 0;
   for (const CheckpointTensor& each : header->tensors) elements += each.elements;
   EXPECT_EQ(header->tensors[0].bytes, Bytes(64 * 3 / 32 * 34));  // blocks of 32 in 34 bytes
-  const auto imported = import_config(header->config, "tiny.gguf");
+  const auto imported = import_config(header->config, "tiny.gguf", catalogue());
   ASSERT_TRUE(imported) << imported.error().where << imported.error().what;
   EXPECT_TRUE(imported->model.tied);
   EXPECT_EQ(imported->model.vocabulary, 3);
@@ -135,7 +138,8 @@ Transformer described(std::string_view architecture, const std::vector<std::stri
   const auto header = parse_gguf("GGUF" + little<std::uint32_t>(3) + little<std::uint64_t>(tensors.size()) +
                                      little<std::uint64_t>(keys.size() + 1) + bytes,
                                  "some.gguf");
-  const auto imported = header ? import_config(header->config, "some.gguf") : tl::unexpected<Error>(header.error());
+  const auto imported =
+      header ? import_config(header->config, "some.gguf", catalogue()) : tl::unexpected<Error>(header.error());
   EXPECT_TRUE(imported) << imported.error().where << ": " << imported.error().what;
   return imported ? imported->model : Transformer{};
 }
@@ -251,7 +255,7 @@ TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {
   ASSERT_TRUE(header);
   Checkpoint checkpoint;
   checkpoint.tensors = header->tensors;
-  checkpoint.imported = *import_config(header->config, "tiny.gguf");
+  checkpoint.imported = *import_config(header->config, "tiny.gguf", catalogue());
   take_formats(checkpoint);
   const ImportedModel& imported = *checkpoint.imported;
   ASSERT_TRUE(imported.quantisation);
@@ -268,7 +272,7 @@ TEST(Gguf, TheModelHasTheFormatsOfItsTensors) {
     each.dtype = "F16";
     each.bytes = Bytes(2.0 * static_cast<double>(each.elements));
   }
-  checkpoint.imported = *import_config(header->config, "tiny.gguf");
+  checkpoint.imported = *import_config(header->config, "tiny.gguf", catalogue());
   take_formats(checkpoint);
   EXPECT_FALSE(checkpoint.imported->quantisation);
   EXPECT_EQ(checkpoint.imported->model.dtype, Dtype::fp16);
@@ -315,7 +319,7 @@ class Checkpoints : public ::testing::Test {
     std::ofstream(directory_ / name, std::ios::binary) << bytes;
   }
   Result<Checkpoint> read(const std::string& name = "") const {
-    return read_checkpoint((directory_ / name).string(), "models");
+    return read_checkpoint((directory_ / name).string(), "models", catalogue());
   }
 
   fs::path directory_;

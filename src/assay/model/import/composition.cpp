@@ -1,63 +1,47 @@
-// How the library that a configuration is written for composes its blocks of operations. No shape depends on it, but
-// eager software runs a kernel for each.
+#include "assay/model/import/composition.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
+#include <span>
 
-#include "assay/model/import/families.h"
+#include "assay/base/record_reader.h"
+#include "assay/base/text.h"
+#include "assay/model/import/config_import.h"
 
 namespace assay::model {
 namespace {
 
-/// What the code of a family does where its configuration does not say.
-struct FamilyCode {
-  std::string_view model_type;
-  JoinedProjection attention = JoinedProjection::none;
-  bool feed_forward = false;  ///< gate and input are halves of one product's result
-  Activation function = Activation::simple;
-  double turning = 0;  ///< share of each head that turns and is joined with the rest; 0: heads turn as they are
-};
+/// One of some names, which are those of an enumeration in its order; absent: its first one.
+template <class E>
+void read_name(RecordReader& reader, std::string_view key, std::span<const std::string_view> names, E& out) {
+  std::optional<std::string> said;
+  reader.text(key, said);
+  if (!said) return;
+  const auto at = std::find(names.begin(), names.end(), *said);
+  if (at == names.end())
+    return reader.fault(key, fmt::format("unknown name {}", in_quotes(*said)),
+                        fmt::format("one of {}", fmt::join(names.begin() + 1, names.end(), ", ")));
+  out = static_cast<E>(at - names.begin());
+}
 
-constexpr FamilyCode codes[] = {
-    {.model_type = "gpt2", .attention = JoinedProjection::split, .function = Activation::gelu_new},
-    {.model_type = "openai-gpt", .attention = JoinedProjection::split, .function = Activation::gelu_new},
-    {.model_type = "gpt_bigcode", .attention = JoinedProjection::split},
-    {.model_type = "gptj", .function = Activation::gelu_new, .turning = 0.25},
-    {.model_type = "codegen", .attention = JoinedProjection::woven, .function = Activation::gelu_new, .turning = 0.25},
-    {.model_type = "gpt_neo", .function = Activation::gelu_new},
-    {.model_type = "gpt_neox", .attention = JoinedProjection::woven, .turning = 0.25},
-    {.model_type = "bloom", .attention = JoinedProjection::woven, .function = Activation::gelu_fast},
-    {.model_type = "falcon", .attention = JoinedProjection::woven},
-    {.model_type = "mpt", .attention = JoinedProjection::split},
-    {.model_type = "dbrx", .attention = JoinedProjection::split},
-    {.model_type = "phi", .function = Activation::gelu_new, .turning = 0.5},
-    {.model_type = "phi-msft", .attention = JoinedProjection::woven, .function = Activation::gelu_new, .turning = 0.5},
-    {.model_type = "phi3", .attention = JoinedProjection::woven, .feed_forward = true, .turning = 1},
-    {.model_type = "phi3_v", .attention = JoinedProjection::woven, .feed_forward = true, .turning = 1},
-    {.model_type = "phi4mm", .attention = JoinedProjection::woven, .feed_forward = true, .turning = 1},
-    {.model_type = "phi4_multimodal", .attention = JoinedProjection::woven, .feed_forward = true, .turning = 1},
-    {.model_type = "stablelm", .turning = 0.25},
-    {.model_type = "stablelm_epoch", .turning = 0.25},
-    {.model_type = "glm", .feed_forward = true, .turning = 0.5},
-    {.model_type = "glm4", .feed_forward = true, .turning = 0.5},
-    {.model_type = "glm4v_text", .feed_forward = true, .turning = 0.5},
-    {.model_type = "glm4_moe", .turning = 0.5},
-    {.model_type = "chatglm", .attention = JoinedProjection::split, .feed_forward = true, .turning = 0.5},
-    {.model_type = "nemotron", .function = Activation::relu2, .turning = 0.5},
-    {.model_type = "persimmon", .attention = JoinedProjection::woven, .function = Activation::relu2, .turning = 0.5},
-    {.model_type = "arcee", .function = Activation::relu2},
-    {.model_type = "internlm2", .attention = JoinedProjection::woven},
-    {.model_type = "qwen", .attention = JoinedProjection::split},
-    {.model_type = "baichuan", .attention = JoinedProjection::split},
-};
+void read_family(RecordReader& reader, FamilyCode& code) {
+  read_name(reader, "projections", projection_names, code.projections);
+  reader.flag("joined_gate", code.joined_gate);
+  read_name(reader, "function", activation_names, code.function);
+  if (reader.has("turning")) reader.number("turning", code.turning);
+  if (code.turning > 1.0) reader.fault("turning", "is the share of a head that turns", "above 0, and at most 1");
+  read_name(reader, "rotation", rotation_names, code.rotation);
+  static constexpr std::string_view norms[] = {"one kernel", "composed"};
+  read_name(reader, "norm", norms, code.composed_norm);
+  read_name(reader, "logits", logits_names, code.logits);
+}
 
-/// Other names of the same operations.
-constexpr std::pair<std::string_view, Activation> synonyms[] = {
-    {"gelu_accurate", Activation::gelu_new}, {"relu_squared", Activation::relu2}, {"sqrelu", Activation::relu2}};
-
-Activation named_function(std::string_view name) {
-  for (const auto& [other, function] : synonyms)
-    if (other == name) return function;
+Activation named_function(std::string_view name, const FamilyCodes& codes) {
+  if (const auto other = codes.other_names.find(name); other != codes.other_names.end()) return other->second;
   const auto* const at = std::find(std::begin(activation_names), std::end(activation_names), name);
   return at == std::end(activation_names) ? Activation::simple
                                           : static_cast<Activation>(at - std::begin(activation_names));
@@ -80,29 +64,60 @@ double turning_share(const Json& config, double fallback) {
   return fallback;
 }
 
+void compose_attention(const FamilyCode& code, double turned, Attention& attention) {
+  attention.joined = code.projections;
+  if (code.rotation != Rotation::halves) attention.rotation = code.rotation;
+  if (turned > 0.0 && attention.rotary)
+    attention.turned = std::max<std::int64_t>(1, std::llround(turned * static_cast<double>(attention.head_dim)));
+}
+
 }  // namespace
 
-void read_composition(const Json& config, std::string_view model_type, Transformer& model) {
-  const auto* const known = std::find_if(std::begin(codes), std::end(codes),
-                                         [&](const FamilyCode& one) { return one.model_type == model_type; });
-  const FamilyCode code = known == std::end(codes) ? FamilyCode{} : *known;
+Result<FamilyCodes> read_family_codes(std::string_view document, std::string_view file) {
+  FamilyCodes codes;
+  RecordFile shared{.name = std::string(file), .keys_hint = "catalogue/steps/code.toml lists the keys"};
+  const std::vector<std::string> known = known_model_types();
+  ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
+    reader.sources();
+    reader.each_key("names", [&](const std::string& name, RecordReader& names) {
+      read_name(names, name, activation_names, codes.other_names[name]);
+    });
+    reader.each_table("family", [&](const std::string& name, RecordReader& inner) {
+      if (!std::binary_search(known.begin(), known.end(), name))
+        inner.fault("", fmt::format("unknown model type {}", in_quotes(name)), suggestion(name, known));
+      read_family(inner, codes.families[name]);
+    });
+  }));
+  return codes;
+}
+
+Result<const FamilyCodes*> family_codes(const hardware::Catalogue& catalogue) {
+  return catalogue.kept<FamilyCodes>("steps/code.toml", [&]() -> Result<FamilyCodes> {
+    for (const auto& [path, text] : catalogue.files("steps/code.toml")) return read_family_codes(text, path);
+    return FamilyCodes{};
+  });
+}
+
+void read_composition(const Json& config, std::string_view model_type, const FamilyCodes& codes, Transformer& model) {
+  const auto known = codes.families.find(model_type);
+  const FamilyCode code = known == codes.families.end() ? FamilyCode{} : known->second;
   const Json* named =
       text_of(config, {"hidden_act", "hidden_activation", "activation_function", "mlp_hidden_act", "afn"});
-  const Activation function = named ? named_function(named->text) : code.function;
+  const Activation function = named ? named_function(named->text, codes) : code.function;
   const double share = turning_share(config, code.turning);
   const bool joins_heads = share > 0.0 && (share < 1.0 || code.turning > 0.0);
+  if (code.composed_norm) model.norm.composed = true;
+  if (code.logits != Logits::plain) model.logits = code.logits;
+  if (const Json* cap = config.find("final_logit_softcapping"))  // a number; null, or 0, is none
+    model.logits = cap->kind == Json::Kind::number && cap->number > 0.0 ? Logits::capped : Logits::plain;
   for (LayerStack* stack : {&model.decoder, model.encoder ? &*model.encoder : nullptr})
     for (std::size_t i = 0; stack && i < stack->kinds.size(); ++i) {
       Layer& layer = stack->kinds[i];
-      if (layer.attention && layer.attention->kv_rank == 0) {
-        Attention& attention = *layer.attention;
-        attention.joined = code.attention;
-        if (joins_heads && attention.rotary)
-          attention.turned = std::max<std::int64_t>(1, std::llround(share * static_cast<double>(attention.head_dim)));
-      }
+      if (layer.attention && layer.attention->kv_rank == 0)
+        compose_attention(code, joins_heads ? share : 0.0, *layer.attention);
       if (layer.feed_forward) {
         layer.feed_forward->function = function;
-        layer.feed_forward->joined = code.feed_forward && layer.feed_forward->gated && layer.feed_forward->experts == 0;
+        layer.feed_forward->joined = code.joined_gate && layer.feed_forward->gated && layer.feed_forward->experts == 0;
       }
     }
 }

@@ -1,12 +1,17 @@
+#include "assay/model/import/composition.h"
+
 #include <gtest/gtest.h>
 
 #include "assay/model/import/config_import.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
 
+using testing::catalogue;
+
 Layer first_layer(std::string_view document) {
-  const auto imported = import_config(document, "config.json");
+  const auto imported = import_config(document, "config.json", catalogue());
   EXPECT_TRUE(imported) << (imported ? "" : imported.error().where + ": " + imported.error().what);
   return imported ? imported->model.decoder.kinds.front() : Layer{};
 }
@@ -39,6 +44,38 @@ TEST(Composition, PartsOfHeadsThatTurn) {
   EXPECT_EQ(half.attention->turned, 64);
   const Layer phi = first_layer(R"({"model_type": "phi3"})");
   EXPECT_EQ(phi.attention->turned, phi.attention->head_dim);
+}
+
+TEST(Composition, RotationsNormsAndLogitsOfTheFamily) {
+  const auto read = [](std::string_view document) { return *import_config(document, "config.json", catalogue()); };
+  const Transformer olmo = read(R"({"model_type": "olmo2"})").model, cohere = read(R"({"model_type": "cohere"})").model;
+  EXPECT_EQ(olmo.decoder.kinds.front().attention->rotation, Rotation::wide);
+  EXPECT_FALSE(olmo.norm.composed);
+  EXPECT_EQ(cohere.decoder.kinds.front().attention->rotation, Rotation::wide_pairs);
+  EXPECT_TRUE(cohere.norm.composed);
+  EXPECT_EQ(cohere.logits, Logits::scaled);
+  EXPECT_EQ(read(R"({"model_type": "gemma2"})").model.logits, Logits::capped);
+  EXPECT_EQ(read(R"({"model_type": "gemma2", "final_logit_softcapping": null})").model.logits, Logits::plain);
+  EXPECT_EQ(read(R"({"model_type": "gemma3_text", "final_logit_softcapping": 30.0})").model.logits, Logits::capped);
+  EXPECT_EQ(read(R"({"model_type": "llama"})").model.logits, Logits::plain);
+}
+
+TEST(Composition, AFamilyIsOneEntryOfData) {
+  hardware::Catalogue own = hardware::Catalogue::builtin();
+  own.put("steps/code.toml", "[source.mine]\ntitle = \"t\"\n[family.llama]\nsource = \"mine\"\nlogits = \"capped\"\n");
+  EXPECT_EQ(import_config(R"({"model_type": "llama"})", "config.json", own)->model.logits, Logits::capped);
+  EXPECT_EQ(import_config(R"({"model_type": "gemma2"})", "config.json", own)->model.logits, Logits::plain);
+}
+
+TEST(Composition, FaultsOfTheFileNamePlaceRuleAndRemedy) {
+  const auto read = read_family_codes(
+      "[source.mine]\ntitle = \"t\"\n[family.lama]\nsource = \"mine\"\nturning = 2\nlogits = \"caped\"\nnorms = 1\n",
+      "steps/code.toml");
+  ASSERT_FALSE(read);
+  std::string all = read.error().where + " " + read.error().what + " " + read.error().hint;
+  for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what + " " + error.hint;
+  for (const char* part : {"family.lama", "unknown model type", "llama", "share of a head", "scaled, capped", "norms"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << " in " << all;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "assay/base/text.h"
+#include "assay/model/import/composition.h"
 #include "assay/model/import/families.h"
 #include "assay/model/import/quantisation_config.h"
 #include "assay/model/weights.h"
@@ -169,10 +170,11 @@ std::vector<std::string> known_model_types() {
   return names;
 }
 
-Result<ImportedModel> import_config(const Json& document, std::string_view file, std::string_view as) {
+Result<ImportedModel> import_config(const Json& document, std::string_view file, const hardware::Catalogue& catalogue,
+                                    std::string_view as) {
   // A model that also speaks nests its language model in thinker_config.
   if (const Json* inner = document.find("thinker_config"); inner && inner->kind == Json::Kind::object)
-    return import_config(*inner, file, as);
+    return import_config(*inner, file, catalogue, as);
   if (document.kind != Json::Kind::object)
     return fail(std::string(file), fmt::format("a configuration is an object, got {}", describe(document.kind)),
                 "is this the config.json of a model?");
@@ -221,7 +223,8 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file,
   ConfigReader in(*config, std::string(file), prefix);
   in.ignore({"model_type", "architectures", "dtype", "torch_dtype"});
   (*family)->fill(in, imported.model);
-  read_composition(*config, imported.family, imported.model);
+  ASSAY_TRY(codes, family_codes(catalogue));
+  read_composition(*config, imported.family, *codes, imported.model);
   check_layer_types(in, imported.model.decoder.layers());
   imported.defaults = std::move(in.notes());
   in.notes().clear();
@@ -247,9 +250,10 @@ Result<ImportedModel> import_config(const Json& document, std::string_view file,
   return imported;
 }
 
-Result<ImportedModel> import_config(std::string_view document, std::string_view file, std::string_view as) {
+Result<ImportedModel> import_config(std::string_view document, std::string_view file,
+                                    const hardware::Catalogue& catalogue, std::string_view as) {
   ASSAY_TRY(json, parse_json(document, file));
-  ASSAY_TRY(imported, import_config(json, file, as));
+  ASSAY_TRY(imported, import_config(json, file, catalogue, as));
   note_repeated(json, "", imported.notes);
   return std::move(imported);
 }

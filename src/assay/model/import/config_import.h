@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/hardware/catalogue.h"
 #include "assay/model/checkpoint/json_reader.h"
 #include "assay/model/quantisation.h"
 #include "assay/model/transformer.h"
@@ -22,10 +23,13 @@ struct ImportedModel {
 };
 
 /// From the parsed configuration; `file` names the place in errors. All faults are reported at once. `as` is a model
-/// type to read it as, whatever it says itself; fields that this type does not have are then left out, with a note.
-Result<ImportedModel> import_config(const Json& config, std::string_view file, std::string_view as = {});
+/// type to read it as, whatever it says itself; fields that this type does not have are then left out, with a note. The
+/// catalogue says what the code of its family composes.
+Result<ImportedModel> import_config(const Json& config, std::string_view file, const hardware::Catalogue& catalogue,
+                                    std::string_view as = {});
 /// From the text of a config.json.
-Result<ImportedModel> import_config(std::string_view document, std::string_view file, std::string_view as = {});
+Result<ImportedModel> import_config(std::string_view document, std::string_view file,
+                                    const hardware::Catalogue& catalogue, std::string_view as = {});
 
 /// The model types that are understood, sorted.
 std::vector<std::string> known_model_types();

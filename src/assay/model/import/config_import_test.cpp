@@ -6,19 +6,22 @@
 #include <limits>
 
 #include "assay/model/accounting.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
 
+using testing::catalogue;
+
 std::int64_t total(std::string_view document) {
-  const auto imported = import_config(document, "config.json");
+  const auto imported = import_config(document, "config.json", catalogue());
   EXPECT_TRUE(imported) << (imported ? "" : imported.error().where + ": " + imported.error().what);
   return imported ? parameter_counts(imported->model).total : 0;
 }
 
 /// All faults as text.
 std::string faults(std::string_view document) {
-  const auto imported = import_config(document, "config.json");
+  const auto imported = import_config(document, "config.json", catalogue());
   if (imported) return "read";
   std::string text = imported.error().where + ": " + imported.error().what + " (" + imported.error().hint + ")";
   for (const Error& error : imported.error().also) text += "\n" + error.where + ": " + error.what;
@@ -40,7 +43,7 @@ TEST(ConfigImport, ADefaultConfigurationIsTheLibrarys) {
 }
 
 TEST(ConfigImport, GroupsOfExpertsDivideThemAndHoldThosePicked) {
-  const auto v3 = import_config(R"({"model_type": "deepseek_v3"})", "config.json");
+  const auto v3 = import_config(R"({"model_type": "deepseek_v3"})", "config.json", catalogue());
   ASSERT_TRUE(v3);
   EXPECT_EQ(v3->model.decoder.kinds.back().feed_forward->expert_groups, 8);
   EXPECT_EQ(v3->model.decoder.kinds.back().feed_forward->groups_per_token, 4);
@@ -53,7 +56,7 @@ TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
     // These say what each layer is.
     if (type == "transformer" || type == "deci" || type == "nemotron-nas" || type == "nemotron_h") continue;
     if (type == "openelm" || type == "kimi_linear") continue;
-    const auto imported = import_config("{\"model_type\": \"" + type + "\"}", "config.json");
+    const auto imported = import_config("{\"model_type\": \"" + type + "\"}", "config.json", catalogue());
     ASSERT_TRUE(imported) << type << ": " << imported.error().where << ": " << imported.error().what;
     EXPECT_GT(parameter_counts(imported->model).total, 0) << type;
     EXPECT_FALSE(imported->defaults.empty()) << type;
@@ -62,7 +65,7 @@ TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
 
 TEST(ConfigImport, DefaultsLeaveNotes) {
   const auto imported =
-      import_config(R"({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16})", "c");
+      import_config(R"({"model_type": "llama", "hidden_size": 2048, "num_attention_heads": 16})", "c", catalogue());
   ASSERT_TRUE(imported);
   std::string all;
   for (const std::string& text : imported->defaults) all += text + "\n";
@@ -121,7 +124,7 @@ TEST(ConfigImport, RefusesSizesThatCannotBe) {
 TEST(ConfigImport, WhatIsLeftAsideIsTold) {
   const auto notes = [](std::string_view document) {
     std::string all;
-    const auto imported = import_config(document, "config.json");
+    const auto imported = import_config(document, "config.json", catalogue());
     EXPECT_TRUE(imported);
     if (imported)
       for (const std::string& text : imported->notes) all += text + "\n";
@@ -184,12 +187,12 @@ TEST(ConfigImport, RefusesWhatIsNoConfiguration) {
 }
 
 TEST(ConfigImport, NullSwitchesOffWhatIsOnByDefault) {
-  const auto windowed = import_config(R"({"model_type": "mistral"})", "c");
-  const auto without = import_config(R"({"model_type": "mistral", "sliding_window": null})", "c");
+  const auto windowed = import_config(R"({"model_type": "mistral"})", "c", catalogue());
+  const auto without = import_config(R"({"model_type": "mistral", "sliding_window": null})", "c", catalogue());
   ASSERT_TRUE(windowed && without);
   EXPECT_EQ(windowed->model.decoder.kinds[0].attention->window, 4096);
   EXPECT_EQ(without->model.decoder.kinds[0].attention->window, 0);
-  const auto full_rank = import_config(R"({"model_type": "deepseek_v3", "q_lora_rank": null})", "c");
+  const auto full_rank = import_config(R"({"model_type": "deepseek_v3", "q_lora_rank": null})", "c", catalogue());
   ASSERT_TRUE(full_rank);
   EXPECT_EQ(full_rank->model.decoder.kinds[0].attention->q_rank, 0);
 }
@@ -197,7 +200,7 @@ TEST(ConfigImport, NullSwitchesOffWhatIsOnByDefault) {
 TEST(ConfigImport, TakesTheTextPartOfAWrapper) {
   const auto imported = import_config(R"({"model_type": "llava", "tie_word_embeddings": true,
       "text_config": {"model_type": "llama"}, "vision_config": {"hidden_size": 1024}})",
-                                      "c");
+                                      "c", catalogue());
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->family, "llama");
   EXPECT_TRUE(imported->model.tied);
@@ -207,24 +210,24 @@ TEST(ConfigImport, TakesTheTextPartOfAWrapper) {
 }
 
 TEST(ConfigImport, LayersOfSeveralKinds) {
-  const auto gemma = import_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 12})", "c");
+  const auto gemma = import_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 12})", "c", catalogue());
   ASSERT_TRUE(gemma);
   EXPECT_EQ(gemma->model.decoder.kinds.size(), 2U);
   EXPECT_EQ(gemma->model.decoder.count(1), 2);  // each sixth sees everything
-  const auto deepseek = import_config(R"({"model_type": "deepseek_v3"})", "c");
+  const auto deepseek = import_config(R"({"model_type": "deepseek_v3"})", "c", catalogue());
   ASSERT_TRUE(deepseek);
   EXPECT_EQ(deepseek->model.decoder.count(0), 3);
-  const auto scout = import_config(R"({"model_type": "llama4_text"})", "c");
+  const auto scout = import_config(R"({"model_type": "llama4_text"})", "c", catalogue());
   ASSERT_TRUE(scout);
   EXPECT_EQ(scout->model.decoder.count(0), 36);  // chunks, but for each fourth
-  const auto jamba = import_config(R"({"model_type": "jamba"})", "c");
+  const auto jamba = import_config(R"({"model_type": "jamba"})", "c", catalogue());
   ASSERT_TRUE(jamba);
   EXPECT_EQ(jamba->model.decoder.kinds.size(), 3U);
 }
 
 TEST(ConfigImport, SomeLayersHaveNoPositions) {
   const auto without = [](std::string_view document) {
-    const auto imported = import_config(document, "config.json");
+    const auto imported = import_config(document, "config.json", catalogue());
     EXPECT_TRUE(imported) << document;
     std::int64_t layers = 0;
     for (std::uint16_t kind : imported->model.decoder.order)

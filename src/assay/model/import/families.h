@@ -37,10 +37,6 @@ std::span<const Family> generic_families();
 std::span<const Family> renamed_families();
 std::span<const Family> shared_families();
 
-/// Fills in what the code of a family does with its layers, by operation: activation functions, joined products, parts
-/// of heads that turn.
-void read_composition(const Json& config, std::string_view model_type, Transformer& model);
-
 /// Defaults of the fields that llama-like configurations share.
 struct CommonDefaults {
   std::int64_t hidden, intermediate, layers, heads;

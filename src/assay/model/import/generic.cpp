@@ -13,10 +13,23 @@ Norm read_norm(ConfigReader& in) {
   const std::string text = in.text("norm", "rms");
   if (text == "layer") return {.scale = true, .bias = true, .mean = true};
   if (text == "layer_without_bias") return {.scale = true, .bias = false, .mean = true};
+  if (text == "composed_layer") return {.scale = true, .bias = false, .mean = true, .composed = true};
   if (text == "none") return {.scale = false};
   if (text != "rms")
-    in.fault("norm", fmt::format("must be rms, layer, layer_without_bias or none, got {}", in_quotes(text)));
+    in.fault("norm",
+             fmt::format("must be rms, layer, layer_without_bias, composed_layer or none, got {}", in_quotes(text)));
   return {};
+}
+
+/// A name of an enumeration, in its order; its first one is what a description need not say.
+template <class E>
+E read_named(ConfigReader& in, std::string_view key, std::span<const std::string_view> names) {
+  if (!in.has(key)) return E{};
+  const std::string text = in.text(key, names.front());
+  const auto at = std::find(names.begin(), names.end(), text);
+  if (at == names.end())
+    in.fault(key, fmt::format("must be one of {}, got {}", fmt::join(names, ", "), in_quotes(text)));
+  return at == names.end() ? E{} : static_cast<E>(at - names.begin());
 }
 
 Attention::QkNorm read_qk_norm(ConfigReader& in) {
@@ -56,6 +69,7 @@ void transformer(ConfigReader& in, Transformer& model) {
   model.learned_positions = in.count("learned_positions");
   model.tied = switched_on(in, "tied");
   model.norm = read_norm(in);
+  model.logits = read_named<Logits>(in, "logits", logits_names);
   model.final_norm = !in.has("final_norm") || in.flag("final_norm", true);
   const std::int64_t layers = read_layers(in, {"layers"}, 0);
   const bool bias = switched_on(in, "bias");
@@ -73,6 +87,7 @@ void transformer(ConfigReader& in, Transformer& model) {
   // Every n-th layer attends to all tokens, the others have a window or chunks.
   const std::int64_t whole = a.window + a.chunk > 0 ? in.count("full_every") : 0;
   a.qk_norm = read_qk_norm(in);
+  a.rotation = read_named<Rotation>(in, "rotation", rotation_names);
   a.relative_projection = switched_on(in, "relative_projection");
   set_bias(a, bias || switched_on(in, "qkv_bias"), bias);
   layer.attention = a;

@@ -7,9 +7,12 @@
 #include "assay/model/import/config_import.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/model/weights.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
+
+using testing::catalogue;
 
 /// A small model with dense layers, or with experts, quantised like that.
 ImportedModel imported(const std::string& quantisation, bool experts = false) {
@@ -17,8 +20,8 @@ ImportedModel imported(const std::string& quantisation, bool experts = false) {
       R"("hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "num_hidden_layers": 2, "vocab_size": 1000)";
   const std::string type = experts ? R"("model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2)"
                                    : R"("model_type": "llama")";
-  const auto read =
-      import_config("{" + type + ", " + sizes + R"(, "quantization_config": )" + quantisation + "}", "config.json");
+  const auto read = import_config("{" + type + ", " + sizes + R"(, "quantization_config": )" + quantisation + "}",
+                                  "config.json", catalogue());
   EXPECT_TRUE(read) << quantisation;
   return read ? *read : ImportedModel{};
 }

@@ -6,9 +6,12 @@
 
 #include "assay/model/accounting.h"
 #include "assay/model/import/config_import.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
+
+using testing::catalogue;
 
 struct Wild {
   const char* name;
@@ -273,7 +276,7 @@ constexpr Wild wild[] = {
 
 TEST(WildArchitecture, EachHasTheTotalOfItsCheckpointAndTheWorkOfItsLayers) {
   for (const Wild& config : wild) {
-    const auto imported = import_config(config.document, "config.json");
+    const auto imported = import_config(config.document, "config.json", catalogue());
     ASSERT_TRUE(imported) << config.name << ": " << imported.error().where << ": " << imported.error().what;
     const ParameterCounts counts = parameter_counts(imported->model);
     EXPECT_EQ(counts.total, config.total) << config.name;
@@ -284,7 +287,7 @@ TEST(WildArchitecture, EachHasTheTotalOfItsCheckpointAndTheWorkOfItsLayers) {
 }
 
 std::string refusal(std::string_view document) {
-  const auto imported = import_config(document, "config.json");
+  const auto imported = import_config(document, "config.json", catalogue());
   return imported ? "" : imported.error().where + ": " + imported.error().what;
 }
 

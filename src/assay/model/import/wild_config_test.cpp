@@ -4,9 +4,12 @@
 
 #include "assay/model/accounting.h"
 #include "assay/model/import/config_import.h"
+#include "assay/testing/catalogue.h"
 
 namespace assay::model {
 namespace {
+
+using testing::catalogue;
 
 struct WildConfig {
   const char* name;
@@ -366,7 +369,7 @@ constexpr WildConfig wild_configs[] = {
 
 TEST(WildConfig, EachHasTheTotalOfItsCheckpoint) {
   for (const WildConfig& config : wild_configs) {
-    const auto imported = import_config(config.document, "config.json");
+    const auto imported = import_config(config.document, "config.json", catalogue());
     ASSERT_TRUE(imported) << config.name << ": " << imported.error().where << ": " << imported.error().what;
     EXPECT_EQ(parameter_counts(imported->model).total, config.total) << config.name;
   }
@@ -374,7 +377,7 @@ TEST(WildConfig, EachHasTheTotalOfItsCheckpoint) {
 
 TEST(WildConfig, AWrapperSaysWhatIsLeftOut) {
   for (const WildConfig& config : wild_configs) {
-    const auto imported = import_config(config.document, "config.json");
+    const auto imported = import_config(config.document, "config.json", catalogue());
     ASSERT_TRUE(imported);
     const bool wrapped = std::string_view(config.document).find("vision_config") != std::string_view::npos;
     const bool said = !imported->notes.empty() && imported->notes[0].find("vision_config") != std::string::npos;

@@ -421,7 +421,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   const std::string as = request.value("as").value_or("");
   report::Response response;
   if (model::names_path(argument, context.catalogue)) {
-    ASSAY_TRY(checkpoint, model::read_checkpoint(argument, "models", as));
+    ASSAY_TRY(checkpoint, model::read_checkpoint(argument, "models", context.catalogue, as));
     response.notes = checkpoint.notes;
     if (checkpoint.imported) {
       const model::Transformer& model = checkpoint.imported->model;

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "assay/base/text.h"
+#include "assay/report/figures.h"
 #include "assay/trace/readers.h"
+#include "assay/verbs/profile/sections.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::profile {
@@ -60,6 +62,24 @@ Result<std::vector<Device>> devices_of(const Query& query, std::size_t trace) {
   return out;
 }
 
+/// Says which kernels no category knows, where they take much of the time.
+void note_unknown(Query& query) {
+  const assay::trace::DeviceSummary& summary = query.device().summary;
+  constexpr double much = 0.02;
+  const assay::trace::OperationTime* longest = nullptr;
+  Seconds all;
+  for (const assay::trace::OperationTime& one : summary.operations) {
+    if (one.category + 1 < query.vocabulary->categories.size()) continue;
+    all += one.time;
+    if (!longest || one.time > longest->time) longest = &one;
+  }
+  if (longest && all > much * summary.kernel_time)
+    query.notes.push_back(
+        fmt::format("kernels of no known category take {} of kernel time, longest {}: a rule in kernels/ of "
+                    "--catalogue DIR gives them one",
+                    report::percent(all / summary.kernel_time), short_kernel(longest->kernel)));
+}
+
 void note_gaps(Query& query, bool captured) {
   const assay::trace::DeviceSummary& summary = query.device().summary;
   std::int64_t unread = 0;
@@ -68,11 +88,14 @@ void note_gaps(Query& query, bool captured) {
   if (summary.launched == 0)
     query.notes.emplace_back(
         "the profile has no launches of kernels: it cannot be told whether the device waits for the host");
-  if (summary.steps.empty()) query.notes.emplace_back("no steps are marked: call the profiler's step() after each");
-  if (summary.steps_by_optimizer)
+  if (summary.steps.empty())
+    query.notes.emplace_back("no steps are marked: call the profiler's step() after each");
+  else if (summary.steps_by_optimizer)
     query.notes.emplace_back("steps are not marked: each is taken to end with an update of the weights");
-  const bool any_work = std::any_of(summary.operations.begin(), summary.operations.end(),
-                                    [](const assay::trace::OperationTime& one) { return one.work.has_value(); });
+  const bool any_work =
+      std::any_of(summary.operations.begin(), summary.operations.end(), [](const assay::trace::OperationTime& one) {
+        return one.work && (one.work->flops > Flops(0) || one.work->bytes > Bytes(0));
+      });
   if (!any_work) query.notes.emplace_back("no operation has shapes: record them (record_shapes) to see FLOP and bytes");
   if (summary.graph_events > 0 && !captured)
     query.notes.push_back(
@@ -118,6 +141,7 @@ Result<Query> read_query(const Request& request, const Context& context, Sources
   query.shown = longest_computing(query.devices);
   ASSAY_CHECK(find_chip(query, request, context));
   note_gaps(query, !sources.captures.empty());
+  note_unknown(query);
   return query;
 }
 

@@ -42,6 +42,22 @@ constexpr Choice choices[] = {{"attention-kernel", "cudnn", "attention"},
                               {"fusion", "compiled", ""},
                               {"fusion", "fused", ""}};
 
+/// "attention grad to dQ, dK, dV" of "dQ[B, S], dK[B, S], dV[B, S] = attention grad(dO[B, S], ...)"; products as they
+/// are.
+std::string short_step(const std::string& text) {
+  const std::size_t equals = text.find(" = "), open = text.find('(');
+  if (equals == std::string::npos || open == std::string::npos || open < equals) return text;
+  constexpr std::size_t gap = 3;  // of " = "
+  std::string results;
+  int depth = 0;
+  for (const char c : text.substr(0, equals)) {
+    if (c == '[') ++depth;
+    if (depth == 0) results += c;
+    if (c == ']') --depth;
+  }
+  return fmt::format("{} to {}", text.substr(equals + gap, open - equals - gap), results);
+}
+
 class Remedies {
  public:
   Remedies(const Comparison& comparison, const Request& against, const Context& context)
@@ -111,7 +127,8 @@ class Remedies {
                        : kernel_name(call->kernel);
   }
   std::string step_text(const GapItem& item) const {
-    return item.step < 0 ? item.group : comparison_.prediction.lines[static_cast<std::size_t>(item.step)].text;
+    return item.step < 0 ? item.group
+                         : short_step(comparison_.prediction.lines[static_cast<std::size_t>(item.step)].text);
   }
 
   /// What else is known for the class, if it is faster than what ran.
