@@ -238,11 +238,10 @@ CollectiveCost<N> collective_cost(const N& num, program::Collective kind, Bytes 
 template <class N>
 CollectiveLineOf<N> collective_line(const N& num, program::Collective kind, const CollectiveGroup& group,
                                     const CollectiveLabels* labels) {
-  const auto byte = num.constant(1_B);
   std::optional<Origins> origins;
-  if constexpr (N::traced) origins.emplace(num).add("array", byte);
+  if constexpr (N::traced) origins.emplace(num).add("array", num.constant(1_B));
   const CollectiveCost<N> one = collective_cost(num, kind, 1_B, group, labels);
-  return {one.bandwidth / byte, one.latency};
+  return {one.bandwidth / num.constant(1_B), one.latency};
 }
 
 CollectiveLine collective_line(program::Collective kind, const CollectiveGroup& group) {
