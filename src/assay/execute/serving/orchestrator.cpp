@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <system_error>
 
 #include "assay/base/index.h"
 #include "assay/execute/ranks/mpi.h"
@@ -68,7 +69,12 @@ Result<ServerReport> Server::serve_in_threads(const std::vector<Prompt>& prompts
   BoundedQueue<Sequence*> ready(at(*options_.queue));
   const Clock clock;
   Group running;
-  auto prefilled = std::async(std::launch::async, [&] { return other.prefill_all(sequences, ready, clock); });
+  std::future<Result<void>> prefilled;
+  try {
+    prefilled = std::async(std::launch::async, [&] { return other.prefill_all(sequences, ready, clock); });
+  } catch (const std::system_error&) {
+    return fail("--threads", "there is no second thread here", "leave it out");
+  }
   ASSAY_CHECK(generate_all(ready, running, clock));
   ASSAY_CHECK(prefilled.get());
   finish(running);
