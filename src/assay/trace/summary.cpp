@@ -45,9 +45,10 @@ class Categories {
 
   /// The operation that launched a kernel tells what it does where the kernel's name does not.
   Vocabulary::Found of_operation(const Event& event, const Vocabulary::Found& unknown) const {
-    const std::uint32_t operation = operation_of(trace_, event);
-    const OperationForm* form =
-        operation == none ? nullptr : vocabulary_.operation(trace_.name(trace_.events[operation]));
+    const OperationForm* form = nullptr;
+    for (std::uint32_t at = operation_of(trace_, event); at != none && !form;
+         at = enclosing(trace_, trace_.events[at].parent, EventKind::operation))
+      form = vocabulary_.operation(trace_.name(trace_.events[at]));
     if (!form) return unknown;
     const std::string_view wanted = category_of(form->form);
     const auto at = std::find_if(vocabulary_.categories.begin(), vocabulary_.categories.end(),

@@ -33,6 +33,15 @@ TEST(Summary, PartsOfTheTimeByHand) {
   EXPECT_DOUBLE_EQ(devices[0].host_bound.in(1_us), 32.0);  // launched at 110, dry since 80
 }
 
+TEST(Summary, AnOperationTellsWhatAKernelOfAnUnknownNameDoes) {
+  std::string text = *file_bytes("tests/data/profiles/two-steps.json", "test");
+  for (std::size_t at = 0; (at = text.find("nvjet_tst", at)) != std::string::npos;) text.replace(at, 9, "mysteries");
+  const auto devices = summarize(read_profile(text, "two-steps.json", vocabulary()).value(), vocabulary());
+  const OperationTime& product = devices[0].operations[0];
+  EXPECT_EQ(product.kernel, "mysteries_128x256_64x4_2x1_v_bz_NNT");
+  EXPECT_EQ(vocabulary().categories[product.category].id, "matmul");
+}
+
 TEST(Summary, OperationsHaveTheWorkOfTheirShapes) {
   const auto devices = summarize(two_steps(), vocabulary());
   const OperationTime& product = devices[0].operations[0];
