@@ -37,7 +37,7 @@ void check_error(const Result<T>& result) {
   if (!result) require(!result.error().what.empty());
 }
 
-const fuzz::Target target("model", [](std::string_view bytes) {
+const fuzz::Target model_target("model", [](std::string_view bytes) {
   const auto imported = model::import_config(bytes, "fuzz");
   check_error(imported);
   if (imported) check(*imported);
