@@ -19,7 +19,7 @@ bool is_quick(const verbs::Request& request) {
   return std::find(std::begin(quick), std::end(quick), request.verb().name) != std::end(quick);
 }
 
-const fuzz::Target target("answer", [](std::string_view text) {
+const fuzz::Target answer_target("answer", [](std::string_view text) {
   static const Engine engine;
   const auto request = verbs::parse_json_request(text);
   if (request && !is_quick(*request)) return;

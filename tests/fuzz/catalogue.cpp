@@ -40,7 +40,7 @@ std::vector<hardware::Override> lines_of(std::string_view text) {
   return changes;
 }
 
-const fuzz::Target target("catalogue", [](std::string_view text) {
+const fuzz::Target catalogue_target("catalogue", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   check(hardware::read_chip(text, "fuzz"));
   constexpr std::size_t short_enough = 256;  // for a few overrides; files are longer

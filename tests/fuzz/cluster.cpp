@@ -34,7 +34,7 @@ void check_route(const hardware::Cluster& cluster, const std::string& from_text,
   require(times.lower > Seconds(0) && times.lower <= times.upper);
 }
 
-const fuzz::Target target("cluster", [](std::string_view text) {
+const fuzz::Target cluster_target("cluster", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   if (text.find('@') != std::string_view::npos) return;  // names a file
   const auto parts = split(text, '|');

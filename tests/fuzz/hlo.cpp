@@ -11,7 +11,7 @@ namespace {
 using namespace assay;
 using fuzz::require;
 
-const fuzz::Target target("hlo", [](std::string_view text) {
+const fuzz::Target hlo_target("hlo", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   static const hlo::Calls& known = **hlo::calls_of(catalogue);
   if (const auto shape = hlo::parse_shape(text, "shape")) require(shape->bytes() <= shape->padded_bytes());

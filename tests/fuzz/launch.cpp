@@ -29,7 +29,7 @@ void check_script(std::string_view text, const hardware::Catalogue& catalogue) {
   }
 }
 
-const fuzz::Target target("launch", [](std::string_view text) {
+const fuzz::Target launch_target("launch", [](std::string_view text) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   check_script(text, catalogue);
   for (const launch::Style style : {launch::Style::toml, launch::Style::yaml, launch::Style::json})

@@ -30,7 +30,7 @@ void check_calibration(std::string_view text) {
   static_cast<void>(hardware::calibration_text(*calibration));
 }
 
-const fuzz::Target target("measure", [](std::string_view text) {
+const fuzz::Target measure_target("measure", [](std::string_view text) {
   check_table(text);
   check_calibration(text);
 });

@@ -37,7 +37,7 @@ void check_error(const Result<T>& result) {
   if (!result) require(!result.error().what.empty());
 }
 
-const fuzz::Target target("model", [](std::string_view bytes) {
+const fuzz::Target model_target("model", [](std::string_view bytes) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto imported = model::import_config(bytes, "fuzz", catalogue);
   check_error(imported);

@@ -25,7 +25,7 @@ void check_cost(const roofline::Operation& operation, const roofline::TrafficCou
   require(plain(traced.lower) == bound.lower && plain(traced.upper) == bound.upper);
 }
 
-const fuzz::Target target("operation", [](std::string_view text) {
+const fuzz::Target operation_target("operation", [](std::string_view text) {
   static_cast<void>(roofline::parse_tensor(text, "fuzz"));
   const Result<roofline::Operation> parsed = roofline::parse_operation(text, "fuzz");
   if (!parsed) {

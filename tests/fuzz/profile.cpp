@@ -43,7 +43,7 @@ void compare_device(const trace::Trace& trace, const trace::Vocabulary& vocabula
     require(run->model.heads > 0 && run->model.layers > 0);
 }
 
-const fuzz::Target target("profile", [](std::string_view bytes) {
+const fuzz::Target profile_target("profile", [](std::string_view bytes) {
   static const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   static const trace::Vocabulary& vocabulary = **trace::vocabulary_of(catalogue);
   const auto read = trace::read_profile(bytes, "profile", vocabulary);

@@ -23,7 +23,7 @@ bool is_small(const language::Compiled& compiled) {
   return elements * static_cast<double>(compiled.program.mesh.devices()) < 1e5 && compiled.program.steps.size() < 500;
 }
 
-const fuzz::Target target("program", [](std::string_view text) {
+const fuzz::Target program_target("program", [](std::string_view text) {
   const language::Source source{"program", std::string(text)};
   const auto syntax = language::parse(source);
   if (!syntax) {

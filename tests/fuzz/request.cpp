@@ -19,7 +19,7 @@ void check(const Result<verbs::Request>& request) {
     require(!request.error().what.empty());
 }
 
-const fuzz::Target target("request", [](std::string_view text) {
+const fuzz::Target request_target("request", [](std::string_view text) {
   if (const auto words = verbs::split_words(text)) check(verbs::parse_request(*words));
   check(verbs::parse_json_request(text));
   auto request = verbs::parse_json_request(R"({"verb": "roofline", "arguments": {"on": "tpu-v5e"}})");

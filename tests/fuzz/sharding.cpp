@@ -37,7 +37,7 @@ void check_plan(const program::Mesh& mesh, const plan::ShardingExpression& e) {
   require(plan::plan_backward(mesh, e, plan, prices).plan.bytes >= Bytes(0));
 }
 
-const fuzz::Target target("sharding", [](std::string_view input) {
+const fuzz::Target sharding_target("sharding", [](std::string_view input) {
   const auto parts = split(input, '|');
   if (parts.size() != 3) return;
   const Result<program::Mesh> mesh = program::parse_mesh(parts[1], "mesh");

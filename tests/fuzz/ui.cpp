@@ -55,7 +55,7 @@ bool is_own_name(std::string_view host) {
   return host.starts_with("localhost") || host.starts_with("127.0.0.1") || host.starts_with("[::1");
 }
 
-const assay::fuzz::Target target("ui", [](std::string_view bytes) {
+const assay::fuzz::Target ui_target("ui", [](std::string_view bytes) {
   static const Access open("127.0.0.1", 80, ""), closed("127.0.0.1", 80, "73afc2a0f9ae7d4e");
   static Routes routes;
   std::vector<HttpRequest> requests, again;
