@@ -449,6 +449,10 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
     if (!questions.empty())
       add_throughputs(std::move(questions), predict.steps, catalogue, ask_with, results.throughputs);
   }
+  // Answers with these numbers have no intervals: those of decoding hold, as in requests.
+  for (ValidationCase& one : results.throughputs.cases)
+    if (const auto* found = estimate::interval_of(shipped.decode_intervals, one.without.classes))
+      one.spread = found->spread;
   return results;
 }
 
