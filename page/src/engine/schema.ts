@@ -2555,6 +2555,7 @@ export interface RunResults {
     flops: Quantity;
     received: Quantity;
     time?: Quantity;
+    measured?: Quantity;
   }[];
   flops_per_device?: Quantity;
   compute_time?: Quantity;
@@ -2685,6 +2686,29 @@ export interface RunResults {
     cache?: Quantity;
     sequences?: number;
   }[];
+  work?: {
+    tokens: number;
+    without_cache: Quantity;
+    with_cache: Quantity;
+  }[];
+  threads?: {
+    queue: number;
+    time: Quantity;
+    prefill_busy: Quantity;
+    generate_busy: Quantity;
+    both_busy: Quantity;
+    waited_for_room: Quantity;
+    waited_for_prompts: Quantity;
+    activities: {
+      thread: "prefill" | "generate";
+      call: "prefill" | "insert" | "generate";
+      request?: number;
+      slot?: number;
+      sequences?: number;
+      start: Quantity;
+      end: Quantity;
+    }[];
+  };
   pages?: {
     page: Quantity;
     most: number;
@@ -3087,6 +3111,8 @@ export const options: Record<Verb, Record<string, Option>> = {
     "new-tokens": {"help":"tokens to make for a prompt (default 16) (for a serving run)","kind":"count","standard":"16","placeholder":"N"},
     "slots": {"help":"most sequences at once; the others wait (default 4) (for a serving run)","kind":"count","standard":"4","placeholder":"N"},
     "calls": {"help":"also list the calls of the engine: prefill, insert into a slot, generate (for a serving run)","kind":"flag"},
+    "threads": {"help":"process prompts in a thread of their own while another one decodes, with a queue of N between them (for a serving run)","kind":"count","placeholder":"N"},
+    "no-cache": {"help":"keep no cache: read all tokens again for each new one, and show what work a cache saves (for a serving run)","kind":"flag"},
     "page": {"help":"also follow a cache of pages of N tokens: tables, shared pages, copies on writing (for a serving run)","kind":"count","placeholder":"N"},
     "temperature": {"help":"0 takes the likeliest token, 1 samples as the model says (default 0) (for a serving run)","kind":"number","standard":"0","placeholder":"F"},
     "top-p": {"help":"sample among the likeliest tokens of this probability (default 1) (for a serving run)","kind":"number","standard":"1","placeholder":"F"},

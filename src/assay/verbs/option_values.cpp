@@ -72,8 +72,12 @@ Result<double> parse_batch(std::string_view text, std::int64_t sequence, std::ve
                 fmt::format("at least {} tokens (1seq), or a shorter --seq", human_count(sequence)));
   if (count % sequence == 0) return static_cast<double>(count / sequence);
   const std::int64_t used = round_number(static_cast<double>(count) / static_cast<double>(sequence));
-  notes.push_back(fmt::format("--batch {}: {} tokens are used, {} whole sequences of {}", text,
-                              human_count(used * sequence), human_count(used), human_count(sequence)));
+  std::string note = fmt::format("--batch {}: {} tokens are used, {} whole sequences of {}", text,
+                                 human_count(used * sequence), human_count(used), human_count(sequence));
+  const std::string binary = std::string(number) + "i";
+  if (const auto meant = parse_count(binary, "--batch"); meant && *meant % sequence == 0)
+    note += fmt::format("; {} are {}, which more devices can share evenly", binary, human_count(*meant / sequence));
+  notes.push_back(std::move(note));
   return static_cast<double>(used);
 }
 

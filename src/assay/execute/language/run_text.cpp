@@ -52,7 +52,7 @@ RunFacts facts_of_ranks(Transport& transport, const program::Program& program, c
 
 std::vector<double> slowest_seconds(Transport& transport, const StepRunner& runner) {
   std::vector<double> slowest;
-  for (const StepClock& clock : runner.clocks()) slowest.push_back(clock.seconds);
+  for (const StepClock& clock : runner.clocks()) slowest.push_back(clock.time.value());
   for (const std::vector<double>& other : gather_values(transport, slowest))
     for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], other[i]);
   return slowest;

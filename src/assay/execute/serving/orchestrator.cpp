@@ -82,7 +82,7 @@ Result<ServerReport> Server::serve_in_threads(const std::vector<Prompt>& prompts
   const ServerReport& prefills = other.report_;
   report_.is_interrupted = report_.is_interrupted || is_any_stopped(nullptr);
   report_.prefills = prefills.prefills;
-  report_.prefill_seconds = prefills.prefill_seconds;
+  report_.prefill_time = prefills.prefill_time;
   report_.moved += prefills.moved;
   report_.stated += prefills.stated;
   report_.handed = prefills.handed;

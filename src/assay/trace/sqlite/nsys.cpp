@@ -91,7 +91,7 @@ class NsysReader {
     if (on_device(kind)) {
       const std::int64_t device = std::max<std::int64_t>(row.integer(3), 0);
       event.lane = lane(fmt::format("GPU {}", device), std::to_string(row.integer(4)), device);
-      if (!row.is_null(7)) event.bytes = static_cast<double>(row.integer(7));
+      if (!row.is_null(7)) event.bytes = Bytes(static_cast<double>(row.integer(7)));
       event.graph = row.integer(8) != 0;
     } else {
       event.lane = lane("host", std::to_string(process), -1);
