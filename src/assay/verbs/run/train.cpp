@@ -156,7 +156,7 @@ report::Screen training_screen(const report::Response& response, const TrainedJo
     if (i % every == 0 || i + 1 == run.steps.size())
       table.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", run.steps[i].loss),
                             fmt::format("{:.3f}", run.steps[i].gradient_norm), report::short_quantity(run.times[i])});
-  if (every > 1) table.more = fmt::format("every {}th of {} steps: --all has all of them", every, run.steps.size());
+  if (every > 1) table.more = fmt::format("one in {} of {} steps: --all has all of them", every, run.steps.size());
   screen.blocks.emplace_back(std::move(table));
   const report::Value all(response.results);
   if (const auto compared = find_path(all, "compared"); compared && compared->items()) {
