@@ -105,7 +105,7 @@ ServingTime step(const estimate::ServingEffects& effects, double batch, std::int
   setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
   setup.effects = effects;
   const ServingStrategy strategy;
-  const training::StageLinks links = *serving_links(setup, strategy, cluster);
+  const training::StageLinks links = serving_links(setup, strategy, cluster).value();
   return serving_time(setup, strategy, make_serving_profile(setup, strategy, queries, 2048), links, batch);
 }
 
@@ -142,7 +142,7 @@ TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
     setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", nullptr);
     setup.effects = effects;
     const ServingStrategy strategy;
-    const training::StageLinks links = *serving_links(setup, strategy, cluster);
+    const training::StageLinks links = serving_links(setup, strategy, cluster).value();
     return serving_time(setup, strategy, make_serving_profile(setup, strategy, 1, 2048), links, 16).estimate.value();
   };
   const double plain = time({});

@@ -42,7 +42,9 @@ ServingStrategy strategy_of(std::int64_t tensor, std::int64_t data = 1, std::int
   return s;
 }
 
-training::StageLinks links_of(const Case& c, const ServingStrategy& s) { return *serving_links(c.setup, s, c.cluster); }
+training::StageLinks links_of(const Case& c, const ServingStrategy& s) {
+  return serving_links(c.setup, s, c.cluster).value();
+}
 
 /// The step lowered for exactly this batch and priced step by step.
 ServingTime direct(const Case& c, const ServingStrategy& s, std::int64_t queries, std::int64_t keys,
@@ -209,20 +211,20 @@ TEST(ServingTime, FewTokensTouchFewExperts) {
 }
 
 TEST(ServingTime, AStepIsThatOfTheFullestReplica) {
-  const Case c("llama-3-8b", "h100-sxm:8", true);
+  const Case c("llama-3-8b", "h100-sxm:8", true), single("llama-3-8b", "h100-sxm:1", true);
   const ServingStrategy alone = strategy_of(1), eight = strategy_of(1, 8);
   const ServingProfile one = make_serving_profile(c.setup, alone, 1, 1024),
                        all = make_serving_profile(c.setup, eight, 1, 1024);
   for (const auto& [batch, fullest] : {std::pair{1.0, 1.0}, {8.0, 1.0}, {9.0, 2.0}, {16.0, 2.0}, {65.0, 9.0}}) {
     const ServingTime got = serving_time(c.setup, eight, all, links_of(c, eight), batch),
-                      want = serving_time(c.setup, alone, one, links_of(c, alone), fullest);
+                      want = serving_time(c.setup, alone, one, links_of(single, alone), fullest);
     EXPECT_DOUBLE_EQ(got.estimate.value(), want.estimate.value()) << batch;
     EXPECT_DOUBLE_EQ(got.memory.value(), want.memory.value()) << batch;
   }
 }
 
 TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
-  const Case c("mixtral-8x7b", "h200-sxm:8");
+  const Case c("mixtral-8x7b", "h200-sxm:8"), single("mixtral-8x7b", "h200-sxm:1");
   const ServingStrategy alone = strategy_of(1);
   const ServingProfile one = make_serving_profile(c.setup, alone, 1, 1024);
   for (std::int64_t expert : {1, 4, 8}) {
@@ -230,7 +232,7 @@ TEST(ServingTime, ExpertsOfAReplicaSeeItsOwnTokensAlone) {
     const double got =
         serving_time(c.setup, eight, make_serving_profile(c.setup, eight, 1, 1024), links_of(c, eight), 64)
             .memory.value();
-    const double replica = serving_time(c.setup, alone, one, links_of(c, alone), 8).memory.value();
+    const double replica = serving_time(c.setup, alone, one, links_of(single, alone), 8).memory.value();
     if (expert == 1) EXPECT_NEAR(got, replica, 1e-9 * replica);
     if (expert > 1) EXPECT_LT(got, 0.5 * replica);
   }
@@ -283,8 +285,10 @@ TEST(ServingProfile, CachesAreNotReadTwiceWhereTwoDevicesShareAHead) {
 }
 
 RC_GTEST_PROP(ServingTime, ABiggerBatchIsNeverFasterAndNeverYieldsLess, ()) {
-  static const Case c("llama-3-8b", "h100-sxm:4");
-  const ServingStrategy s = strategy_of(*rc::gen::element<std::int64_t>(1, 2, 4));
+  static const Case one("llama-3-8b", "h100-sxm:1"), two("llama-3-8b", "h100-sxm:2"), four("llama-3-8b", "h100-sxm:4");
+  const std::int64_t chips = *rc::gen::element<std::int64_t>(1, 2, 4);
+  const Case& c = chips == 1 ? one : chips == 2 ? two : four;
+  const ServingStrategy s = strategy_of(chips);
   const training::StageLinks links = links_of(c, s);
   const ServingProfile profile = make_serving_profile(c.setup, s, 1, *rc::gen::inRange(1, 8192));
   const double small = *rc::gen::inRange(1, 512), large = small + *rc::gen::inRange(1, 512);
@@ -297,8 +301,11 @@ RC_GTEST_PROP(ServingTime, ABiggerBatchIsNeverFasterAndNeverYieldsLess, ()) {
 }
 
 RC_GTEST_PROP(ServingTime, NeverBelowTheWeightsNorThePeak, ()) {
-  static const Case c("llama-3-8b", "h100-sxm:4", true);
-  const ServingStrategy s = strategy_of(*rc::gen::element<std::int64_t>(1, 2, 4));
+  static const Case one("llama-3-8b", "h100-sxm:1", true), two("llama-3-8b", "h100-sxm:2", true),
+      four("llama-3-8b", "h100-sxm:4", true);
+  const std::int64_t chips = *rc::gen::element<std::int64_t>(1, 2, 4);
+  const Case& c = chips == 1 ? one : chips == 2 ? two : four;
+  const ServingStrategy s = strategy_of(chips);
   const auto queries = *rc::gen::element<std::int64_t>(1, 4, 128, 2048);
   const ServingProfile profile = make_serving_profile(c.setup, s, queries, 2048);
   const ServingTime time = serving_time(c.setup, s, profile, links_of(c, s), *rc::gen::inRange(1, 300));

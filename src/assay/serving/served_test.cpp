@@ -67,7 +67,7 @@ struct SteadyCase {
              double chunk = HUGE_VAL)
       : c(model, where), strategy(testing::tensor_only(tensor)) {
     c.question.step_tokens = chunk;
-    links = *serving_links(c.question.setup, strategy, c.cluster);
+    links = serving_links(c.question.setup, strategy, c.cluster).value();
     point = serving_point(c.question, strategy, serving_profiles(c.question, strategy, links), links, batch);
   }
 };

@@ -21,8 +21,9 @@ TrainingQuestion question_of(const model::Transformer& model, const hardware::Cl
 }
 
 TrainingCost price(const TrainingQuestion& question, const hardware::Cluster& cluster, const Strategy& strategy) {
-  const StageLinks links = *stage_links(strategy.parallelism, strategy.layout, cluster,
-                                        question.collectives ? &*question.collectives : nullptr);
+  const StageLinks links = stage_links(strategy.parallelism, strategy.layout, cluster,
+                                       question.collectives ? &*question.collectives : nullptr)
+                               .value();
   const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, 4096));
   const pipeline::StageSplit split = pipeline::split_stages(*question.setup.model, strategy.parallelism.pipeline);
   return training_cost(microbatch_cost({question, strategy, profile, nullptr, links}, split), strategy);
@@ -268,7 +269,7 @@ TEST(StepEffects, WithoutACalibrationACollectiveHasTheLatencyOfTheChipsFile) {
   ASSERT_GT(hardware::collective_latency(cluster.chip), 1_us);
   lower::Parallelism p;
   p.tensor = 8;
-  const StageLinks links = *stage_links(p, {}, cluster, nullptr);
+  const StageLinks links = stage_links(p, {}, cluster, nullptr).value();
   constexpr RoleSet tensor = role_bit(Role::tensor);
   const std::size_t kind = StageLinks::line_of(program::Collective::all_reduce);
   const network::CollectiveLine& line = links.lines[tensor][kind];
@@ -283,7 +284,7 @@ TEST(StepEffects, TheFormOfACollectiveIsItsCalibratedEstimate) {
       **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
   lower::Parallelism p;
   p.tensor = 8, p.fsdp = 8;
-  const StageLinks links = *stage_links(p, {}, cluster, &*calibration.values.collective);
+  const StageLinks links = stage_links(p, {}, cluster, &*calibration.values.collective).value();
   const network::Placement placement = *network::Placement::make(whole_mesh(p), cluster, "test");
   const network::CollectiveGroup tensor = placement.group(program::axis_bit(1));
   for (const double bytes : {1e3, 3e5, 2e7, 8e9}) {

@@ -50,11 +50,12 @@ RunFacts facts_of_ranks(Transport& transport, const program::Program& program, c
   return out;
 }
 
-std::vector<double> slowest_seconds(Transport& transport, const StepRunner& runner) {
-  std::vector<double> slowest;
-  for (const StepClock& clock : runner.clocks()) slowest.push_back(clock.time.value());
-  for (const std::vector<double>& other : gather_values(transport, slowest))
-    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], other[i]);
+std::vector<Seconds> slowest_times(Transport& transport, const StepRunner& runner) {
+  std::vector<double> mine;
+  for (const StepClock& clock : runner.clocks()) mine.push_back(clock.time.value());
+  std::vector<Seconds> slowest(mine.size());
+  for (const std::vector<double>& each : gather_values(transport, mine))
+    for (std::size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], Seconds(each[i]));
   return slowest;
 }
 
@@ -108,7 +109,7 @@ TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   run.facts = {runner.disagreement(), runner.byte_error(), runner.received(), runner.predicted()};
   if (transport) {
     run.facts = facts_of_ranks(*transport, compiled.program, moved, stated, runner.disagreement());
-    run.seconds = slowest_seconds(*transport, runner);
+    run.times = slowest_times(*transport, runner);
   }
   run.predicted = run.facts.stated;
   return run;

@@ -14,8 +14,8 @@ struct TextRun {
   /// What every device of this process held of every tensor, by tensor and device.
   std::vector<Shards<double>> memory;
   RunFacts facts;
-  Bytes predicted;              ///< received per device in all movements, by the steps
-  std::vector<double> seconds;  ///< of each step on the slowest rank; none without ranks
+  Bytes predicted;             ///< received per device in all movements, by the steps
+  std::vector<Seconds> times;  ///< of each step on the slowest rank; none without ranks
 };
 
 /// The array that a given tensor of a program holds.

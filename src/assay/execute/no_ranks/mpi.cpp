@@ -3,7 +3,7 @@
 
 namespace assay::execute {
 
-Result<std::unique_ptr<Ranks>> connect_mpi(const std::string&, double) {
+Result<std::unique_ptr<Ranks>> connect_mpi(const std::string&, Seconds) {
   return fail("--engine mpi", "there is no MPI here", "use --engine virtual", Error::Kind::missing);
 }
 

@@ -12,7 +12,7 @@ constexpr const char* library_name = "libassay-mpi.so";
 
 class MpiRanks : public Ranks {
  public:
-  MpiRanks(const AssayMpi& mpi, double patience) : mpi_(mpi), patience_(patience) { mpi.connect(&rank_, &count_); }
+  MpiRanks(const AssayMpi& mpi, Seconds patience) : mpi_(mpi), patience_(patience) { mpi.connect(&rank_, &count_); }
 
   std::size_t rank() const override { return static_cast<std::size_t>(rank_); }
   std::size_t count() const override { return static_cast<std::size_t>(count_); }
@@ -25,7 +25,7 @@ class MpiRanks : public Ranks {
     kept.release();
   }
   Message receive(std::size_t from, int tag) override {
-    const long size = mpi_.next(static_cast<int>(from), tag, patience_);
+    const long size = mpi_.next(static_cast<int>(from), tag, patience_.value());
     if (size < 0) throw RankFailure{rank(), from, patience_};
     Message message(static_cast<std::size_t>(size));
     mpi_.receive(message.data(), message.size());
@@ -35,13 +35,13 @@ class MpiRanks : public Ranks {
 
  private:
   const AssayMpi& mpi_;
-  double patience_;
+  Seconds patience_;
   int rank_ = 0, count_ = 1;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Ranks>> connect_mpi(const std::string& programs, double patience) {
+Result<std::unique_ptr<Ranks>> connect_mpi(const std::string& programs, Seconds patience) {
   // Beside the program, or where packages put it. MPI's own plug-ins look for its symbols among the global ones.
   std::string why;
   void* library = nullptr;

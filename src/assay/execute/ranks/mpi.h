@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/base/units.h"
 #include "assay/execute/transport.h"
 
 namespace assay::execute {
@@ -19,14 +20,14 @@ class Ranks : public Transport {
 };
 
 /// Joins the ranks of the launcher that started this process, or runs as the only one. `programs` is the directory of
-/// this program; a message that does not come within `patience` seconds ends the run with RankFailure.
-Result<std::unique_ptr<Ranks>> connect_mpi(const std::string& programs, double patience);
+/// this program; a message that does not come within `patience` ends the run with RankFailure.
+Result<std::unique_ptr<Ranks>> connect_mpi(const std::string& programs, Seconds patience);
 
 /// Another rank did not answer.
 struct RankFailure {
   std::size_t rank = 0;  ///< the one that waited
   std::size_t from = 0;
-  double seconds = 0;
+  Seconds waited;
 };
 
 /// What all ranks must have in common, by name: "binary", "catalogue", "request".

@@ -11,19 +11,21 @@
 
 namespace assay::execute {
 
-/// Seconds since both threads started.
+/// The time since both threads started.
 struct Server::Clock {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  double now() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+  Seconds now() const {
+    return Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
 };
 
 Result<void> Server::prefill_all(std::vector<Sequence>& sequences, BoundedQueue<Sequence*>& ready, const Clock& clock) {
   const ClosesQueue at_end(ready);
   for (Sequence& sequence : sequences) {
     if (is_any_stopped(nullptr)) break;
-    const double start = clock.now();
+    const Seconds start = clock.now();
     ASSAY_CHECK(step({&sequence}, true));
-    const double end = clock.now();
+    const Seconds end = clock.now();
     report_.activities.push_back({EngineCall::Kind::prefill, sequence.request, -1, 1, start, end});
     if (!ready.put(&sequence)) break;
     report_.waited_for_room += clock.now() - end;
@@ -35,9 +37,9 @@ Result<void> Server::generate_all(BoundedQueue<Sequence*>& ready, Group& running
   const ClosesQueue at_end(ready);
   while (!report_.is_interrupted) {
     for (bool more = true; more && std::ssize(running) < options_.slots;) {
-      const double asked = clock.now();
+      const Seconds asked = clock.now();
       const std::optional<Sequence*> next = ready.take(running.empty());
-      const double start = clock.now();
+      const Seconds start = clock.now();
       report_.waited_for_prompts += start - asked;
       more = next.has_value();
       if (!more) break;
@@ -54,7 +56,7 @@ Result<void> Server::generate_all(BoundedQueue<Sequence*>& ready, Group& running
     report_.is_interrupted = is_any_stopped(nullptr);
     if (report_.is_interrupted) break;
     ++report_.iterations;
-    const double start = clock.now();
+    const Seconds start = clock.now();
     const std::int64_t sequences = std::ssize(running);
     ASSAY_CHECK(generate(running));
     report_.activities.push_back({EngineCall::Kind::generate, 0, -1, sequences, start, clock.now()});
@@ -78,7 +80,7 @@ Result<ServerReport> Server::serve_in_threads(const std::vector<Prompt>& prompts
   ASSAY_CHECK(generate_all(ready, running, clock));
   ASSAY_CHECK(prefilled.get());
   finish(running);
-  report_.seconds = clock.now();
+  report_.time = clock.now();
   const ServerReport& prefills = other.report_;
   report_.is_interrupted = report_.is_interrupted || is_any_stopped(nullptr);
   report_.prefills = prefills.prefills;

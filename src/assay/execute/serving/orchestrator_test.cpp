@@ -73,10 +73,10 @@ TEST(Server, APromptWaitsForRoomAndASlotForAPrompt) {
   const ServedCase c = served_case();
   constexpr std::int64_t slots = 2, room = 1;
   const ServerReport report = Server(c.model, c.weights, {.slots = slots, .queue = room}).serve(c.prompts).value();
-  std::vector<double> processed(c.prompts.size(), -1), inserted(c.prompts.size(), -1);
-  double ends[2] = {};  // of the last activity of each thread
+  std::vector<Seconds> processed(c.prompts.size(), Seconds(-1)), inserted = processed;
+  Seconds ends[2] = {};  // of the last activity of each thread
   for (const ServerActivity& one : report.activities) {
-    double& last = ends[one.kind == EngineCall::Kind::prefill ? 0 : 1];
+    Seconds& last = ends[one.kind == EngineCall::Kind::prefill ? 0 : 1];
     EXPECT_LE(last, one.start);
     EXPECT_LE(one.start, one.end);
     last = one.end;
@@ -86,15 +86,15 @@ TEST(Server, APromptWaitsForRoomAndASlotForAPrompt) {
     EXPECT_LE(one.sequences, slots);
   }
   for (std::size_t i = 0; i < c.prompts.size(); ++i) {
-    ASSERT_GE(processed[i], 0) << i;
+    ASSERT_GE(processed[i], Seconds()) << i;
     EXPECT_LE(processed[i], inserted[i]) << i;
     // One is in the thread's hands, `room` wait, and one may just have been taken from the queue.
     const auto ready =
-        std::count_if(processed.begin(), processed.end(), [&](double end) { return end <= processed[i]; });
-    const auto gone = std::count_if(inserted.begin(), inserted.end(), [&](double at) { return at <= processed[i]; });
+        std::count_if(processed.begin(), processed.end(), [&](Seconds end) { return end <= processed[i]; });
+    const auto gone = std::count_if(inserted.begin(), inserted.end(), [&](Seconds at) { return at <= processed[i]; });
     EXPECT_LE(ready - gone, room + 2) << i;
   }
-  EXPECT_LE(std::max(ends[0], ends[1]), report.seconds);
+  EXPECT_LE(std::max(ends[0], ends[1]), report.time);
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ struct ServerActivity {
   std::size_t request = 0;     ///< of prefill and insert
   std::int64_t slot = -1;      ///< from 0, of insert
   std::int64_t sequences = 1;  ///< of generate
-  double start = 0, end = 0;   ///< seconds since both threads started
+  Seconds start, end;          ///< since both threads started
 };
 
 struct ServerReport {
@@ -124,9 +124,9 @@ struct ServerReport {
   std::vector<ServedStep> steps;  ///< in the order in which they ran
   bool is_interrupted = false;    ///< requests that had not finished have fewer tokens, or none
 
-  std::vector<ServerActivity> activities;              ///< of both threads, by their start, where there are two
-  double seconds = 0;                                  ///< until both had ended
-  double waited_for_room = 0, waited_for_prompts = 0;  ///< how long the queue stopped one thread and the other
+  std::vector<ServerActivity> activities;       ///< of both threads, by their start, where there are two
+  Seconds time;                                 ///< until both had ended
+  Seconds waited_for_room, waited_for_prompts;  ///< how long the queue stopped one thread and the other
 };
 
 template <class T>

@@ -54,9 +54,10 @@ Result<report::Response> run_connected(execute::Ranks& ranks, const Request& req
     ASSAY_TRY(response, prepared->run(&ranks));
     return answer(std::move(response));
   } catch (const execute::RankFailure& failure) {
-    return fail("--engine mpi",
-                fmt::format("rank {} waited {:.3g} s for rank {} in vain", failure.rank, failure.seconds, failure.from),
-                "did that rank end? give it longer with --time-limit");
+    return fail(
+        "--engine mpi",
+        fmt::format("rank {} waited {:.3g} s for rank {} in vain", failure.rank, failure.waited.value(), failure.from),
+        "did that rank end? give it longer with --time-limit");
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("rank {}: {}", ranks.rank(), error.what()));
   }
@@ -88,7 +89,7 @@ Result<report::Response> run_on_ranks(const Request& request, const Context& con
   std::optional<Seconds> patience;
   ASSAY_CHECK(read_time(request, "time-limit", patience));
   constexpr Seconds usual(60);
-  ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual).value()));
+  ASSAY_TRY(ranks, execute::connect_mpi(context.surroundings.programs, patience.value_or(usual)));
   return run_connected(*ranks, request, context, prepare);
 }
 

@@ -132,7 +132,7 @@ void add_steps(const Query& query, const language::Compiled& compiled, const exe
         (moves ? moving : compute) += time;
         row.emplace_back("time", time);
       }
-      if (!run.seconds.empty()) row.emplace_back("measured", Seconds(run.seconds[static_cast<std::size_t>(i)]));
+      if (!run.times.empty()) row.emplace_back("measured", run.times[static_cast<std::size_t>(i)]);
       rows.emplace_back(std::move(row));
     }
   out.emplace_back("steps", std::move(rows));
@@ -289,7 +289,7 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
     constexpr int more_runs = 4;
     for (int i = 0; i < more_runs; ++i) {
       const execute::TextRun again = execute::run_text(compiled, transport);
-      for (std::size_t s = 0; s < run.seconds.size(); ++s) run.seconds[s] = std::min(run.seconds[s], again.seconds[s]);
+      for (std::size_t s = 0; s < run.times.size(); ++s) run.times[s] = std::min(run.times[s], again.times[s]);
     }
     local = execute::local_rank(*transport);
   }

@@ -15,13 +15,13 @@ constexpr const char* call_names[] = {"prefill", "insert", "generate"};
 
 bool is_of_prompts(const execute::ServerActivity& activity) { return activity.kind == Kind::prefill; }
 
-/// Seconds in which both threads worked. Activities of one thread come one after the other, by their start.
-double both_at_work(const std::vector<execute::ServerActivity>& activities) {
-  double sum = 0;
+/// The time in which both threads worked. Activities of one thread come one after the other, by their start.
+Seconds both_at_work(const std::vector<execute::ServerActivity>& activities) {
+  Seconds sum;
   for (const execute::ServerActivity& one : activities)
     for (const execute::ServerActivity& other : activities)
       if (is_of_prompts(one) && !is_of_prompts(other))
-        sum += std::max(0.0, std::min(one.end, other.end) - std::max(one.start, other.start));
+        sum += std::max(Seconds(), std::min(one.end, other.end) - std::max(one.start, other.start));
   return sum;
 }
 
@@ -34,7 +34,7 @@ ThreadsView threads_view(const execute::ServerReport& report, std::int64_t queue
   timeline.lanes = {{"prefill"}, {"generate"}};
   for (const char* name : call_names) timeline.classes.emplace_back(name);
   report::Items rows;
-  double busy[2] = {};
+  Seconds busy[2] = {};
   for (const execute::ServerActivity& one : report.activities) {
     const std::size_t lane = is_of_prompts(one) ? 0 : 1;
     const char* call = call_names[static_cast<std::size_t>(one.kind)];
@@ -49,23 +49,23 @@ ThreadsView threads_view(const execute::ServerReport& report, std::int64_t queue
       label = fmt::format("request {}", one.request + 1);
     }
     if (one.kind == Kind::insert) row.emplace_back("slot", one.slot + 1);
-    row.emplace_back("start", Seconds(one.start));
-    row.emplace_back("end", Seconds(one.end));
+    row.emplace_back("start", one.start);
+    row.emplace_back("end", one.end);
     rows.emplace_back(std::move(row));
-    timeline.bars.push_back({lane, Seconds(one.start), Seconds(one.end), label, static_cast<int>(one.kind)});
+    timeline.bars.push_back({lane, one.start, one.end, label, static_cast<int>(one.kind)});
   }
-  const double both = both_at_work(report.activities);
+  const Seconds both = both_at_work(report.activities);
   ThreadsView view;
   view.members = {{"queue", queue},
-                  {"time", Seconds(report.seconds)},
-                  {"prefill_busy", Seconds(busy[0])},
-                  {"generate_busy", Seconds(busy[1])},
-                  {"both_busy", Seconds(both)},
-                  {"waited_for_room", Seconds(report.waited_for_room)},
-                  {"waited_for_prompts", Seconds(report.waited_for_prompts)},
+                  {"time", report.time},
+                  {"prefill_busy", busy[0]},
+                  {"generate_busy", busy[1]},
+                  {"both_busy", both},
+                  {"waited_for_room", report.waited_for_room},
+                  {"waited_for_prompts", report.waited_for_prompts},
                   {"activities", std::move(rows)}};
-  const auto text = [](double seconds) { return report::short_quantity(Seconds(seconds)); };
-  view.sentences = {fmt::format("both threads worked during {} of {}", text(both), text(report.seconds)),
+  const auto text = [](Seconds time) { return report::short_quantity(time); };
+  view.sentences = {fmt::format("both threads worked during {} of {}", text(both), text(report.time)),
                     fmt::format("the queue held up prefill for {} and decoding for {}", text(report.waited_for_room),
                                 text(report.waited_for_prompts))};
   view.picture = draw::draw_timeline(timeline);
