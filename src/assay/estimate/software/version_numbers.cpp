@@ -21,7 +21,7 @@ bool same_letter(char a, char b) {
          (is_separator(a) && is_separator(b));
 }
 
-/// From the first digit that does not belong to a word: "v0.11.0", "vllm/vllm-openai:v0.11.0", "core_r0.13".
+/// From the first digit that does not belong to a word: "v0.11.0", "engine/server:v0.11.0", "core_r0.13".
 std::string_view from_number(std::string_view text) {
   const auto begins = [&](std::size_t i) {
     if (!is_digit(text[i])) return false;

@@ -56,6 +56,11 @@ void read_network(NamedNetwork& out, RecordReader& reader) {
   if (reader.has("reached")) reader.number("reached", out.reached);
 }
 
+void read_interface(NamedInterface& out, RecordReader& reader) {
+  reader.text("name", out.name);
+  reader.number("bandwidth", out.bandwidth);
+}
+
 void read_slice(MeasuredSlice& out, RecordReader& reader) {
   reader.text("chip", out.chip);
   reader.text("cluster", out.cluster);
@@ -76,6 +81,7 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
       reader.sources();
       reader.items("accelerator", known.accelerators_, read_accelerator);
       reader.items("network", known.networks_, read_network);
+      reader.items("interface", known.interfaces_, read_interface);
       reader.items("slice", known.slices_, read_slice);
       reader.table("collectives", [&](RecordReader& sweeps) { sweeps.texts("chips", known.swept_); });
       reader.table("asides", [&](RecordReader& asides) { asides.texts("words", known.asides_); });
@@ -133,11 +139,9 @@ std::size_t KnownChips::fold(std::string_view accelerator, std::string_view of, 
   return fold_of(of, split);
 }
 
-std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect) {
+std::optional<BytesPerSecond> KnownChips::node_bandwidth(std::string_view interconnect) const {
   // Of a list of several networks, none is said to be the one between the chips.
   if (contains(interconnect, "|")) return std::nullopt;
-  constexpr std::pair<std::string_view, double> generations[] = {
-      {"EDR", 100}, {"HDR", 200}, {"NDR", 400}, {"XDR", 800}};
   const auto digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
   for (std::size_t at = interconnect.find('x'); at != std::string_view::npos; at = interconnect.find('x', at + 1)) {
     std::size_t begin = at;
@@ -148,8 +152,8 @@ std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect) {
     const std::size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
     if (end > 0 && end < rest.size() && rest[end] == 'G')
       return count * parse_number(rest.substr(0, end)).value_or(0.0) * 1_Gbit_per_s;
-    for (const auto& [name, rate] : generations)
-      if (rest.starts_with(name) || rest.starts_with(fmt::format("IB {}", name))) return count * rate * 1_Gbit_per_s;
+    for (const NamedInterface& known : interfaces_)
+      if (rest.starts_with(known.name) || rest.starts_with("IB " + known.name)) return count * known.bandwidth;
   }
   return std::nullopt;
 }

@@ -27,10 +27,11 @@ struct NamedNetwork {
   BytesPerSecond bandwidth;  ///< of one chip's share of the interfaces; 0: not stated
   double reached = 1;        ///< share of it that collectives reach, relative to other networks
 };
-/// "NVLink4 + 8x 400Gb/s RoCE", "8x HDR200": one-way bandwidth of a node's interfaces; nothing if the text does not
-/// say.
-std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect);
-
+/// A generation of network interfaces.
+struct NamedInterface {
+  std::string name;
+  BytesPerSecond bandwidth;  ///< of one, one way
+};
 /// The torus slice on which sweeps of collectives ran.
 struct MeasuredSlice {
   std::string chip, cluster, axis;
@@ -66,11 +67,15 @@ class KnownChips {
  private:
   explicit KnownChips(const hardware::Catalogue& catalogue) : catalogue_(&catalogue) {}
   std::string without_asides(std::string_view name) const;
+  /// "NVLink4 + 8x 400Gb/s RoCE", "8x HDR200": one-way bandwidth of a node's interfaces; nothing if the text does not
+  /// say.
+  std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect) const;
 
   const hardware::Catalogue* catalogue_;
   estimate::Families families_;
   std::vector<NamedAccelerator> accelerators_;
   std::vector<NamedNetwork> networks_;
+  std::vector<NamedInterface> interfaces_;
   std::vector<MeasuredSlice> slices_;
   std::vector<std::string> swept_, unseen_;
   std::vector<std::string> asides_;  ///< words of names that say nothing about the part

@@ -135,7 +135,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   return std::nullopt;
 }
 
-/// The level of ZeRO that a text names, "zero-3(deepspeed)"; nothing if it names none.
+/// The level of ZeRO that a text names, "zero-3(offload)"; nothing if it names none.
 std::optional<int> zero_level(std::string_view text) {
   const std::size_t at = text.find("zero"), digit = text.find_first_of("0123", at);
   if (at == std::string_view::npos || digit == std::string_view::npos) return std::nullopt;
