@@ -707,6 +707,7 @@ export interface ServeResults {
     served_tokens_per_second: Quantity;
     compute_time: Quantity;
     memory_time: Quantity;
+    weights_time: Quantity;
     cache_time: Quantity;
     network_time: Quantity;
     limiter: string;

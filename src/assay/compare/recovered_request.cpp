@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "assay/compare/recovered.h"
+#include "assay/estimate/kernel_models.h"
 #include "assay/model/model_catalogue.h"
 
 namespace assay::compare {
@@ -30,8 +31,9 @@ bool differs(const RecoveredModel& wanted, const model::Transformer& known) {
 
 /// Compilers pad products to rows that load whole.
 std::int64_t padded(std::int64_t vocabulary) {
-  constexpr std::int64_t aligned = 8;
-  return (vocabulary + aligned - 1) / aligned * aligned;
+  const double padded =
+      estimate::padded_row(static_cast<double>(vocabulary), storage(Dtype::bf16, 1), estimate::bulk_copy);
+  return static_cast<std::int64_t>(padded);
 }
 
 /// Whether a model of the catalogue has the same layers.

@@ -166,8 +166,8 @@ double row_alignment(Dtype dtype, double elements) {
   return divides;
 }
 
-double padded_row(double elements, Bytes element) {
-  const double step = cache_line / element.value();
+double padded_row(double elements, Bytes element, double unit) {
+  const double step = unit / element.value();
   return std::ceil(elements / step) * step;
 }
 

@@ -35,8 +35,8 @@ inline constexpr double bulk_copy = 16;
 /// The largest power of two in bytes that divides a row of `elements`, up to a cache line: every row begins at a
 /// multiple of it. Libraries take narrow formats only in multiples of 16 bytes, so that who quantises pads.
 double row_alignment(Dtype dtype, double elements);
-/// The next size whose rows of elements are whole cache lines.
-double padded_row(double elements, Bytes element);
+/// The next size whose rows of elements are whole units of so many bytes.
+double padded_row(double elements, Bytes element, double unit = cache_line);
 
 /// batch x [m,k] x [k,n]; `bytes` counts the operands and the result.
 struct MatmulShape {

@@ -111,9 +111,8 @@ NumberOf<N, double> attention_stretch(const TrainingFactors<N>& factor, const pr
     return last == 1.0 ? in_step : factor.last_part(last) * in_step;
   }
   const auto plain = factor("plain attention in a step", &StepEffects::plain_attention, "plain_attention");
-  constexpr std::int64_t aligned = 8;  // elements of 16 bits in the 16 bytes that tensor cores load at once
   const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
-  if (q.dims[at(q.rank - 1)].size % aligned == 0) return plain;
+  if (row_alignment(q.dtype, static_cast<double>(q.dims[at(q.rank - 1)].size)) >= bulk_copy) return plain;
   return plain * factor("unaligned heads", &StepEffects::unaligned, "unaligned");
 }
 

@@ -184,7 +184,7 @@ prefill_steps?: $steps,
 sweep?: [{
     batch: count, kv_cache: <B>, total: <B>, bound: <s>, tokens_per_second_at_bound: <tokens/s>,
     step_time: <s>, tokens_per_second: <tokens/s>, served_tokens_per_second: <tokens/s>, compute_time: <s>,
-    memory_time: <s>, cache_time: <s>, network_time: <s>, limiter: text, fits: flag, cost?: <USD>}],
+    memory_time: <s>, weights_time: <s>, cache_time: <s>, network_time: <s>, limiter: text, fits: flag, cost?: <USD>}],
 impossible?: text, software_properties?: [{option: text, value: text, source: text}],
 launch?: {
     program: text, version: text, options: [{option: text, value: text, reason: text}], script: text,

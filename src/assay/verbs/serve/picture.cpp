@@ -98,9 +98,9 @@ Result<draw::Chart> step_chart(const ServeQuery& query, const serving::ServingPo
     const serving::ServingTime time =
         serving::serving_time(query.question.setup, point.strategy, profiles.decode, links, batch);
     estimate.points.push_back({batch, time.estimate.value()});
-    const Seconds read = cache_time(query, time);
-    weights.points.push_back({batch, (time.memory - read).value()});
-    if (read > Seconds()) cache.points.push_back({batch, read.value()});
+    const MemoryTime read = memory_time(query, time);
+    weights.points.push_back({batch, read.weights.value()});
+    if (read.cache > Seconds()) cache.points.push_back({batch, read.cache.value()});
     compute.points.push_back({batch, time.compute.value()});
     if (time.network > Seconds()) network.points.push_back({batch, time.network.value()});
   }

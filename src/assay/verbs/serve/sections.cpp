@@ -248,8 +248,9 @@ report::Items balance_list(const ServeQuery& query, const serving::ServingPoint&
   return rows;
 }
 
-Seconds cache_time(const ServeQuery& query, const serving::ServingTime& step) {
-  return Bytes(step.attention_bytes) / query.question.setup.rates.hbm;
+MemoryTime memory_time(const ServeQuery& query, const serving::ServingTime& step) {
+  const Seconds cache = Bytes(step.attention_bytes) / query.question.setup.rates.hbm;
+  return {step.memory - cache, cache};
 }
 
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point) {
@@ -261,6 +262,7 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
     serving::ServingPoint p = serving::serving_point(query.question, point.strategy, profiles, links, batch);
     p.scale(point.step_scale, point.prefill_scale);
     const serving::ServingBounds bounds = bounds_of(query, batch);
+    const MemoryTime read = memory_time(query, p.decode);
     report::Members row{{"batch", n},
                         {"kv_cache", bounds.cache},
                         {"total", bounds.weights + bounds.cache},
@@ -271,7 +273,8 @@ Result<report::Items> sweep_list(const ServeQuery& query, const serving::Serving
                         {"served_tokens_per_second", p.served.tokens_per_second},
                         {"compute_time", p.decode.compute},
                         {"memory_time", p.decode.memory},
-                        {"cache_time", cache_time(query, p.decode)},
+                        {"weights_time", read.weights},
+                        {"cache_time", read.cache},
                         {"network_time", p.decode.network},
                         {"limiter", serving::limiter_of(p.decode)},
                         {"fits", p.memory.total() <= query.question.chip_memory}};

@@ -33,9 +33,12 @@ report::Members speculation_section(const ServeQuery& query, const serving::Serv
 report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Every matrix product of a decode step: its intensity, and the batch at which it becomes compute-bound.
 report::Items balance_list(const ServeQuery& query, const serving::ServingPoint& point);
+/// A step's time at the memory: keys and values, ideally, and all else, which weights outweigh.
+struct MemoryTime {
+  Seconds weights, cache;
+};
+MemoryTime memory_time(const ServeQuery& query, const serving::ServingTime& step);
 /// The chosen strategy at the batches of --vary.
-/// Of the memory traffic of a step: reading keys and values, ideally.
-Seconds cache_time(const ServeQuery& query, const serving::ServingTime& step);
 Result<report::Items> sweep_list(const ServeQuery& query, const serving::ServingPoint& point);
 /// Weights and caches in formats of 16, 8 and 4 bits.
 report::Items fits_list(const ServeQuery& query, double batch);

@@ -23,7 +23,7 @@ export function ServePicture({ results, picture }: { results: ServeResults; pict
           {
             name: "weights",
             colour: "var(--s3)",
-            points: sweep.map((one) => [Number(one.batch), q(one, "memory_time") - q(one, "cache_time")] as const),
+            points: sweep.map((one) => [Number(one.batch), q(one, "weights_time")] as const),
           },
           {
             name: "cache",
