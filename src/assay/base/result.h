@@ -2,6 +2,7 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 #include <vector>
@@ -26,6 +27,12 @@ using Result = tl::expected<T, Error>;
 inline tl::unexpected<Error> fail(std::string where, std::string what, std::string hint = {},
                                   Error::Kind kind = Error::Kind::input) {
   return tl::unexpected<Error>(Error{kind, std::move(where), std::move(what), std::move(hint), {}});
+}
+
+/// The same error, seen from what contains its place: a file, or an option whose value was read.
+inline tl::unexpected<Error> within(std::string_view place, Error error) {
+  error.where = error.where.empty() ? std::string(place) : std::string(place) + ": " + error.where;
+  return tl::unexpected<Error>(std::move(error));
 }
 
 /// A bug in assay; caught only by the front ends.

@@ -68,11 +68,7 @@ Result<std::size_t> read_sharding(std::string_view text, std::string_view where,
   plain.erase(std::remove(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(open), '_'),
               plain.begin() + static_cast<std::ptrdiff_t>(open));
   auto parsed = plan::parse_sharding(plain, query.mesh, query.sizes, query.dtype);
-  if (!parsed) {
-    Error error = std::move(parsed).error();
-    error.where = fmt::format("{}: {}", where, error.where);
-    return tl::unexpected<Error>(std::move(error));
-  }
+  if (!parsed) return within(where, std::move(parsed).error());
   const program::Tensor& tensor = parsed->left;
   std::vector<std::string> shapes;
   for (std::size_t i = 0; i < known.size(); ++i) {

@@ -175,11 +175,7 @@ Result<Request> read_against(const std::string& text, std::string_view where) {
     words = trim(bytes);
   }
   Result<Request> request = parse_request_text(words);
-  if (!request) {
-    Error error = request.error();
-    error.where = fmt::format("{}: {}", where, error.where);
-    return tl::unexpected(std::move(error));
-  }
+  if (!request) return within(where, std::move(request).error());
   if (request->verb().name != "train" && request->verb().name != "serve")
     return fail(std::string(where), fmt::format("{} predicts no step that ran", request->verb().name),
                 "give a request of train or serve, as on their command lines");

@@ -49,8 +49,7 @@ class Faults {
   void add(Error error) {
     constexpr std::size_t most = 8;
     if (all_.size() >= most || !seen_.insert(error.where + error.what).second) return;
-    error.where = error.where.empty() ? file_ : fmt::format("{}: {}", file_, error.where);
-    all_.push_back(std::move(error));
+    all_.push_back(within(file_, std::move(error)).value());
   }
   Result<void> result() {
     if (all_.empty()) return {};
