@@ -10,7 +10,6 @@
 namespace assay::execute {
 namespace {
 
-/// What the engine said.
 /// The id that rank 0 made, in all processes.
 Result<std::string> shared_id(const AssayCuda& engine, Transport& transport) {
   std::string id(ASSAY_CUDA_ID_BYTES, '\0');
