@@ -297,17 +297,34 @@ __device__ float2 larger(float2 a, float2 b) {
   return b.x > a.x || (b.x == a.x && __float_as_int(b.y) < __float_as_int(a.y)) ? b : a;
 }
 
-__global__ void sample_kernel(const bf16* logits, int* chosen, Count vocabulary) {
-  const bf16* row = logits + blockIdx.x * vocabulary;
-  float2 best{-CUDART_INF_F, __int_as_float(0x7fffffff)};
-  for (Count i = threadIdx.x * lanes; i < vocabulary; i += blockDim.x * lanes) {
+/// The best token of a row goes to `chosen` or, with its logit, to `best`.
+__global__ void sample_kernel(const bf16* logits, int* chosen, float2* best, Sampled s) {
+  const bf16* row = logits + blockIdx.x * s.vocabulary;
+  float2 found{-CUDART_INF_F, __int_as_float(0x7fffffff)};
+  for (Count i = threadIdx.x * lanes; i < s.vocabulary; i += blockDim.x * lanes) {
     const Pack pack = load(row + i);
     for (int j = 0; j < lanes; ++j)
-      best = larger(best, {number(pack.values[j]), __int_as_float(static_cast<int>(i) + j)});
+      found = larger(found, {number(pack.values[j]), __int_as_float(static_cast<int>(i) + j)});
   }
-  best = block_joined(best, [](float2 a, float2 b) { return larger(a, b); });
-  if (threadIdx.x == 0) chosen[blockIdx.x] = __float_as_int(best.y);
+  found = block_joined(found, [](float2 a, float2 b) { return larger(a, b); });
+  if (threadIdx.x != 0) return;
+  const int token = static_cast<int>(s.first) + __float_as_int(found.y);
+  if (best)
+    best[blockIdx.x] = {found.x, static_cast<float>(token)};
+  else
+    chosen[blockIdx.x] = token;
 }
+
+__global__ void best_part_kernel(const float2* best, int* chosen, Count rows, Count parts) {
+  const Count row = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
+  if (row >= rows) return;
+  float2 found = best[row * parts];
+  for (Count i = 1; i < parts; ++i)
+    if (best[row * parts + i].x > found.x) found = best[row * parts + i];
+  chosen[row] = static_cast<int>(found.y);
+}
+
+constexpr int sample_threads = 512;
 
 }  // namespace
 
@@ -335,9 +352,16 @@ void last_tokens(const bf16* x, bf16* y, LastTokens shape, cudaStream_t stream) 
   last_tokens_kernel<<<static_cast<unsigned>(shape.sequences), cache_threads, 0, stream>>>(x, y, shape);
 }
 
-void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t stream) {
-  constexpr int wide = 512;
-  sample_kernel<<<static_cast<unsigned>(rows), wide, 0, stream>>>(logits, chosen, vocabulary);
+void sample(const bf16* logits, int* chosen, Sampled shape, cudaStream_t stream) {
+  sample_kernel<<<static_cast<unsigned>(shape.rows), sample_threads, 0, stream>>>(logits, chosen, nullptr, shape);
+}
+
+void best_of_part(const bf16* logits, float2* best, Sampled shape, cudaStream_t stream) {
+  sample_kernel<<<static_cast<unsigned>(shape.rows), sample_threads, 0, stream>>>(logits, nullptr, best, shape);
+}
+
+void best_part(const float2* best, int* chosen, Count rows, Count parts, cudaStream_t stream) {
+  best_part_kernel<<<blocks_for(rows), threads, 0, stream>>>(best, chosen, rows, parts);
 }
 
 }  // namespace assay::cuda

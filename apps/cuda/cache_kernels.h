@@ -32,6 +32,12 @@ struct LastTokens {
 };
 void last_tokens(const bf16* x, bf16* y, LastTokens shape, cudaStream_t);
 /// The largest of each row, of equal ones the first.
-void sample(const bf16* logits, int* chosen, Count rows, Count vocabulary, cudaStream_t);
+struct Sampled {
+  Count rows, vocabulary, first;  ///< the vocabulary, or a part of it from a first token on
+};
+void sample(const bf16* logits, int* chosen, Sampled shape, cudaStream_t);
+/// The best logit of a part of the vocabulary and its token; then the best of `parts` of them in a row.
+void best_of_part(const bf16* logits, float2* best, Sampled shape, cudaStream_t);
+void best_part(const float2* best, int* chosen, Count rows, Count parts, cudaStream_t);
 
 }  // namespace assay::cuda

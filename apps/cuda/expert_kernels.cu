@@ -56,14 +56,16 @@ __global__ void route_grad_kernel(const bf16* d_gates, const bf16* scores, bf16*
   }
 }
 
-/// One block for each expert counts its tokens, so many at once as it has threads.
+/// One block for each expert counts its tokens, so many at once as it has threads; there are none elsewhere.
 __global__ void slots_kernel(const bf16* gates, int* slots, Experts s) {
   __shared__ int warps[32];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const Count expert = static_cast<Count>(blockIdx.x) - s.first;
+  const bool is_here = expert >= 0 && expert < s.held;
   int before = 0;
   for (Count first = 0; first < s.rows; first += blockDim.x) {
     const Count row = first + threadIdx.x, at = row * s.experts + blockIdx.x;
-    const bool goes = row < s.rows && number(gates[at]) > 0.0F;
+    const bool goes = is_here && row < s.rows && number(gates[at]) > 0.0F;
     const unsigned all = __ballot_sync(0xffffffffU, goes);
     if (lane == 0) warps[warp] = __popc(all);
     __syncthreads();
@@ -72,7 +74,7 @@ __global__ void slots_kernel(const bf16* gates, int* slots, Experts s) {
       if (w < warp) mine += warps[w];
       chunk += warps[w];
     }
-    if (row < s.rows) slots[at] = goes && mine < s.slots ? static_cast<int>(blockIdx.x * s.slots + mine) : -1;
+    if (row < s.rows) slots[at] = goes && mine < s.slots ? static_cast<int>(expert * s.slots + mine) : -1;
     before += chunk;
     __syncthreads();  // all have read the counts
   }
@@ -131,7 +133,7 @@ __global__ void combine_grad_kernel(CombineInputs in, CombineGradients out, Expe
 
 /// Slots without a token are zeros.
 void clear(bf16* rows, Experts s, cudaStream_t stream) {
-  cudaMemsetAsync(rows, 0, static_cast<std::size_t>(s.experts * s.slots * s.width) * sizeof(bf16), stream);
+  cudaMemsetAsync(rows, 0, static_cast<std::size_t>(s.held * s.slots * s.width) * sizeof(bf16), stream);
 }
 
 }  // namespace

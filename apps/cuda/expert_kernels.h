@@ -7,6 +7,7 @@ namespace assay::cuda {
 
 struct Experts {
   Count rows, experts, slots, width;  ///< `slots` of each expert
+  Count first, held;                  ///< experts of this device; tokens go nowhere else
 };
 inline constexpr int most_picks = 16;
 

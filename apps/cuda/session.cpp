@@ -237,6 +237,7 @@ void Session::run(const AssayCudaTask& t) {
     case assay_cuda_cache_attention:
     case assay_cuda_last_tokens:
     case assay_cuda_sample:
+    case assay_cuda_best_part:
       return run_cache(t);
     case assay_cuda_slice:
       return one_part(at(in[0]), at(out[0]), {s[0], s[2], s[1], width_of(in[0]), false}, s[3], stream_);
@@ -253,7 +254,7 @@ void Session::run(const AssayCudaTask& t) {
 void Session::run_experts(const AssayCudaTask& t) {
   const int *in = t.in, *out = t.out;
   const long long* s = t.sizes;
-  const Experts shape{s[0], s[1], s[2], s[3]};
+  const Experts shape{s[0], s[1], s[2], s[3], s[4], s[5]};
   const Routing routing{s[0], static_cast<int>(s[1]), static_cast<int>(s[2])};
   switch (t.kernel) {
     case assay_cuda_route:
@@ -283,7 +284,13 @@ void Session::run_cache(const AssayCudaTask& t) {
     return cache_write(halves(in[0]), numbers(in[1]), halves(out[0]), {s[0], s[1], s[2], s[3], s[4]}, stream_);
   if (t.kernel == assay_cuda_last_tokens)
     return last_tokens(halves(in[0]), halves(out[0]), {s[0], s[1], s[2], s[3]}, stream_);
-  if (t.kernel == assay_cuda_sample) return sample(halves(in[0]), numbers(out[0]), s[0], s[1], stream_);
+  if (t.kernel == assay_cuda_sample) {
+    if (t.flags & assay_cuda_partial)
+      return best_of_part(halves(in[0]), reinterpret_cast<float2*>(floats(out[0])), {s[0], s[1], s[2]}, stream_);
+    return sample(halves(in[0]), numbers(out[0]), {s[0], s[1], s[2]}, stream_);
+  }
+  if (t.kernel == assay_cuda_best_part)
+    return best_part(reinterpret_cast<const float2*>(floats(in[0])), numbers(out[0]), s[0], s[1], stream_);
   const CacheAttention shape{s[0], s[1], s[2], s[3], s[4], s[5], s[6], static_cast<float>(t.number)};
   const auto bytes = static_cast<std::size_t>(cache_scratch(shape)) * sizeof(float);
   if (!parts_ || parts_->bytes() < bytes) parts_ = std::make_unique<Buffer>(bytes);

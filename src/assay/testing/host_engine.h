@@ -43,6 +43,9 @@ class HostEngine {
 
   void serve(const AssayCudaServing& step) {
     arrays_.assign(step.arrays, step.arrays + step.array_count);
+    for (const AssayCudaArray& array : arrays_)
+      ASSERT_LE(array.offset + array.elements * (array.type == assay_cuda_bf16 ? 2 : 4), std::ssize(memory_))
+          << "more memory than was planned";
     copy_in(step.tokens, step.given_tokens);
     copy_in(step.places, step.given_places);
     for (int i = 0; i < step.task_count; ++i) run(step.tasks[i]);
@@ -222,15 +225,26 @@ class HostEngine {
       case assay_cuda_all_to_all:
         return exchange(t);
       case assay_cuda_sample:
-        for (std::int64_t row = 0; row < s[0]; ++row) {
-          std::int64_t best = 0;
-          for (std::int64_t i = 0; i < s[1]; ++i)
-            if (get(t.in[0], row * s[1] + i) > get(t.in[0], row * s[1] + best)) best = i;
-          set(t.out[0], row, static_cast<double>(best));
-        }
-        return;
+      case assay_cuda_best_part:
+        return choose(t);
       default:
         FAIL() << "an unknown kernel";
+    }
+  }
+
+  void choose(const AssayCudaTask& t) {
+    const auto [rows, count, first] = std::array{t.sizes[0], t.sizes[1], t.sizes[2]};
+    const bool of_parts = t.kernel == assay_cuda_best_part, partial = (t.flags & assay_cuda_partial) != 0;
+    const auto score = [&, all = count](long long row, long long i) {
+      return get(t.in[0], (row * all + i) * (of_parts ? 2 : 1));
+    };
+    for (long long row = 0; row < rows; ++row) {
+      long long best = 0;
+      for (long long i = 0; i < count; ++i)
+        if (score(row, i) > score(row, best)) best = i;
+      const double token = of_parts ? get(t.in[0], (row * count + best) * 2 + 1) : static_cast<double>(first + best);
+      if (partial) set(t.out[0], 2 * row, score(row, best));
+      set(t.out[0], partial ? 2 * row + 1 : row, token);
     }
   }
 
@@ -324,11 +338,13 @@ class HostEngine {
   }
 
   void slots(const AssayCudaTask& t) {
-    const auto [rows, experts, most] = std::array{t.sizes[0], t.sizes[1], t.sizes[2]};
+    const auto [rows, experts, most, first, held] =
+        std::array{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[4], t.sizes[5]};
     for (long long e = 0; e < experts; ++e)
       for (long long row = 0, next = 0; row < rows; ++row) {
-        const bool goes = get(t.in[0], row * experts + e) > 0 && next < most;
-        set(t.out[0], row * experts + e, goes ? static_cast<double>(e * most + next) : -1.0);
+        const bool is_here = e >= first && e < first + held;
+        const bool goes = is_here && get(t.in[0], row * experts + e) > 0 && next < most;
+        set(t.out[0], row * experts + e, goes ? static_cast<double>((e - first) * most + next) : -1.0);
         if (goes) ++next;
       }
   }
@@ -339,7 +355,7 @@ class HostEngine {
     const bool leaves = t.kernel == assay_cuda_dispatch || t.kernel == assay_cuda_combine_grad;
     const int gates = t.kernel == assay_cuda_combine ? t.in[1] : t.in[2],
               slot_of = weighs ? t.in[t.kernel == assay_cuda_combine ? 2 : 3] : t.in[1];
-    Numbers to = execute::zeros<double>({leaves ? experts * most * width : rows * width});
+    Numbers to = execute::zeros<double>({leaves ? t.sizes[5] * most * width : rows * width});
     Numbers d_gates = execute::zeros<double>({rows * experts});
     for (long long row = 0; row < rows; ++row)
       for (long long e = 0; e < experts; ++e) {

@@ -4,37 +4,48 @@
 
 #include "assay/base/index.h"
 #include "assay/execute/cuda/load.h"
+#include "assay/execute/cuda/task_list.h"
 #include "assay/execute/program/step.h"
 
 namespace assay::execute {
+
 Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, const model::Transformer& model,
-                                                     const Room& room, std::uint64_t seed) {
-  std::unique_ptr<CudaServer> server(new CudaServer(engine, model, room));
+                                                     const Room& room, std::uint64_t seed, const ServerShare& share) {
+  std::unique_ptr<CudaServer> server(new CudaServer(engine, model, room, share));
+  const auto program_of = [&](std::int64_t queries, std::int64_t keys) {
+    return served_program(model, share.parallelism, room.sequences, queries, keys);
+  };
   std::vector<const model::Transformer*> models{&server->model_};
   if (room.drafts > 0) models.push_back(&server->draft_model_);
-  ASSAY_TRY(kept, kept_arrays(models, room.sequences, room.tokens, seed));
+  ASSAY_TRY(kept,
+            kept_arrays(models, program_of(1, room.tokens), server->device_, {room.sequences, room.tokens}, seed));
   server->kept_ = std::move(kept);
-  // The longest prompts take most memory, and with drafts a verification that scores all of them may.
-  for (const auto& [queries, keys, scored] : {std::tuple(room.prompt, room.prompt, std::int64_t{1}),
-                                              std::tuple(room.drafts + 1, room.tokens, room.drafts + 1)}) {
-    ASSAY_TRY(tasks, serving_tasks(served_program(model, room.sequences, queries, std::max(queries, keys)), model,
-                                   server->kept_, 0, scored));
+  // The longest prompts take most memory, together with their first drafts, or a verification of drafts does.
+  const std::int64_t prompt = room.prompt + room.drafts, scored = room.drafts + 1;
+  for (const auto& [queries, keys] : {std::pair(prompt, prompt), std::pair(scored, std::max(scored, room.tokens))}) {
+    ASSAY_TRY(tasks, serving_tasks(program_of(queries, keys), model, server->kept_, {server->device_, 0, scored},
+                                   server->movements_));
     server->bytes_ = std::max(server->bytes_, tasks.bytes);
   }
-  const AssayCudaJob job{server->kept_.arrays.data(),
-                         nullptr,
-                         server->kept_.starts.data(),
-                         static_cast<int>(server->kept_.arrays.size()),
-                         0,
-                         static_cast<int>(server->kept_.starts.size()),
-                         0,
-                         server->bytes_,
-                         -1,
-                         -1,
-                         {},
-                         nullptr,
-                         0,
-                         nullptr};
+  AssayCudaJob job{server->kept_.arrays.data(),
+                   nullptr,
+                   server->kept_.starts.data(),
+                   static_cast<int>(server->kept_.arrays.size()),
+                   0,
+                   static_cast<int>(server->kept_.starts.size()),
+                   0,
+                   server->bytes_,
+                   -1,
+                   -1,
+                   {},
+                   nullptr,
+                   0,
+                   nullptr};
+  if (share.transport) {
+    ASSAY_TRY(connection, Connection::open(engine, *share.transport));
+    server->connection_ = std::move(connection);
+    server->connection_->join(job, server->movements_.groups());
+  }
   void* session = nullptr;
   ASSAY_CHECK(told_by_engine(engine.open(&job, &session), "use --engine virtual, or a smaller run: --layers, --slots"));
   server->session_ = Owned(session, engine.close);
@@ -42,25 +53,43 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
 }
 
 Result<void> CudaServer::set_weights(const NamedArrays& weights) {
-  for (const auto& [name, array] : kept_.weights) {
+  for (const auto& [name, weight] : kept_.weights) {
     const auto found = weights.find(name);
     if (found == weights.end()) continue;
-    const std::vector<float> values(found->second.values.begin(), found->second.values.end());
-    ASSAY_CHECK(told_by_engine(engine_.write(session_.get(), -1, array, values.data())));
+    const std::vector<float> values = part_of_array(found->second, weight.at);
+    ASSAY_CHECK(told_by_engine(engine_.write(session_.get(), -1, weight.array, values.data())));
   }
   return {};
+}
+
+std::vector<float> CudaServer::gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary) const {
+  const std::int64_t whole = model_.vocabulary;
+  if (!share_.transport || vocabulary[device_].size == whole) return mine;
+  const auto all = gather_values(*share_.transport, {mine.begin(), mine.end()});
+  const std::int64_t rows = std::ssize(mine) / vocabulary[device_].size;
+  std::vector<float> out(at(rows * whole));
+  for (std::size_t device = 0; device < all.size(); ++device)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto first = all[device].begin() + row * vocabulary[device].size;
+      std::transform(first, first + vocabulary[device].size, out.begin() + row * whole + vocabulary[device].start,
+                     [](double logit) { return static_cast<float>(logit); });
+    }
+  return out;
 }
 
 Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
   const model::Transformer& model = asked.drafts ? draft_model_ : model_;
   const auto sequences = std::ssize(asked.places), queries = std::ssize(asked.tokens) / sequences;
-  const program::Program program = served_program(model, sequences, queries, asked.known + queries);
-  ASSAY_TRY(tasks, serving_tasks(program, model, kept_, asked.drafts ? 1 : 0, asked.scored));
+  const program::Program program = served_program(model, share_.parallelism, sequences, queries, asked.known + queries);
+  movements_.moved = movements_.stated = {};
+  ASSAY_TRY(tasks, serving_tasks(program, model, kept_, {device_, asked.drafts ? 1u : 0u, asked.scored}, movements_));
   const auto rows = at(asked.scored * sequences), vocabulary = at(model.vocabulary);
-  std::vector<float> logits(asked.greedy ? 0 : rows * vocabulary);
+  std::vector<float> logits(asked.greedy ? 0 : rows * at(tasks.vocabulary[device_].size));
   std::vector<int> chosen(rows);
   std::vector<double> clocks(program.steps.size(), 0.0);
   Made made;
+  made.moved = movements_.moved;
+  made.stated = movements_.stated;
   // Clocks keep short kernels apart: of two steps after each other one has them, the other is timed as a whole.
   made.has_clocks = queries > 1 || ++steps_ % 2 == 0;
   const AssayCudaServing step{tasks.arrays.data(),
@@ -85,6 +114,7 @@ Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
   }
   for (std::size_t i = 0; i < clocks.size(); ++i)
     if (made.has_clocks) made.by_kind[work_kind(program.steps[i])] += Seconds(clocks[i]);
+  if (!asked.greedy) logits = gathered(logits, tasks.vocabulary);
   for (std::int64_t s = 0; s < sequences; ++s) {
     Scores scores{zeros<double>({1, asked.greedy ? 0 : asked.scored, model.vocabulary}), {}};
     for (std::int64_t i = 0; i < asked.scored; ++i) {

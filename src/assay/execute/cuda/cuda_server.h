@@ -1,15 +1,23 @@
-// Steps of a server on one GPU, in bf16: caches stay there, and every step is timed.
+// Steps of a server on GPUs, in bf16: caches stay there, and every step is timed.
 #pragma once
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "assay/execute/cuda/connection.h"
 #include "assay/execute/cuda/serving_tasks.h"
 #include "assay/execute/program/run_program.h"
 #include "assay/execute/serving/server.h"
 
 namespace assay::execute {
+
+/// How devices share the model of a server; with a transport, the others are in its other processes, which serve the
+/// same requests.
+struct ServerShare {
+  lower::Parallelism parallelism = {};
+  Transport* transport = nullptr;
+};
 
 class CudaServer : public ServingEngine {
  public:
@@ -22,7 +30,7 @@ class CudaServer : public ServingEngine {
   };
   /// Weights are drawn on the GPU, as initial_weights() draws them.
   static Result<std::unique_ptr<CudaServer>> open(const AssayCuda& engine, const model::Transformer& model,
-                                                  const Room& room, std::uint64_t seed);
+                                                  const Room& room, std::uint64_t seed, const ServerShare& share = {});
 
   /// Replaces weights; those that are not given stay.
   Result<void> set_weights(const NamedArrays& weights);
@@ -30,19 +38,30 @@ class CudaServer : public ServingEngine {
   Result<Made> run(const Asked& asked) override;
 
   std::string device() const { return engine_.device(session_.get()); }
+  /// What carries collectives: "NCCL 2.28.3"; empty: there are none.
+  std::string network() const { return engine_.network(session_.get()); }
   Bytes memory() const { return Bytes(static_cast<double>(bytes_)); }
 
  private:
   using Owned = std::unique_ptr<void, void (*)(void*)>;
-  CudaServer(const AssayCuda& engine, const model::Transformer& model, const Room& room)
+  CudaServer(const AssayCuda& engine, const model::Transformer& model, const Room& room, const ServerShare& share)
       : engine_(engine),
         model_(model),
         draft_model_(first_layers(model, room.draft_layers)),
+        share_(share),
+        device_(share.transport ? share.transport->rank() : 0),
+        movements_(lower::serving_stage(share.parallelism, {}, model).mesh, device_),
         session_(nullptr, engine.close) {}
+  /// The logits of all devices, each of which has those of its part of the vocabulary.
+  std::vector<float> gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary) const;
 
   const AssayCuda& engine_;
   const model::Transformer& model_;
   model::Transformer draft_model_;
+  ServerShare share_;
+  std::size_t device_;
+  Movements movements_;
+  std::unique_ptr<Connection> connection_;  ///< nothing: one process
   KeptArrays kept_;
   std::int64_t bytes_ = 0;
   Owned session_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "assay/execute/thread_ranks.h"
 #include "assay/lower/lowering.h"
 #include "assay/testing/host_engine.h"
 
@@ -30,27 +31,28 @@ model::Transformer served_llama(bool experts) {
 }
 
 /// Of different lengths, so that sequences join and leave at different times.
-std::vector<Prompt> uneven_prompts() {
+std::vector<Prompt> uneven_prompts(std::int64_t length = 5) {
   std::vector<Prompt> out;
   for (std::int64_t i = 0; i < 7; ++i) {
     Prompt prompt{{}, 4 + i % 3};
-    for (std::int64_t t = 0; t < 5 + i % 2; ++t) prompt.tokens.push_back(static_cast<int>((5 * i + 3 * t) % 24));
+    for (std::int64_t t = 0; t < length + i % 2; ++t) prompt.tokens.push_back(static_cast<int>((5 * i + 3 * t) % 24));
     out.push_back(std::move(prompt));
   }
   return out;
 }
 
-ServerReport served_elsewhere(const model::Transformer& m, const NamedArrays& weights, ServerOptions options) {
+ServerReport served_elsewhere(const model::Transformer& m, const NamedArrays& weights, ServerOptions options,
+                              const ServerShare& share = {}, std::int64_t length = 5) {
   const CudaServer::Room room{.sequences = options.slots,
-                              .prompt = 6,
-                              .tokens = 12 + options.drafts,
+                              .prompt = length + 1,
+                              .tokens = length + 7 + options.drafts,
                               .drafts = options.drafts,
                               .draft_layers = options.draft_layers};
-  auto server = CudaServer::open(testing::host_engine(), m, room, 3);
+  auto server = CudaServer::open(testing::host_engine(), m, room, 3, share);
   EXPECT_TRUE(server) << server.error().what;
   EXPECT_TRUE((*server)->set_weights(weights));
   options.engine = server->get();
-  return Server(m, weights, options).serve(uneven_prompts()).value();
+  return Server(m, weights, options).serve(uneven_prompts(length)).value();
 }
 
 NamedArrays first_weights(const model::Transformer& m) {
@@ -73,11 +75,33 @@ TEST(CudaServer, ChoosesTokensThatAreBestUpToTheRoundingOfBf16) {
 TEST(CudaServer, DraftsChangeNoGreedyToken) {
   const model::Transformer m = served_llama(false);
   const NamedArrays weights = first_weights(m);
-  const std::vector<Prompt> prompts = uneven_prompts();
-  const ServerReport drafted = served_elsewhere(m, weights, {.slots = 3, .drafts = 2, .draft_layers = 1});
+  constexpr std::int64_t length = 63;  // long prompts take most memory, together with their first drafts
+  const std::vector<Prompt> prompts = uneven_prompts(length);
+  const ServerReport drafted = served_elsewhere(m, weights, {.slots = 1, .drafts = 2, .draft_layers = 1}, {}, length);
   EXPECT_GT(drafted.drafted, 0);
   for (std::size_t i = 0; i < prompts.size(); ++i)
     EXPECT_LT(largest_shortfall(m, weights, prompts[i].tokens, drafted.requests[i].tokens), 0.05) << i;
+}
+
+TEST(CudaServer, SharesTheModelWithOtherDevices) {
+  const std::vector<Prompt> prompts = uneven_prompts();
+  for (const bool experts : {false, true})
+    for (const std::int64_t devices : {2, 4})
+      for (const bool drafts : {false, true}) {
+        const model::Transformer m = served_llama(experts);
+        const NamedArrays weights = first_weights(m);
+        on_thread_ranks(static_cast<std::size_t>(devices), [&](Transport& transport) {
+          ServerOptions options{.parallelism = {.tensor = devices}, .slots = 3, .drafts = drafts ? 2 : 0};
+          options.transport = &transport;
+          const ServerReport report = served_elsewhere(m, weights, options, {options.parallelism, &transport});
+          EXPECT_GT(report.moved, Bytes());
+          EXPECT_NEAR(report.moved.value(), report.stated.value(), 1e-9 * report.stated.value());
+          for (std::size_t i = 0; i < prompts.size(); ++i) {
+            ASSERT_EQ(std::ssize(report.requests[i].tokens), prompts[i].wanted);
+            EXPECT_LT(largest_shortfall(m, weights, prompts[i].tokens, report.requests[i].tokens), 0.05) << i;
+          }
+        });
+      }
 }
 
 TEST(CudaServer, TimesEveryStep) {
@@ -96,7 +120,7 @@ TEST(CudaServer, TimesEveryStep) {
 TEST(CudaServer, NamesWhatItCannotKeep) {
   model::Transformer m = served_llama(false);
   m.decoder.kinds.front().attention->kv_rank = 8;
-  const auto kept = kept_arrays({&m}, 1, 8, 1);
+  const auto kept = kept_arrays({&m}, served_program(m, {}, 1, 1, 8), 0, {1, 8}, 1);
   ASSERT_FALSE(kept);
   EXPECT_NE(kept.error().what.find("layer 0 has no keys and values of its own"), std::string::npos);
 }

@@ -1,82 +1,34 @@
 #include "assay/execute/cuda/cuda_session.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "assay/base/index.h"
 #include "assay/execute/cuda/load.h"
-#include "assay/execute/ranks/mpi.h"
 
 namespace assay::execute {
-namespace {
-
-/// The id that rank 0 made, in all processes.
-Result<std::string> shared_id(const AssayCuda& engine, Transport& transport) {
-  std::string id(ASSAY_CUDA_ID_BYTES, '\0');
-  if (transport.rank() > 0) {
-    const Message got = transport.receive(0, control_tag);
-    if (got.size() != id.size()) return fail("--engine cuda", "rank 0 could not start NCCL", "see its error");
-    std::memcpy(id.data(), got.data(), id.size());
-    return id;
-  }
-  const char* why = engine.unique_id(id.data());
-  Message sent(why ? 0 : id.size());
-  std::memcpy(sent.data(), id.data(), sent.size());
-  for (std::size_t to = 1; to < transport.count(); ++to) transport.send(to, control_tag, sent);
-  ASSAY_CHECK(told_by_engine(why, "install NCCL (Debian: libnccl2), or run on one GPU"));
-  return id;
-}
-
-/// The part of an array that a device has.
-std::vector<float> part_of_array(const Array<double>& whole, const std::vector<Extent>& at) {
-  Shape from, sizes;
-  for (const Extent& extent : at) {
-    from.push_back(extent.start);
-    sizes.push_back(extent.size);
-  }
-  Array<double> part = zeros<double>(sizes);
-  copy_block(whole, from, sizes, part, Shape(sizes.size(), 0));
-  return {part.values.begin(), part.values.end()};
-}
-
-}  // namespace
 
 Result<CudaSession> CudaSession::open(const AssayCuda& engine, TaskList list, const AdamW& adam, Transport* transport) {
   CudaSession made(engine, std::move(list), transport);
   const TaskList& own = made.list_;
-  std::vector<AssayCudaGroup> groups;
-  for (std::size_t i = 0; i < own.groups.size(); ++i)
-    groups.push_back({own.groups[i].data(), static_cast<int>(own.groups[i].size()), own.places[i]});
-  AssayCudaRanks ranks{};
-  std::string id;
+  AssayCudaJob job{own.arrays.data(),
+                   own.tasks.data(),
+                   own.starts.data(),
+                   static_cast<int>(own.arrays.size()),
+                   static_cast<int>(own.tasks.size()),
+                   static_cast<int>(own.starts.size()),
+                   static_cast<int>(own.runs.size()),
+                   own.bytes,
+                   own.tokens,
+                   own.targets,
+                   {adam.rate, adam.first_decay, adam.second_decay, adam.epsilon, adam.weight_decay},
+                   nullptr,
+                   0,
+                   nullptr};
   if (transport) {
-    const LocalRank here = local_rank(*transport);
-    made.exchange_ = std::make_unique<HostExchange>(*transport);
-    ranks = {static_cast<int>(transport->rank()),
-             static_cast<int>(transport->count()),
-             static_cast<int>(here.rank),
-             static_cast<int>(here.count),
-             nullptr,
-             made.exchange_.get(),
-             &HostExchange::call};
-    ASSAY_TRY(shared, shared_id(engine, *transport));
-    id = shared;
-    ranks.id = id.data();
+    ASSAY_TRY(connection, Connection::open(engine, *transport));
+    made.connection_ = std::move(connection);
+    made.connection_->join(job, own.groups);
   }
-  const AssayCudaJob job{own.arrays.data(),
-                         own.tasks.data(),
-                         own.starts.data(),
-                         static_cast<int>(own.arrays.size()),
-                         static_cast<int>(own.tasks.size()),
-                         static_cast<int>(own.starts.size()),
-                         static_cast<int>(own.runs.size()),
-                         own.bytes,
-                         own.tokens,
-                         own.targets,
-                         {adam.rate, adam.first_decay, adam.second_decay, adam.epsilon, adam.weight_decay},
-                         groups.data(),
-                         static_cast<int>(groups.size()),
-                         transport ? &ranks : nullptr};
   void* session = nullptr;
   ASSAY_CHECK(told_by_engine(engine.open(&job, &session),
                              "use --engine virtual, or a smaller model: --layers, --hidden, --batch"));
@@ -85,16 +37,16 @@ Result<CudaSession> CudaSession::open(const AssayCuda& engine, TaskList list, co
 }
 
 std::vector<int> CudaSession::own_part(const Array<double>& tokens) const {
+  const Extent &sequences = list_.tokens_at[0], &part = list_.tokens_at[1];
+  const std::int64_t microbatches = list_.arrays[at(list_.tokens)].elements / (sequences.size * part.size);
   const std::int64_t length = tokens.shape[1];
-  const std::int64_t mine = std::ssize(list_.arrays) > list_.tokens ? list_.arrays[at(list_.tokens)].elements : 0;
-  const std::int64_t microbatches = mine / (list_.sequences.size * length);
   const std::int64_t each = tokens.shape[0] / microbatches;  // sequences of a microbatch on all devices
   std::vector<int> out;
-  for (std::int64_t m = 0; m < microbatches; ++m) {
-    const auto first = tokens.values.begin() + (m * each + list_.sequences.start) * length;
-    for (auto token = first; token != first + list_.sequences.size * length; ++token)
-      out.push_back(static_cast<int>(*token));
-  }
+  for (std::int64_t m = 0; m < microbatches; ++m)
+    for (std::int64_t s = 0; s < sequences.size; ++s) {
+      const auto first = tokens.values.begin() + (m * each + sequences.start + s) * length + part.start;
+      for (auto token = first; token != first + part.size; ++token) out.push_back(static_cast<int>(*token));
+    }
   return out;
 }
 

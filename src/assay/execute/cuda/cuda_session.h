@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/execute/cuda/host_exchange.h"
+#include "assay/execute/cuda/connection.h"
 #include "assay/execute/cuda/task_list.h"
 #include "assay/execute/program/training_session.h"
 
@@ -52,7 +52,7 @@ class CudaSession {
   const AssayCuda* engine_;
   TaskList list_;
   Transport* transport_;
-  std::unique_ptr<HostExchange> exchange_;  ///< where it is, the session knows
+  std::unique_ptr<Connection> connection_;  ///< nothing: one process
   Owned session_;
   std::vector<double> seconds_;  ///< by step of the program
   std::int64_t timed_ = 0;       ///< optimizer steps in them

@@ -30,19 +30,22 @@ enum AssayCudaKernel {
   assay_cuda_add,            /* a, b, ...: sum                  elements */
   assay_cuda_loss_sums,      /* logits, targets: sums           rows, vocabulary, its first token */
   assay_cuda_loss,           /* sums: losses                    rows */
-  assay_cuda_loss_grad,  /* logits, targets, sums: d_logits rows, vocabulary, its first token; tokens of the batch */
-  assay_cuda_route,      /* scores: gates                   rows, experts, experts of a token */
-  assay_cuda_route_grad, /* d_gates, scores: d_scores       the same */
-  assay_cuda_slots,      /* gates: slot of each token and expert, below 0: none   rows, experts, slots of an expert */
-  assay_cuda_dispatch,   /* tokens, slots: rows of experts  rows, experts, slots of an expert, width */
-  assay_cuda_dispatch_grad,   /* d_rows, slots: d_tokens         the same */
-  assay_cuda_combine,         /* rows of experts, gates, slots: tokens   the same */
-  assay_cuda_combine_grad,    /* d_tokens, rows of experts, gates, slots: d_rows, d_gates   the same */
-  assay_cuda_cache_write,     /* new entries, places: cache      sequences, new tokens, width, room, first position */
+  assay_cuda_loss_grad,     /* logits, targets, sums: d_logits rows, vocabulary, its first token; tokens of the batch */
+  assay_cuda_route,         /* scores: gates                   rows, experts, experts of a token */
+  assay_cuda_route_grad,    /* d_gates, scores: d_scores       the same */
+  assay_cuda_slots,         /* gates: slot of each token and expert, below 0: none   as of dispatch */
+  assay_cuda_dispatch,      /* tokens, slots: rows of experts  rows, experts, slots of an expert, width, first expert of
+                               this device, its experts */
+  assay_cuda_dispatch_grad, /* d_rows, slots: d_tokens         the same */
+  assay_cuda_combine,       /* rows of experts, gates, slots: tokens   the same */
+  assay_cuda_combine_grad,  /* d_tokens, rows of experts, gates, slots: d_rows, d_gates   the same */
+  assay_cuda_cache_write,   /* new entries, places: cache      sequences, new tokens, width, room, first position */
   assay_cuda_cache_attention, /* q, keys, values, places: o     sequences, heads, key heads, new tokens, width, tokens
                                  in the cache, room; scale */
   assay_cuda_last_tokens,     /* x: y                           sequences, tokens, width, tokens before the last */
-  assay_cuda_sample,          /* logits: tokens                 rows, vocabulary */
+  assay_cuda_sample,          /* logits: tokens                 rows, vocabulary, its first token; with the flag
+                                 partial, the best logit and its token instead, in fp32 */
+  assay_cuda_best_part,       /* such pairs: tokens             rows, pairs of a row */
   assay_cuda_update, /* gradient, weight, master, first moment, second moment: weight   elements; whether its squares
                         count; flag: decays */
   assay_cuda_slice,  /* x: y     one of several parts: outer, inner, parts, which; x is [outer, parts, inner] */
@@ -59,7 +62,7 @@ enum AssayCudaFlag {
   assay_cuda_backwards = 4,
   assay_cuda_decays = 8,
   assay_cuda_accumulates = 16, /* gradients of weights are added to those of earlier microbatches */
-  assay_cuda_partial = 32      /* sums of a loss are those of a part of the vocabulary: exponentials, not logarithms */
+  assay_cuda_partial = 32      /* of a part of the vocabulary: sums of a loss are exponentials, not logarithms */
 };
 
 #define ASSAY_CUDA_INPUTS 7
@@ -172,5 +175,5 @@ struct AssayCuda {
   void (*close)(void* session);
 };
 
-#define ASSAY_CUDA_VERSION 2
+#define ASSAY_CUDA_VERSION 3
 #define ASSAY_CUDA_TABLE "assay_cuda_table"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "assay/base/index.h"
+#include "assay/execute/cuda/host_exchange.h"
 #include "assay/execute/cuda/task_builder.h"
 
 namespace assay::execute {
@@ -28,6 +29,11 @@ std::optional<CutDimension> cut_of(const program::ProgramTensor& finer, const pr
   }
   return found;
 }
+
+struct MovementTask {
+  AssayCudaTask task{};   ///< the number of its group is still to be set
+  std::vector<int> axes;  ///< of the mesh, in the order of the parts; none: a slice
+};
 
 class Movement {
  public:
@@ -124,8 +130,24 @@ class Movement {
 
 }  // namespace
 
-Result<MovementTask> movement_task(const StepPlace& place, const program::Step& step) {
-  return Movement(place, step).run();
+Result<AssayCudaTask> Movements::task(const StepPlace& place, const program::Step& step) {
+  ASSAY_TRY(made, Movement(place, step).run());
+  if (made.axes.empty()) return made.task;
+  made.task.sizes[2] = number_of(made.axes);
+  const auto members = static_cast<int>(groups_.devices[at(made.task.sizes[2])].size());
+  moved += exchanged_bytes(made.task.kernel, members, made.task.sizes[0] * made.task.sizes[1],
+                           type_of(place.program.tensor(step.in[0])));
+  stated += step.bytes;
+  return made.task;
+}
+
+int Movements::number_of(const std::vector<int>& axes) {
+  const auto [known, is_new] = numbers_.try_emplace(axes, static_cast<int>(groups_.devices.size()));
+  if (!is_new) return known->second;
+  const std::vector<std::size_t> all = devices_.group(device_, axes);
+  groups_.devices.emplace_back(all.begin(), all.end());
+  groups_.places.push_back(static_cast<int>(std::find(all.begin(), all.end(), device_) - all.begin()));
+  return known->second;
 }
 
 }  // namespace assay::execute

@@ -1,19 +1,40 @@
 // The collective or the slice of a step as a task: which dimension it cuts or joins, and between which devices.
 #pragma once
+#include <map>
 #include <vector>
 
 #include "assay/base/result.h"
+#include "assay/base/units.h"
 #include "assay/execute/cuda/cuda_table.h"
 #include "assay/execute/cuda/task_of_step.h"
+#include "assay/execute/devices.h"
 
 namespace assay::execute {
 
-struct MovementTask {
-  AssayCudaTask task{};   ///< operands are tensors of the program; the number of its group is still to be set
-  std::vector<int> axes;  ///< of the mesh, in the order of the parts; none: a slice
+/// Devices that the collectives of a device are between, in the order of their parts, and its own place among them.
+struct TaskGroups {
+  std::vector<std::vector<int>> devices;
+  std::vector<int> places;
 };
 
-/// An error where a GPU cannot move a tensor so.
-Result<MovementTask> movement_task(const StepPlace& place, const program::Step& step);
+/// The movements of one device. Groups are numbered as they are first met, alike in all programs over the mesh.
+class Movements {
+ public:
+  Movements(const program::Mesh& mesh, std::size_t device) : devices_(mesh), device_(device) {}
+
+  /// Operands are tensors of the program. An error where a GPU cannot move a tensor so.
+  Result<AssayCudaTask> task(const StepPlace& place, const program::Step& step);
+  const TaskGroups& groups() const { return groups_; }
+
+  Bytes moved, stated;  ///< that the device receives, by its tasks and by the steps of the program
+
+ private:
+  int number_of(const std::vector<int>& axes);
+
+  VirtualDevices<double> devices_;
+  std::size_t device_;
+  TaskGroups groups_;
+  std::map<std::vector<int>, int> numbers_;  ///< by axes
+};
 
 }  // namespace assay::execute

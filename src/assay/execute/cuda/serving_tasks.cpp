@@ -18,12 +18,17 @@ constexpr const char* serving_engine = "--engine cuda";
 class ServingLister {
  public:
   ServingLister(const program::Program& program, const model::Transformer& model, const KeptArrays& kept,
-                std::size_t number)
-      : program_(program), layout_(program), runner_(program, model, 1), kept_(kept), number_(number) {
+                const ServedStepPlace& place, Movements& movements)
+      : program_(program),
+        layout_(program),
+        runner_(program, model, 1),
+        kept_(kept),
+        place_(place),
+        movements_(movements) {
     for (const AssayCudaArray& array : kept.arrays) builder_.fixed(array);
   }
 
-  Result<ServingTasks> run(std::int64_t scored) {
+  Result<ServingTasks> run() {
     const program::Block& embedding = runner_.block("embedding", program::Phase::forward, -1);
     const int input = given(program_, embedding, "Tokens");
     sequences_ = program_.tensor(input).dims[0].size;
@@ -41,7 +46,7 @@ class ServingLister {
       ASSAY_CHECK(run_block(block, l));
       flowing = memory_[at(result_of(program_, block))];
     }
-    ASSAY_CHECK(run_head(flowing, scored));
+    ASSAY_CHECK(run_head(flowing));
     out_.bytes = builder_.place(kept_.bytes);
     out_.arrays = builder_.arrays();
     out_.tasks = builder_.tasks();
@@ -52,18 +57,21 @@ class ServingLister {
   /// A layer starts with its weights; below 0: embedding and head.
   void enter(std::int64_t layer) {
     memory_.assign(program_.tensors.size(), -1);
-    for (const auto& [id, name] : runner_.names(layer)) memory_[at(id)] = kept_.weights.at(name);
+    for (const auto& [id, name] : runner_.names(layer)) memory_[at(id)] = kept_.weights.at(name).array;
     written_ = 0;
   }
 
-  Result<void> run_head(int flowing, std::int64_t scored) {
+  Result<void> run_head(int flowing) {
     const program::Block& head = runner_.block("head", program::Phase::forward, -1);
     const int input = given(program_, head, "In");
-    const program::Step& last = program_.steps[at(head.last - 1)];
-    const std::int64_t logits = elements_of(program_.tensor(last.in[0]));
-    out_.logits = builder_.kept(type_of(program_.tensor(last.in[0])), scored * logits);
-    out_.chosen = builder_.kept(assay_cuda_int32, scored * sequences_);
-    for (std::int64_t back = 0; back < scored; ++back) {
+    scores_ = scores_of(head);
+    chosen_ = result_of(program_, head);
+    const std::int64_t logits = elements_of(program_.tensor(scores_));
+    out_.logits = builder_.kept(type_of(program_.tensor(scores_)), place_.scored * logits);
+    out_.chosen = builder_.kept(assay_cuda_int32, place_.scored * sequences_);
+    for (std::int64_t device = 0; device < program_.mesh.devices(); ++device)
+      out_.vocabulary.push_back(layout_.extents(scores_, at(device)).back());
+    for (std::int64_t back = 0; back < place_.scored; ++back) {
       enter(-1);
       int rows = flowing;
       if (queries_ > 1) {
@@ -77,11 +85,18 @@ class ServingLister {
         builder_.add(task);
       }
       memory_[at(input)] = rows;
-      memory_[at(last.in[0])] = builder_.part_of(out_.logits, back * logits, logits);
-      memory_[at(last.out[0])] = builder_.part_of(out_.chosen, back * sequences_, sequences_);
+      memory_[at(scores_)] = builder_.part_of(out_.logits, back * logits, logits);
+      memory_[at(chosen_)] = builder_.part_of(out_.chosen, back * sequences_, sequences_);
       ASSAY_CHECK(run_block(head, -1));
     }
     return {};
+  }
+
+  /// The logits: what the first sampling reads.
+  int scores_of(const program::Block& head) const {
+    for (std::int32_t i = head.first; i < head.last; ++i)
+      if (program_.steps[at(i)].op == program::Op::sample) return program_.steps[at(i)].in[0];
+    throw InternalError("a head that samples nothing");
   }
 
   Result<void> run_block(const program::Block& block, std::int64_t layer) {
@@ -92,7 +107,8 @@ class ServingLister {
   Result<void> run_step(std::int32_t number, std::int64_t layer) {
     const program::Step& step = program_.steps[at(number)];
     if (step.op == program::Op::cast && step.in[1] >= 0) return write_cache(number, layer);
-    ASSAY_TRY(task, task_of_step({program_, layout_, 0, layer < 0 ? nullptr : runner_.layer(layer).shape}, step));
+    const StepPlace place{program_, layout_, place_.device, layer < 0 ? nullptr : runner_.layer(layer).shape};
+    ASSAY_TRY(task, program::is_movement(step.op) ? movements_.task(place, step) : task_of_step(place, step));
     task.step = number;
     for (int& operand : task.in) {
       if (operand < 0) continue;
@@ -107,11 +123,10 @@ class ServingLister {
     for (int& operand : task.out) {
       if (operand < 0) continue;
       int& made = memory_[at(operand)];
-      if (!is_wanted(operand, made))
-        made = builder_.added(type_of(program_.tensor(operand)), elements_of(program_.tensor(operand)));
+      const bool has_place = made >= 0 && (operand == scores_ || operand == chosen_);
+      if (!has_place) made = builder_.added(type_of(program_.tensor(operand)), elements_of(program_.tensor(operand)));
       operand = made;
     }
-    if (task.kernel == assay_cuda_rotate) task.sizes[5] = first_position(layer);
     if (task.kernel == assay_cuda_cache_attention) {
       task.in[3] = out_.places;
       task.sizes[6] = kept_.room;
@@ -122,21 +137,6 @@ class ServingLister {
     return {};
   }
 
-  /// Logits and tokens have their place already.
-  bool is_wanted(int id, int array) const {
-    const program::Block& head = runner_.block("head", program::Phase::forward, -1);
-    const program::Step& last = program_.steps[at(head.last - 1)];
-    return array >= 0 && (id == last.in[0] || id == last.out[0]);
-  }
-
-  std::int64_t first_position(std::int64_t layer) const {
-    const program::Block& block = runner_.layer_block(layer, program::Phase::forward);
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (const program::Step& step = program_.steps[at(i)]; step.op == program::Op::attention && step.detail >= 0)
-        return program_.attentions[at(step.detail)].keys - program_.attentions[at(step.detail)].queries;
-    return 0;
-  }
-
   /// New keys go before new values. A prompt attends to them where they were made, later tokens to the cache.
   Result<void> write_cache(std::int32_t number, std::int64_t layer) {
     const program::Step& step = program_.steps[at(number)];
@@ -144,16 +144,16 @@ class ServingLister {
     if (written_ > 1 || fresh.rank != 4)
       return fail(serving_engine,
                   fmt::format("such a cache is not on a GPU yet: {}", program::step_text(program_, step)), cuda_remedy);
-    const KeptArrays::LayerCaches& caches = kept_.caches[number_][at(layer)];
+    const KeptArrays::LayerCaches& caches = kept_.caches[place_.number][at(layer)];
     const int cache = written_++ == 0 ? caches.keys : caches.values;
     AssayCudaTask task = empty_task(assay_cuda_cache_write);
     task.step = number;
     task.in[0] = memory_[at(step.in[0])];
     task.in[1] = out_.places;
     task.out[0] = cache;
-    const std::int64_t first = first_position(layer);
+    const std::int64_t first = layout_.first_position();
     task.sizes[0] = sequences_, task.sizes[1] = queries_;
-    task.sizes[2] = fresh.dims[2].size * fresh.dims[3].size;
+    task.sizes[2] = elements_of(fresh) / (sequences_ * queries_);
     task.sizes[3] = kept_.room, task.sizes[4] = first;
     builder_.add(task);
     memory_[at(step.out[0])] = first > 0 ? cache : task.in[0];
@@ -164,28 +164,60 @@ class ServingLister {
   TensorLayout layout_;
   ProgramRunner runner_;
   const KeptArrays& kept_;
-  std::size_t number_;
+  const ServedStepPlace& place_;
+  Movements& movements_;
   TaskBuilder builder_;
   ServingTasks out_;
   std::vector<int> memory_;  ///< arrays of the layer at hand, by tensor
   std::int64_t sequences_ = 1, queries_ = 1;
-  int written_ = 0;  ///< caches of the layer
+  int written_ = 0;                ///< caches of the layer
+  int scores_ = -1, chosen_ = -1;  ///< logits and tokens, which have their places
 };
+
+/// Values of a token that a device keeps of every key-value cache of a layer: of the keys first.
+std::vector<std::int64_t> cache_widths(const program::Program& program, const program::Block& block) {
+  std::vector<std::int64_t> widths;
+  for (std::int32_t i = block.first; i < block.last; ++i) {
+    const program::Step& step = program.steps[at(i)];
+    if (step.op != program::Op::cast || step.in[1] < 0) continue;
+    const program::ProgramTensor& fresh = program.tensor(step.in[0]);
+    widths.push_back(elements_of(fresh) / (local_size(program, fresh, 0) * local_size(program, fresh, 1)));
+  }
+  return widths;
+}
 
 }  // namespace
 
-Result<KeptArrays> kept_arrays(const std::vector<const model::Transformer*>& models, std::int64_t places,
-                               std::int64_t room, std::uint64_t seed) {
+program::Program served_program(const model::Transformer& model, const lower::Parallelism& parallelism,
+                                std::int64_t sequences, std::int64_t queries, std::int64_t keys) {
+  lower::Workload work;
+  work.sequences = sequences;
+  work.queries = queries;
+  work.keys = keys;
+  work.cached = true;
+  work.expert_load = model::most_expert_load(model);
+  const lower::StageRules stage = lower::serving_stage(parallelism, {}, model);
+  return lower::lower_serving(model, stage.mesh, stage.rules, work, {});
+}
+
+Result<KeptArrays> kept_arrays(const std::vector<const model::Transformer*>& models, const program::Program& program,
+                               std::size_t device, const KeptRoom& room, std::uint64_t seed) {
   KeptArrays kept;
-  kept.room = room;
+  kept.room = room.tokens;
   TaskBuilder builder;
   const model::Transformer& whole = *models.front();
   if (whole.encoder) return fail(serving_engine, "models with an encoder do not run on a GPU yet", cuda_remedy);
+  const ProgramRunner runner(program, whole, 1);
+  const TensorLayout layout(program);
+  for (std::int64_t layer = -1; layer < runner.layers(); ++layer)
+    for (const auto& [id, name] : runner.names(layer)) kept.weights[name].at = layout.extents(id, device);
   const program::Program training = lower::lower_training(whole, {}, {}, {});
   for (const WeightStart& start : initial_starts(training, whole, seed)) {
-    const int array = kept.weights[start.name] =
-        builder.kept(type_of(training.tensor(start.tensor)), element_count(start.shape));
-    kept.starts.push_back(cuda_start(-1, array, start, whole_extents(start.shape)));
+    KeptArrays::Weight& weight = kept.weights.at(start.name);
+    std::int64_t elements = 1;
+    for (const Extent& extent : weight.at) elements *= extent.size;
+    weight.array = builder.kept(type_of(training.tensor(start.tensor)), elements);
+    kept.starts.push_back(cuda_start(-1, weight.array, start, weight.at));
   }
   for (const model::Transformer* model : models) {
     kept.caches.emplace_back();
@@ -195,9 +227,10 @@ Result<KeptArrays> kept_arrays(const std::vector<const model::Transformer*>& mod
         return fail(serving_engine,
                     fmt::format("layer {} has no keys and values of its own, and does not run on a GPU yet", l),
                     cuda_remedy);
-      const std::int64_t keys = places * room * layer.attention->kv_heads;
-      kept.caches.back().push_back({builder.kept(assay_cuda_bf16, keys * layer.attention->head_dim),
-                                    builder.kept(assay_cuda_bf16, keys * layer.attention->value_dim)});
+      const std::vector<std::int64_t> widths = cache_widths(program, runner.layer_block(l, program::Phase::forward));
+      const std::int64_t entries = room.places * room.tokens;
+      kept.caches.back().push_back({builder.kept(assay_cuda_bf16, entries * widths.at(0)),
+                                    builder.kept(assay_cuda_bf16, entries * widths.at(1))});
     }
   }
   kept.bytes = builder.place();
@@ -205,20 +238,9 @@ Result<KeptArrays> kept_arrays(const std::vector<const model::Transformer*>& mod
   return kept;
 }
 
-program::Program served_program(const model::Transformer& model, std::int64_t sequences, std::int64_t queries,
-                                std::int64_t keys) {
-  lower::Workload work;
-  work.sequences = sequences;
-  work.queries = queries;
-  work.keys = keys;
-  work.cached = true;
-  work.expert_load = model::most_expert_load(model);
-  return lower::lower_serving(model, {}, {}, work, {});
-}
-
 Result<ServingTasks> serving_tasks(const program::Program& program, const model::Transformer& model,
-                                   const KeptArrays& kept, std::size_t number, std::int64_t scored) {
-  return ServingLister(program, model, kept, number).run(scored);
+                                   const KeptArrays& kept, const ServedStepPlace& place, Movements& movements) {
+  return ServingLister(program, model, kept, place, movements).run();
 }
 
 }  // namespace assay::execute

@@ -65,7 +65,7 @@ int TaskBuilder::slots_of(int gates, const AssayCudaTask& task) {
   counted.step = task.step;
   counted.in[0] = gates;
   counted.out[0] = slots_[gates] = added(assay_cuda_int32, array(gates).elements);
-  std::copy_n(task.sizes, 3, counted.sizes);
+  std::copy(std::begin(task.sizes), std::end(task.sizes), counted.sizes);
   add(counted);
   return counted.out[0];
 }

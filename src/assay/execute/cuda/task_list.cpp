@@ -6,8 +6,6 @@
 #include <optional>
 
 #include "assay/base/index.h"
-#include "assay/execute/cuda/host_exchange.h"
-#include "assay/execute/cuda/movement_task.h"
 #include "assay/execute/cuda/task_builder.h"
 #include "assay/execute/cuda/task_of_step.h"
 #include "assay/execute/program/training_pass.h"
@@ -24,6 +22,7 @@ class TaskLister {
         layout_(program),
         device_(device),
         runner_(program, model, 1),
+        movements_(program.mesh, device),
         sums_(at(runner_.layers() + 1), Numbering(program.tensors.size(), -1)),
         is_sum_(program.tensors.size(), 0) {
     for (const int id : summed_tensors(program, false)) is_sum_[at(id)] = 1;
@@ -36,7 +35,7 @@ class TaskLister {
     const program::ProgramTensor& tokens = program_.tensor(given_tokens);
     const std::int64_t count = elements_of(tokens);
     all_tokens_ = static_cast<double>(tokens.dims[0].size * tokens.dims[1].size * program_.microbatches);
-    list_.sequences = layout_.extents(given_tokens, device_).front();
+    list_.tokens_at = layout_.extents(given_tokens, device_);
     list_.tokens = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     list_.targets = builder_.kept(assay_cuda_int32, count * program_.microbatches);
     for (std::int64_t m = 0; m < program_.microbatches; ++m) {
@@ -58,6 +57,9 @@ class TaskLister {
     list_.bytes = builder_.place();
     list_.arrays = builder_.arrays();
     list_.tasks = builder_.tasks();
+    list_.groups = movements_.groups();
+    list_.moved = movements_.moved;
+    list_.stated = movements_.stated;
     return std::move(list_);
   }
 
@@ -216,26 +218,7 @@ class TaskLister {
 
   Result<AssayCudaTask> step_task(const program::Step& step, std::int64_t layer) {
     const StepPlace place{program_, layout_, device_, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_};
-    if (!program::is_movement(step.op)) return task_of_step(place, step);
-    ASSAY_TRY(made, movement_task(place, step));
-    if (!made.axes.empty()) {
-      made.task.sizes[2] = group_of(made.axes);
-      const int type = type_of(program_.tensor(step.in[0])), kind = made.task.kernel;
-      const auto devices = static_cast<int>(list_.groups[at(made.task.sizes[2])].size());
-      list_.moved += exchanged_bytes(kind, devices, made.task.sizes[0] * made.task.sizes[1], type);
-      list_.stated += step.bytes;
-    }
-    return made.task;
-  }
-
-  /// The devices that differ from this one on some axes only, as a group of the list.
-  int group_of(const std::vector<int>& axes) {
-    const auto [known, is_new] = groups_.try_emplace(axes, static_cast<int>(list_.groups.size()));
-    if (!is_new) return known->second;
-    const std::vector<std::size_t> devices = runner_.step().devices().group(device_, axes);
-    list_.groups.emplace_back(devices.begin(), devices.end());
-    list_.places.push_back(static_cast<int>(std::find(devices.begin(), devices.end(), device_) - devices.begin()));
-    return known->second;
+    return program::is_movement(step.op) ? movements_.task(place, step) : task_of_step(place, step);
   }
 
   void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer) {
@@ -257,8 +240,8 @@ class TaskLister {
   std::size_t device_;
   ProgramRunner runner_;
   TaskList list_;
-  std::map<std::vector<int>, int> groups_;  ///< numbers by axes
-  std::optional<int> updated_;              ///< a weight of which the optimizer has changed a part
+  Movements movements_;
+  std::optional<int> updated_;  ///< a weight of which the optimizer has changed a part
   TaskBuilder builder_;
   std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
   std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
@@ -275,10 +258,15 @@ bool TaskWeight::is_shared_out() const {
   return false;
 }
 
-std::vector<Extent> whole_extents(const Shape& shape) {
-  std::vector<Extent> out;
-  for (const std::int64_t size : shape) out.push_back({0, size, size});
-  return out;
+std::vector<float> part_of_array(const Array<double>& whole, const std::vector<Extent>& at) {
+  Shape from, sizes;
+  for (const Extent& extent : at) {
+    from.push_back(extent.start);
+    sizes.push_back(extent.size);
+  }
+  Array<double> part = zeros<double>(sizes);
+  copy_block(whole, from, sizes, part, Shape(sizes.size(), 0));
+  return {part.values.begin(), part.values.end()};
 }
 
 AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at) {

@@ -5,6 +5,7 @@
 
 #include "assay/base/result.h"
 #include "assay/execute/cuda/cuda_table.h"
+#include "assay/execute/cuda/movement_task.h"
 #include "assay/execute/program/adam.h"
 #include "assay/execute/program/run_program.h"
 
@@ -19,8 +20,8 @@ struct TaskWeight {
 
   bool is_shared_out() const;  ///< whether the master copy has less of it than the weight
 };
-/// All of an array.
-std::vector<Extent> whole_extents(const Shape& shape);
+/// The part of an array that a device has.
+std::vector<float> part_of_array(const Array<double>& whole, const std::vector<Extent>& at);
 /// How the part of a weight starts that a device has.
 AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at);
 
@@ -32,11 +33,10 @@ struct TaskList {
   std::vector<std::int64_t> runs;  ///< by step of the program: how often it runs in an optimizer step
   std::int64_t bytes = 0;
   int tokens = -1, targets = -1;
-  Extent sequences;                      ///< of a microbatch that this device has
-  bool counts_loss = true;               ///< whether no other device has the same sequences before it
-  std::vector<std::vector<int>> groups;  ///< devices of collectives, in the order of their parts
-  std::vector<int> places;               ///< of this device in them
-  Bytes moved, stated;                   ///< that it receives in a step, by its tasks and by the steps of the program
+  std::vector<Extent> tokens_at;  ///< sequences of a microbatch that this device has, and tokens of each
+  bool counts_loss = true;        ///< whether no other device has the same tokens before it
+  TaskGroups groups;
+  Bytes moved, stated;  ///< that it receives in a step, by its tasks and by the steps of the program
 };
 
 /// The training step of a program on one of its devices, in the order in which virtual devices run it. An error names

@@ -93,8 +93,8 @@ TEST(TaskList, SendsTokensToTheirExperts) {
 }
 
 /// The same on several devices, each in a thread with tasks of its own.
-void expect_same_losses(const lower::Parallelism& parallelism, std::int64_t microbatches) {
-  const model::Transformer m = llama(false);
+void expect_same_losses(const lower::Parallelism& parallelism, std::int64_t microbatches,
+                        const model::Transformer& m = llama(false)) {
   const program::Program split = program_of(m, Dtype::fp32, microbatches, {}, parallelism);
   const program::Program whole = program_of(m, Dtype::fp64, microbatches);
   TrainingSession session(whole, m, initial_weights(whole, m, 5), {.adam = AdamW{}});
@@ -124,6 +124,18 @@ TEST(TaskList, SplitsTheWorkOverDevices) {
   expect_same_losses({.data = 2, .zero = 1}, 1);
   expect_same_losses({.data = 2, .fsdp = 2, .zero = 2}, 1);
   expect_same_losses({.fsdp = 2, .tensor = 2, .residual = lower::ResidualScheme::sequence}, 1);
+}
+
+TEST(TaskList, SplitsSequencesAndExpertsOverDevices) {
+  expect_same_losses({.context = 2, .context_scheme = lower::ContextScheme::exchange}, 1);
+  expect_same_losses({.data = 2, .context = 2, .context_scheme = lower::ContextScheme::exchange}, 2);
+  expect_same_losses({.data = 2, .expert = 2}, 1, mixture());
+  expect_same_losses({.fsdp = 2, .tensor = 2, .expert = 2}, 2, mixture());
+  expect_same_losses({.tensor = 2, .expert = 2, .expert_over = {.tensor = true}}, 1, mixture());
+  const model::Transformer m = llama(false);
+  const auto ring = task_list(program_of(m, Dtype::fp32, 1, {}, {.context = 2}), m, 1);
+  ASSERT_FALSE(ring);
+  EXPECT_NE(ring.error().hint.find("--context-scheme all-to-all"), std::string::npos);
 }
 
 TEST(TaskList, RecomputesWhatTheProgramSays) { expect_same_losses(llama(false), 1, lower::Recompute::full()); }

@@ -62,8 +62,7 @@ class StepTask {
       case program::Op::combine_grad:
         return expert(assay_cuda_combine_grad, step_.in[2], step_.in[1]);
       case program::Op::sample:
-        if (program_.tensor(step_.in[0]).find(model::LogicalDim::vocabulary) < 0) return refused(" of partial results");
-        return of(assay_cuda_sample, {rows(step_.in[0]), width(step_.in[0])});
+        return sample();
       case program::Op::loss_sums:
         return of_vocabulary(of(assay_cuda_loss_sums, {elements(step_.in[1]), width(step_.in[0])}));
       case program::Op::loss:
@@ -81,11 +80,11 @@ class StepTask {
   }
 
  private:
-  tl::unexpected<Error> refused(std::string_view why) const {
+  tl::unexpected<Error> refused(std::string_view why, const char* remedy = cuda_remedy) const {
     return fail("--engine cuda",
                 fmt::format("{}{} has no kernel on a GPU yet: {}", program::name(step_), why,
                             program::step_text(program_, step_)),
-                cuda_remedy);
+                remedy);
   }
   std::int64_t elements(int id) const { return elements_of(program_.tensor(id)); }
   std::int64_t width(int id) const {
@@ -104,6 +103,17 @@ class StepTask {
     for (std::size_t axis = 0; axis < at.size(); ++axis)
       if (at[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
     return true;
+  }
+
+  /// The best token of all; of a part of the vocabulary its score too, and then the best of the parts' best.
+  Result<AssayCudaTask> sample() const {
+    const program::ProgramTensor& scores = program_.tensor(step_.in[0]);
+    if (scores.find(model::LogicalDim::vocabulary) < 0)
+      return of(assay_cuda_best_part, {rows(step_.in[0]), width(step_.in[0]) / 2});
+    const Extent& part = place_.layout.extents(step_.in[0], place_.device).back();
+    ASSAY_TRY(task, of(assay_cuda_sample, {rows(step_.in[0]), part.size, part.start}));
+    if (part.size < scores.dims[scores.rank - 1u].size) task.flags |= assay_cuda_partial;
+    return task;
   }
 
   /// The part of the vocabulary that this device has; sums over a part are summed over devices before they are used.
@@ -193,11 +203,10 @@ class StepTask {
     return refused(" over such dimensions");
   }
 
-  /// Tokens on their way to slots [experts, capacity, width] or back.
+  /// Tokens on their way to slots [experts, capacity, width] or back; gates are those of all experts.
   Result<AssayCudaTask> expert(int kernel, int gates, int slots) const {
-    if (size(slots, 0) != program_.tensor(slots).dims[0].size || rows(gates) == 0)
-      return refused(" of some of the experts");
-    return of(kernel, {rows(gates), width(gates), size(slots, 1), width(slots)});
+    if (width(gates) != program_.tensor(slots).dims[0].size) return refused(" with some of the gates");
+    return of(kernel, {rows(gates), width(gates), size(slots, 1), width(slots), first(slots), size(slots, 0)});
   }
 
   Result<AssayCudaTask> bias_grad() const {
@@ -222,10 +231,10 @@ class StepTask {
     const int x = step_.in[0];
     const std::int64_t rope = layer_ && layer_->attention ? layer_->attention->rope_dim : 0;
     if (program_.tensor(x).rank != 4) return refused(" without heads");
-    ASSAY_TRY(task,
-              of(assay_cuda_rotate,
-                 {size(x, 0) * size(x, 1) * size(x, 2), size(x, 2), size(x, 1), width(x), rope > 0 ? rope : width(x)},
-                 rotary_base));
+    ASSAY_TRY(task, of(assay_cuda_rotate,
+                       {size(x, 0) * size(x, 1) * size(x, 2), size(x, 2), size(x, 1), width(x),
+                        rope > 0 ? rope : width(x), place_.layout.first_position(x, place_.device)},
+                       rotary_base));
     if (step_.op == program::Op::rotate_grad) task.flags |= assay_cuda_backwards;
     return task;
   }
@@ -237,7 +246,8 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
-    if (size(q, 1) != shape.queries) return refused(" of a part of the sequence");
+    if (size(q, 1) != shape.queries)
+      return refused(" of a part of the sequence", "use --context-scheme all-to-all, which splits heads instead");
     const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
         (shape.queries != shape.keys && !has_cache))

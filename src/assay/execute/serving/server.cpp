@@ -143,6 +143,8 @@ Result<std::vector<Scores>> Server::advance_elsewhere(Cached Sequence::*cache, c
     (sequence->*cache).tokens = keys;
   }
   ASSAY_TRY(made, options_.engine->run(asked));
+  report_.moved += made.moved;
+  report_.stated += made.stated;
   report_.steps.push_back({asked.drafts, std::ssize(group), keys - asked.known, keys, scored, made.time,
                            std::move(made.by_kind), made.has_clocks});
   return std::move(made.scores);

@@ -44,6 +44,7 @@ class ServingEngine {
     Seconds time;
     std::map<std::string_view, Seconds> by_kind;  ///< by work_kind(), where they were taken
     bool has_clocks = true;                       ///< whether they were, and may have slowed the step
+    Bytes moved, stated;                          ///< by collectives of a device, and as its program says
   };
   virtual Result<Made> run(const Asked& asked) = 0;
 };

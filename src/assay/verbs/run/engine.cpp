@@ -75,6 +75,14 @@ std::vector<OptionSpec> model_run_options() {
 
 bool is_on_gpu(const Request& request) { return request.value("engine") == "cuda"; }
 
+void add_gpu(const UsedGpu& gpu, report::Response& response) {
+  response.results.emplace_back("device", gpu.device);
+  response.results.emplace_back("memory", gpu.memory);
+  if (gpu.network.empty()) return;
+  response.results.emplace_back("network", gpu.network);
+  response.important.push_back(fmt::format("{} carries what GPUs send each other", gpu.network));
+}
+
 Result<report::Response> run_on_engine(const Request& request, const Context& context,
                                        const std::function<Result<PreparedRun>()>& prepare) {
   if (request.value("engine") != "mpi") {

@@ -23,6 +23,14 @@ inline constexpr OptionSpec time_limit_option{
 /// Whether a request asks for a GPU.
 bool is_on_gpu(const Request& request);
 
+/// The GPU of a process, what a run takes of its memory, and what carries collectives between GPUs, if anything.
+struct UsedGpu {
+  std::string device;
+  Bytes memory;
+  std::string network;
+};
+void add_gpu(const UsedGpu& gpu, report::Response& response);
+
 /// A run that is ready: how many devices it takes (nothing: any number), and what does it.
 struct PreparedRun {
   std::optional<std::int64_t> devices;

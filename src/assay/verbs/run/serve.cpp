@@ -130,7 +130,7 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   if (prefill) {
     options.prefill.emplace().tensor = *prefill;
     ASSAY_CHECK(check_devices(*options.prefill));
-    if (on_gpu) return fail("--prefill-tp", "a server has one GPU", "leave it out");
+    if (on_gpu) return fail("--prefill-tp", "the GPUs of a server process prompts, too", "leave it out");
     if (request.value("engine") == "mpi" && *prefill != options.parallelism.devices())
       return fail("--prefill-tp", "every rank has a device of the prompts and one that decodes",
                   fmt::format("give {}, as there are ranks", options.parallelism.devices()));
@@ -147,8 +147,11 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
   if (on_gpu) {
-    if (options.parallelism.devices() > 1)
-      return fail("--engine cuda", "a server has one GPU", "leave out --dp, --fsdp, --tp, --cp and --ep");
+    if (options.parallelism.devices() > options.parallelism.tensor)
+      return fail("--engine cuda", "the GPUs of a server share its model by --tp alone",
+                  "start a server for each replica, or use --engine virtual");
+    if (options.parallelism.tensor > 1 && options.scheme.cache != lower::CacheScheme::heads)
+      return fail("--cache", "the caches of GPUs are split by heads", "leave it out, or use --engine virtual");
     if (request.has("check") && temperature > 0)
       return fail("--check", "tokens that a GPU samples are not those of fp64", "check greedy ones: --temperature 0");
     ASSAY_TRY(engine, execute::load_cuda(context.surroundings.programs));
@@ -243,7 +246,7 @@ Result<void> check_tokens(const ServingTask& task, const execute::ServerReport& 
 }
 
 /// A server on the GPU with room for the requests.
-Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& task) {
+Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& task, execute::Transport* transport) {
   execute::CudaServer::Room room;
   room.sequences = std::min<std::int64_t>(task.options.slots, std::ssize(task.prompts));
   for (const execute::Prompt& prompt : task.prompts) {
@@ -252,7 +255,8 @@ Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& ta
   }
   room.drafts = task.options.drafts;
   room.draft_layers = task.options.draft_layers;
-  ASSAY_TRY(server, execute::CudaServer::open(*task.engine, task.imported.model, room, task.options.seed));
+  ASSAY_TRY(server, execute::CudaServer::open(*task.engine, task.imported.model, room, task.options.seed,
+                                              {task.options.parallelism, transport}));
   ASSAY_CHECK(server->set_weights(task.weights));
   return std::move(server);
 }
@@ -315,7 +319,7 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   options.transport = transport;
   std::unique_ptr<execute::CudaServer> gpu;
   if (task.engine) {
-    ASSAY_TRY(opened, server_on_gpu(task));
+    ASSAY_TRY(opened, server_on_gpu(task, transport));
     gpu = std::move(opened);
     options.engine = gpu.get();
   }
@@ -326,16 +330,13 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   report::Members& out = response.results;
   out = members_of(task, served, gpu ? "cuda" : transport ? "mpi" : "virtual");
   const std::string where =
-      gpu ? "one " + gpu->device()
+      gpu ? (devices == 1 ? "one " : fmt::format("{} ", devices)) + gpu->device()
           : fmt::format("{} {}{}", devices, transport ? "rank" : "virtual device", devices == 1 ? "" : "s");
   response.headline =
       fmt::format("{} on {}: {} request{}, {} tokens in {} iterations", model.id, where, task.prompts.size(),
                   task.prompts.size() == 1 ? "" : "s",
                   std::get<std::int64_t>(find_path(report::Value(out), "generated")->data()), served.iterations);
-  if (gpu) {
-    out.emplace_back("device", gpu->device());
-    out.emplace_back("memory", gpu->memory());
-  }
+  if (gpu) add_gpu({gpu->device(), gpu->memory(), gpu->network()}, response);
   if (options.drafts > 0) {
     out.emplace_back("drafted", served.drafted);
     out.emplace_back("accepted", served.accepted);

@@ -244,14 +244,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
   if (!std::isfinite(last.loss)) response.important.emplace_back("the loss is no number any more: lower --rate");
   report::Members& out = response.results;
   out = members_of(prepared, own, prepared.engine ? "cuda" : transport ? "mpi" : "virtual");
-  if (prepared.engine) {
-    out.emplace_back("device", own.device);
-    out.emplace_back("memory", own.memory);
-    if (!own.network.empty()) {
-      out.emplace_back("network", own.network);
-      response.important.push_back(fmt::format("{} carries what GPUs send each other", own.network));
-    }
-  }
+  if (prepared.engine) add_gpu({own.device, own.memory, own.network}, response);
   if (transport && !prepared.engine) {
     const auto steps = static_cast<double>(own.steps.size());
     out.emplace_back("in_background", own.overlap.background / steps);
