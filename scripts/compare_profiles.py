@@ -87,8 +87,15 @@ def compare_work(label, sheet, answered):
     print(f"  {label}: {same} operations with equal FLOP, {equal_bytes} of them with equal bytes; {missing} around or without those of the trace")
 
 
+def files(pattern):
+    found = sorted(options.folder.glob(pattern))
+    if not found:
+        sys.exit(f"{options.folder} has no {pattern}")
+    return found
+
+
 print("TraceLens")
-for timeline in sorted(options.folder.glob("tracelens/**/gpu_timeline.csv")):
+for timeline in files("tracelens/**/gpu_timeline.csv"):
     report = timeline.parent
     trace = trace_of(report)
     captures = [word for path in sorted(trace.parent.glob("capture_traces/*.json.gz")) for word in ("--capture", path)]
@@ -164,7 +171,7 @@ def hta(events):
 
 
 print("HTA")
-for trace in sorted(options.folder.glob("hta/**/*.json.gz")):
+for trace in files("hta/**/*.json.gz"):
     document = json.loads(gzip.open(trace).read(), parse_float=Fraction, parse_int=Fraction)
     events = document.get("traceEvents", []) if isinstance(document, dict) else document
     events = [e for e in events if isinstance(e, dict)]

@@ -279,7 +279,10 @@ def compare_shardings(folder, rule, model, chip):
 
 print("MaxText's shardings")
 models = {"deepseek2-16b": "deepseek-v2-lite", "gpt-oss-20b": "gpt-oss-20b", "qwen3-0.6b": "qwen3-0.6b"}
-for path in sorted((options.shared / "inputs/hlo/maxtext/sharding_info").rglob("named_shardings.json.gz")):
+shardings = sorted((options.shared / "inputs/hlo/maxtext/sharding_info").rglob("named_shardings.json.gz"))
+if not shardings:
+    sys.exit(f"{options.shared} has no shardings of MaxText")
+for path in shardings:
     model, machine, _, rule = path.parent.parts[-4:]
     print(f"{model} {machine} {rule}")
     compare_shardings(path.parent, re.match(r"rule_([a-z-]+?)(?:_|$)", rule)[1], models[model], {"tpu7x": "tpu-v7", "v6e": "tpu-v6e"}[machine.partition("-")[0]])
