@@ -16,6 +16,8 @@ cases?: [{
     predicted_by_default: <*>|null, error_by_default: number|null, interval?: interval<*>,
     memory?: {verdict: "fits"|"tight"|"no"}, verb?: text, arguments?: arguments, result?: text}],
 requests?: [{id: text, predicted: <*>, request: text, result: text}],
+mean_of_groups?: number,
+without_each?: [{number: text, value: text, without: text, mean_of_groups: number, change: number}],
 files?: [{file: text, bytes: <B>}]
 )keys";
 

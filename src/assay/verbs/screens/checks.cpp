@@ -16,9 +16,20 @@ using report::Tone;
 
 std::optional<report::Screen> validate(const Request&, const Answer& answer) {
   const Reader results(answer.results);
-  if (!results.has("summary")) return std::nullopt;
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
+  if (results.has("without_each")) {
+    add_table(screen, table_of(results, "without_each", "",
+                               {{"number", "{number}"},
+                                {"value", "{value}"},
+                                {"without it", "{without}"},
+                                {"mean of groups", "{mean_of_groups%}"},
+                                {"change", "{change%}"}},
+                               results.rows("without_each").size()));
+    screen.notes = answer.notes;
+    return screen;
+  }
+  if (!results.has("summary")) return std::nullopt;
   add_table(screen, table_of(results, "summary", "",
                              {{"group", "{group}"},
                               {"rows", "{n}"},

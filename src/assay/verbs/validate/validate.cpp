@@ -18,6 +18,7 @@
 #include "assay/validate/validation.h"
 #include "assay/verbs/screens/screens.h"
 #include "assay/verbs/validate/asking.h"
+#include "assay/verbs/validate/without_each.h"
 #include "assay/verbs/verbs.h"
 
 namespace assay::verbs::validate {
@@ -405,6 +406,7 @@ report::Response answer_requests(const Collected& all) {
 Result<report::Response> answer(const Request& request, const Context& context) {
   if (request.has("fit"))
     return request.has("leave-out") ? answer_unseen(request, context) : answer_fit(request, context.catalogue);
+  if (request.has("without-each")) return answer_without_each(request, context);
   ASSAY_TRY(key, sort_key(request));
   const Choice choice{request.has("fitted"), request.value("group").value_or(""), request.has("unanswered"), key};
   const assay::validate::ValidationInput input(context.catalogue, request.value("data"), choice.fitted,
@@ -478,6 +480,9 @@ VerbSpec verb() {
                   "leave the row's whole source or all rows of its chip out of the fit that predicts it (training, "
                   "inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)",
                   false, "source|hardware"},
+       {"without-each", "",
+        "the error of whole steps without the effect of each fitted number, all others as they are (of rows that fits "
+        "use)"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},
