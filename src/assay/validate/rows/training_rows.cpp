@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/pipeline/chunks.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_software.h"
@@ -231,9 +232,8 @@ Why read_strategy(const TableLine& in, const estimate::Software& software, Train
     row.strategy.interleave = std::max<std::int64_t>(1, in.count("vpp", 1));
     if (in.text("vpp").empty() && chunk > 0 && layers % (chunk * p.pipeline) == 0)
       row.strategy.interleave = layers / (chunk * p.pipeline);
-    // Tables also count embedding and head as layers.
-    if (contains(in.text("vpp"), "max") || row.strategy.interleave * p.pipeline > layers)
-      row.strategy.interleave = layers / p.pipeline;
+    if (contains(in.text("vpp"), "max")) row.strategy.interleave = layers / p.pipeline;
+    row.strategy.interleave = std::min(row.strategy.interleave, pipeline::most_chunks(layers, p.pipeline));
     row.strategy.schedule = contains(framework, "ZB-2p")   ? zb_h2
                             : contains(framework, "ZB-1p") ? zb_h1
                             : row.strategy.interleave > 1  ? interleaved
