@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "assay/pipeline/chunks.h"
 #include "assay/testing/sampling.h"
 #include "assay/testing/training_case.h"
 
@@ -52,6 +53,21 @@ TEST(StageSplit, FoldedHoldsBothEndsOnTheFirstStage) {
       all += layers(split, s);
     }
     EXPECT_EQ(all, model.decoder.layers());
+  }
+}
+
+// 126 layers in 16 x 8 chunks: embedding and head are chunks by themselves, all others have one layer.
+TEST(StageSplit, TheFirstAndTheLastChunkMayHaveNoLayers) {
+  model::Transformer model = testing::small_model(8);
+  while (model.decoder.layers() < 126) model.decoder.add(model.decoder.kinds.back());
+  const std::int64_t chunks = pipeline::most_chunks(126, 16);
+  ASSERT_EQ(chunks, 8);
+  const pipeline::StageSplit parts = pipeline::split_parts(model, 16, chunks);
+  for (std::size_t at = 0; at < parts.part_of.size(); ++at) {
+    const pipeline::StageSplit::Part& part = parts.parts[static_cast<std::size_t>(parts.part_of[at])];
+    std::int64_t layers = 0;
+    for (const std::int16_t n : part.layers) layers += n;
+    EXPECT_EQ(layers, part.first || part.last ? 0 : 1) << at;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "assay/base/text.h"
+#include "assay/pipeline/chunks.h"
 #include "assay/search/divisors.h"
 
 namespace assay::search {
@@ -201,7 +202,8 @@ std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const
   // Where stages divide the layers, so do chunks that nobody asked for.
   const bool is_asked =
       choices_.interleave || (choices_.pipeline && !rules.splits_layers(layers, p.pipeline, 1, false));
-  for (std::int64_t v = 2; v * p.pipeline <= layers && out.size() < most_orders; ++v)
+  const std::int64_t most = choices_.interleave ? pipeline::most_chunks(layers, p.pipeline) : layers / p.pipeline;
+  for (std::int64_t v = 2; v <= most && out.size() < most_orders; ++v)
     if ((choices_.interleave ? *choices_.interleave == v : v <= few || largest(v) < largest(v - 1)) &&
         rules.splits_layers(layers, p.pipeline, v, is_asked))
       out.push_back({interleaved, v});

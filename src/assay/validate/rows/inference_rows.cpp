@@ -228,7 +228,7 @@ Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Cata
   ASSAY_TRY(notes, KnownNotes::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
-  KnownModels known_models(catalogue);
+  ASSAY_TRY(known_models, KnownModels::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     InferenceRow row;

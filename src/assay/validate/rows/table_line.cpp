@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "assay/base/record_reader.h"
 #include "assay/estimate/software/version_numbers.h"
 #include "assay/lower/lowering.h"
 #include "assay/model/accounting.h"
@@ -17,30 +18,23 @@ std::int64_t noted(std::string_view notes, std::string_view name) {
   return at == std::string_view::npos ? 0 : std::atoll(std::string(notes.substr(at + name.size())).c_str());
 }
 
-namespace {
+Result<KnownModels> KnownModels::make(const hardware::Catalogue& catalogue) {
+  KnownModels known(catalogue);
+  for (const auto& [path, text] : catalogue.files("validation/names.toml")) {
+    RecordFile shared{.name = path};
+    ASSAY_CHECK(read_record(text, shared, [&](RecordReader& reader) {
+      reader.sources();
+      reader.table("models", [&](RecordReader& inner) {
+        inner.texts("beginnings", known.beginnings_);
+        inner.texts("endings", known.endings_);
+      });
+    }));
+  }
+  return known;
+}
 
-/// The name of a repository without its last word, if that says how the weights were tuned or stored, or when; else
-/// nothing: "Llama-2-70b-chat" is "Llama-2-70b".
-std::string_view without_ending(std::string_view name) {
-  static constexpr std::string_view endings[] = {"-instruct",
-                                                 "-chat",
-                                                 "-it",
-                                                 "-base",
-                                                 "-hf",
-                                                 "-v0.1",
-                                                 "-bf16",
-                                                 "-fp8",
-                                                 "-fp4",
-                                                 "-nvfp4",
-                                                 "-mxfp4",
-                                                 "-awq",
-                                                 "-gptq",
-                                                 "-int4",
-                                                 "-int8",
-                                                 "-quantized.w4a16",
-                                                 "-quantized.w8a8",
-                                                 "-kv"};
-  for (const std::string_view end : endings)
+std::string_view KnownModels::without_ending(std::string_view name) const {
+  for (const std::string& end : endings_)
     if (name.size() > end.size() && estimate::matches(end, name.substr(name.size() - end.size())))
       return name.substr(0, name.size() - end.size());
   const std::size_t dash = name.rfind('-');  // a month: "-0528", "-2507"
@@ -49,8 +43,6 @@ std::string_view without_ending(std::string_view name) {
   return dated ? name.substr(0, dash) : std::string_view();
 }
 
-}  // namespace
-
 const model::Transformer* KnownModels::find(std::string_view name) {
   const auto known = read_.find(name);
   if (known != read_.end()) return known->second ? &*known->second : nullptr;
@@ -58,7 +50,8 @@ const model::Transformer* KnownModels::find(std::string_view name) {
   std::string_view left = name.substr(name.rfind('/') == std::string_view::npos ? 0 : name.rfind('/') + 1);
   std::optional<std::string> id = names_.find(name);
   if (!id) id = names_.find(left);
-  if (!id && left.starts_with("Meta-")) left.remove_prefix(5);
+  for (const std::string& start : beginnings_)
+    if (!id && left.starts_with(start)) left.remove_prefix(start.size());
   for (; !id && !left.empty(); left = without_ending(left)) id = names_.find(left);
   if (!id) return nullptr;
   const auto read = model::catalogue_model(*id, catalogue_, "model");

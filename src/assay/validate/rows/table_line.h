@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "assay/model/model_names.h"
 #include "assay/model/transformer.h"
@@ -32,14 +33,20 @@ std::int64_t noted(std::string_view notes, std::string_view name);
 /// The catalogue's models by the names used in tables, each read once.
 class KnownModels {
  public:
-  explicit KnownModels(const hardware::Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
+  static Result<KnownModels> make(const hardware::Catalogue& catalogue);
   const model::Transformer* find(std::string_view name);
   /// A configuration as requests write it; nullptr if it has a fault.
   const model::Transformer* written(const std::string& text);
 
  private:
+  explicit KnownModels(const hardware::Catalogue& catalogue) : catalogue_(catalogue), names_(catalogue) {}
+  /// A name without its last word, if that says how the weights were tuned or stored, or when; else nothing:
+  /// "Llama-2-70b-chat" is "Llama-2-70b".
+  std::string_view without_ending(std::string_view name) const;
+
   const hardware::Catalogue& catalogue_;
   model::ModelNames names_;
+  std::vector<std::string> beginnings_, endings_;  ///< of names that the catalogue's do not have
   std::map<std::string, std::optional<model::Transformer>, std::less<>> read_;
 };
 

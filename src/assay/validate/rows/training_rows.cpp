@@ -8,6 +8,7 @@
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 #include "assay/model/model_catalogue.h"
+#include "assay/pipeline/chunks.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_software.h"
@@ -127,8 +128,9 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   const hardware::Networks& network = whole->network;
   const auto domain = network.scale_up && network.scale_up->domain ? network.scale_up->domain->value : 1;
   const std::int64_t node = in.count("chips_per_node", domain);
-  // The trays of a rack with one switched network are no nodes of it.
-  if (constexpr std::int64_t most_of_a_machine = 16; node < domain && domain <= most_of_a_machine && chips > node)
+  // A switched network of several hosts is a rack, whose trays are no nodes of it.
+  const bool is_one_host = domain <= whole->host.chips.value;
+  if (node < domain && is_one_host && chips > node)
     row.changes.push_back({"network.scale_up.domain", std::to_string(node)});
   if (network.scale_out)
     read_network(known.network(in.text("interconnect"), static_cast<double>(node)), *network.scale_out, row);
@@ -230,9 +232,8 @@ Why read_strategy(const TableLine& in, const estimate::Software& software, Train
     row.strategy.interleave = std::max<std::int64_t>(1, in.count("vpp", 1));
     if (in.text("vpp").empty() && chunk > 0 && layers % (chunk * p.pipeline) == 0)
       row.strategy.interleave = layers / (chunk * p.pipeline);
-    // Tables also count embedding and head as layers.
-    if (contains(in.text("vpp"), "max") || row.strategy.interleave * p.pipeline > layers)
-      row.strategy.interleave = layers / p.pipeline;
+    if (contains(in.text("vpp"), "max")) row.strategy.interleave = layers / p.pipeline;
+    row.strategy.interleave = std::min(row.strategy.interleave, pipeline::most_chunks(layers, p.pipeline));
     row.strategy.schedule = contains(framework, "ZB-2p")   ? zb_h2
                             : contains(framework, "ZB-1p") ? zb_h1
                             : row.strategy.interleave > 1  ? interleaved
@@ -354,7 +355,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
   ASSAY_TRY(formats, KnownFormats::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
-  KnownModels known(catalogue);
+  ASSAY_TRY(known, KnownModels::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     TrainingRow row;

@@ -1,5 +1,6 @@
 #include "assay/validate/rows/training_rows.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,6 +44,20 @@ TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
   EXPECT_EQ(row.compute, Dtype::fp8);
   EXPECT_DOUBLE_EQ(row.measured->value(), 128.0 * 8192.0 / (1000.0 * 64.0));
   EXPECT_DOUBLE_EQ(row.peak->value(), 70.0 * 1024.0 * 1024.0 * 1024.0);
+}
+
+TEST(TrainingRows, EmbeddingAndHeadMayBeChunksOfTheirOwn) {
+  // 16 stages of 8 chunks: 126 layers, embedding and head.
+  const auto chunks = [](std::string_view stated) {
+    const TrainingRows rows = read(fmt::format(
+        "a-1,a,M,126,16384,53248,128,8,128,128256,8192,y,H100-SXM-80GB,512,fp8,256,1,8,16,{},1,zero1,y,full,y,10,,,"
+        "NeMo 25.04,2025,pretrain\n",
+        stated));
+    return rows.rows.empty() ? 0 : rows.rows[0].strategy.interleave;
+  };
+  EXPECT_EQ(chunks("7"), 7);
+  EXPECT_EQ(chunks("8"), 8);
+  EXPECT_EQ(chunks("9"), 8);
 }
 
 TEST(TrainingRows, WhatCannotBeAskedIsNamedWithTheReason) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "assay/base/text.h"
+#include "assay/pipeline/chunks.h"
 #include "assay/search/divisors.h"
 #include "assay/verbs/experts.h"
 
@@ -111,7 +112,7 @@ Error too_few_layers(const search::TrainingChoices& choices, std::int64_t stages
             "interleaved stages need at least two chunks of layers each, and {} layers on {} stages are too few",
             layers, stages),
         fmt::format("use at most --pp {}, or --schedule 1f1b", layers / 2));
-  const std::int64_t most = layers / stages;
+  const std::int64_t most = pipeline::most_chunks(layers, stages);
   return error_of(
       "--interleave",
       fmt::format("{} layers on {} stages are too few for {} chunks each", layers, stages, *choices.interleave),
@@ -142,7 +143,7 @@ Result<void> check_choices(const TrainQuery& query) {
   if (c.expert) ASSAY_CHECK(check_experts(*c.expert, c.expert_over, given.tensor, given.context, query.imported.model));
   const std::int64_t layers = pipeline::layers_of(query.imported.model);
   const std::int64_t chunks = c.interleave.value_or(c.schedule == pipeline::PipelineSchedule::interleaved ? 2 : 1);
-  if (c.pipeline && *c.pipeline > 1 && chunks > 1 && chunks > layers / *c.pipeline)
+  if (c.pipeline && *c.pipeline > 1 && chunks > 1 && chunks > pipeline::most_chunks(layers, *c.pipeline))
     return tl::unexpected(too_few_layers(c, *c.pipeline, layers));
   return {};
 }
