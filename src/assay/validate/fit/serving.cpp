@@ -282,28 +282,29 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
 
 namespace {
 
-/// What is known of a row whose whole source or chip no fit saw. If that left no row of the family of its chip, it has
-/// no class, as chips of families without measured steps have no interval.
-void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const std::set<std::string>& families,
-                  const estimate::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
-  const estimate::Family* family = shipped.family(cluster.chip);
-  if (family && !families.contains(family->id)) family = nullptr;
-  one.traits = step_traits(row.group, row.model, cluster);
-  one.without = {estimate::serving_classes(family, row.model), key(row), cluster.chip.id,
-                 row.engine.substr(0, row.engine.find('@'))};
+/// The sources or chips with rows in fits, by family of chips.
+using KeysOfFamilies = std::map<std::string, std::set<std::string>>;
+KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey key, InferencePredictor& predict) {
+  KeysOfFamilies keys;
+  for (const InferenceRow& row : rows) {
+    if (row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput) continue;
+    if (const auto cluster = predict.cluster(row))
+      if (const estimate::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
+  }
+  return keys;
 }
 
-/// Ids of the families that the fit without a fold saw rows of.
-std::set<std::string> families_seen(const std::vector<InferenceRow>& rows, std::size_t without,
-                                    InferencePredictor& predict) {
-  std::set<std::string> seen;
-  for (const InferenceRow& row : rows) {
-    if (row.fold == without || row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput)
-      continue;
-    if (const auto cluster = predict.cluster(row))
-      if (const estimate::Family* family = predict.steps.family((*cluster)->chip)) seen.insert(family->id);
-  }
-  return seen;
+/// What is known of a row whose whole source or chip no fit saw. If no other has rows of the family of its chip, it has
+/// no class, as chips of families without measured steps have no interval.
+void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const KeysOfFamilies& keys,
+                  const estimate::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+  const estimate::Family* family = shipped.family(cluster.chip);
+  const auto known = keys.find(family ? family->id : "");
+  const bool alone = known == keys.end() || std::all_of(known->second.begin(), known->second.end(),
+                                                        [&](const std::string& other) { return other == key(row); });
+  one.traits = step_traits(row.group, row.model, cluster);
+  one.without = {estimate::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
+                 row.engine.substr(0, row.engine.find('@'))};
 }
 
 /// Throughputs follow from a search for the best batch, so that requests predict them with these numbers.
@@ -331,7 +332,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, InferencePredictor::make(catalogue));
     predict.steps = std::move(numbers);
-    const std::set<std::string> seen = families_seen(rows, fold, predict);
+    const KeysOfFamilies keys = keys_of_families(rows, key, predict);
     std::vector<RowQuestion> questions;
     for (const InferenceRow& row : rows) {
       const bool first = row.figure == InferenceFigure::first_token;
@@ -340,7 +341,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
         if (!ask_with) continue;
         ASSAY_TRY(cluster, predict.cluster(row));
         questions.push_back({question_of(row), held_out, {row.id, row.group, row.measured, {}, row.what}});
-        add_left_out(row, *cluster, seen, shipped, key, questions.back().known);
+        add_left_out(row, *cluster, keys, shipped, key, questions.back().known);
         continue;
       }
       ValidationResult& result = first ? results.first_tokens : results.tokens;
@@ -351,7 +352,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
       }
       ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
       const hardware::Cluster& cluster = **predict.cluster(row);
-      add_left_out(row, cluster, seen, shipped, key, one);
+      add_left_out(row, cluster, keys, shipped, key, one);
       if (const auto* found =
               estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;
