@@ -178,6 +178,39 @@ TEST(ServingEffects, JoinedProductsStartFewerKernelsAndTakeLess) {
   EXPECT_LT(together.estimate, apart.estimate);
 }
 
+TEST(ServingEffects, AFusedNormDoesNotReadWhatTheSumBeforeItMade) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  const auto cluster = *hardware::parse_cluster("h100-sxm:1", catalogue, "test");
+  const auto model = *model::catalogue_model("llama-3-8b", catalogue, "test");
+  ServingSetup setup;
+  setup.model = &model.imported.model;
+  setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", nullptr);
+  const ServingStrategy strategy;
+  const training::StageLinks links = serving_links(setup, strategy, cluster).value();
+  const auto bytes_of = [&](bool joined, program::Op op) {
+    setup.effects.joined = joined;
+    Bytes sum;
+    for (const PricedStep& one :
+         list_serving_step(setup, strategy, make_serving_profile(setup, strategy, 512, 512), links, 1))
+      if (one.op == op && one.layers == 32) sum += one.count * one.bytes;
+    return sum.value();
+  };
+  // Two norms of a layer read 512 x 4,096 values in bf16 and the weights, and write as much: fused they only write it.
+  EXPECT_NEAR(bytes_of(false, program::Op::norm) - bytes_of(true, program::Op::norm), 2 * 512 * 4096 * 2.0, 1.0);
+  // Sums read what products made.
+  EXPECT_EQ(bytes_of(false, program::Op::add), bytes_of(true, program::Op::add));
+}
+
+TEST(ServingEffects, HostsThatLaunchEveryKernelAreALaunchApart) {
+  estimate::ServingCalibration s = some_values();
+  s.meet[*estimate::family_index(s.families, "hopper")] = 4_us;
+  estimate::ServingSoftware software;
+  EXPECT_EQ(s.effects(chip("h100-sxm"), software).meet, 4_us);
+  software.captured = false;
+  EXPECT_EQ(s.effects(chip("h100-sxm"), software).meet, 14_us);
+  EXPECT_EQ(s.effects(chip("tpu-v5e"), software).meet, Seconds(0));
+}
+
 TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplayed) {
   estimate::ServingEffects slow;
   slow.launch = 100_us;

@@ -10,6 +10,7 @@
 #include "assay/model/layer_parts.h"
 #include "assay/pipeline/stage_split.h"
 #include "assay/serving/fullest_moment.h"
+#include "assay/serving/fused_runs.h"
 #include "assay/serving/profile.h"
 
 namespace assay::serving {
@@ -77,17 +78,17 @@ bool same_collective(const ServedCollective& a, const ServedCollective& b) {
 }
 
 /// Products that read the same tensor become one, with the columns of all: queries, keys and values, or gate and up.
-void join_products(std::vector<ServedKernel>& kernels, const std::vector<int>& inputs) {
+void join_products(const std::vector<const program::Step*>& steps, std::vector<ServedKernel>& kernels) {
   std::vector<ServedKernel> joined;
   std::vector<int> read;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     std::size_t j = 0;
-    while (j < joined.size() && !(read[j] == inputs[i] && joined[j].joins(kernels[i]))) ++j;
+    while (j < joined.size() && !(read[j] == steps[i]->in[0] && joined[j].joins(kernels[i]))) ++j;
     if (j < joined.size()) {
       joined[j].join(kernels[i]);
     } else {
       joined.push_back(kernels[i]);
-      read.push_back(inputs[i]);
+      read.push_back(steps[i]->in[0]);
     }
   }
   kernels = std::move(joined);
@@ -238,9 +239,9 @@ class ProfileMaker {
     const program::Program &one = pairs.front().first, &two = pairs.front().second;
     const double touched_one = out.touched(lowered_), touched_two = out.touched(2.0 * lowered_);
     std::vector<ServedKernel> made;
-    std::vector<int> inputs;
+    std::vector<const program::Step*> steps;
     made.reserve(at(block.last - block.first));
-    inputs.reserve(at(block.last - block.first));
+    steps.reserve(at(block.last - block.first));
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step &s1 = one.steps[at(i)], &s2 = two.steps[at(i)];
       if (s1.op == program::Op::slice) continue;
@@ -267,9 +268,12 @@ class ProfileMaker {
         for (const Pair& of_context : pairs) by_context.push_back(kernel_of(of_context));
         made.back() = mean_kernel(by_context, keys_.shares);
       }
-      inputs.push_back(s1.in[0]);
+      steps.push_back(&s1);
     }
-    if (setup_.effects.joined) join_products(made, inputs);
+    if (setup_.effects.joined) {
+      fuse_runs({one, two, lowered_, num_}, steps, block.layers > 1, made);
+      join_products(steps, made);
+    }
     for (const ServedKernel& kernel : made) add_or_count(out.kernels, kernel, &same_kernel);
   }
 

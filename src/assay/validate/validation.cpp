@@ -80,13 +80,14 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
   ValidationSummary sum;
   sum.group = std::move(group);
   std::vector<double> absolute, relative, measured, predicted, by_default;
-  double covered = 0;
+  double covered = 0, with_interval = 0;
   for (const ValidationCase& one : cases) {
     if (one.fitted) continue;
     relative.push_back(one.error());
     if (const auto error = one.error_by_default()) by_default.push_back(*error);
     absolute.push_back(std::abs(one.error()));
-    if (one.covered()) covered += 1.0;
+    if (one.spread > 0.0) with_interval += 1.0;
+    if (one.spread > 0.0 && one.covered()) covered += 1.0;
     measured.push_back(one.measured.value);
     predicted.push_back(one.predicted.value);
   }
@@ -100,7 +101,7 @@ ValidationSummary summarise(std::string group, std::span<const ValidationCase> c
   sum.mape = std::accumulate(absolute.begin(), absolute.end(), 0.0) / n;
   sum.within_10 = within(0.10);
   sum.within_20 = within(0.20);
-  sum.covered = covered / n;
+  if (with_interval > 0.0) sum.covered = covered / with_interval;
   sum.rank = rank_correlation(measured, predicted);
   std::sort(absolute.begin(), absolute.end());
   std::sort(relative.begin(), relative.end());
@@ -121,7 +122,7 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
   for (const ValidationCase& one : cases)
     if (!one.fitted && std::find(order.begin(), order.end(), one.group) == order.end()) order.push_back(one.group);
   std::vector<ValidationSummary> sums;
-  std::vector<double> correlations;
+  std::vector<double> correlations, coverages;
   ValidationSummary macro;
   macro.group = "mean of groups";
   for (const std::string& group : order) {
@@ -131,13 +132,13 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
     sums.push_back(summarise(group, members));
     const ValidationSummary& last = sums.back();
     if (last.rank) correlations.push_back(*last.rank);
+    if (last.covered) coverages.push_back(*last.covered);
     const double weight = 1.0 / static_cast<double>(order.size());
     macro.n += last.n;
     macro.mape += weight * last.mape;
     macro.median += weight * last.median;
     macro.p90 += weight * last.p90;
     macro.bias += weight * last.bias;
-    macro.covered += weight * last.covered;
     macro.within_10 += weight * last.within_10;
     macro.within_20 += weight * last.within_20;
     if (last.default_mape) {
@@ -147,9 +148,12 @@ std::vector<ValidationSummary> summarise_groups(std::span<const ValidationCase> 
   }
   if (!std::all_of(sums.begin(), sums.end(), [](const ValidationSummary& s) { return s.default_mape.has_value(); }))
     macro.default_mape = macro.default_bias = std::nullopt;
-  if (!correlations.empty())
-    macro.rank =
-        std::accumulate(correlations.begin(), correlations.end(), 0.0) / static_cast<double>(correlations.size());
+  const auto mean = [](const std::vector<double>& values) -> std::optional<double> {
+    if (values.empty()) return std::nullopt;
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  macro.rank = mean(correlations);
+  macro.covered = mean(coverages);
   if (order.size() > 1) {
     sums.push_back(summarise("all", cases));
     sums.back().groups = macro.groups = order.size();

@@ -167,7 +167,7 @@ struct ValidationSummary {
   double bias = 0;                       ///< median of the signed error
   double within_10 = 0, within_20 = 0;   ///< share of the cases
   std::optional<double> rank;            ///< Spearman's correlation of predicted and measured; needs three rows or more
-  double covered = 0;                    ///< share of the cases inside the estimate's interval
+  std::optional<double> covered;         ///< share of the cases with an interval that are inside; absent: none has one
   std::optional<double> default_mape, default_bias;  ///< of what requests answer by default; absent if they are none
 };
 /// Excludes fitted cases.

@@ -29,7 +29,18 @@ TEST(Summary, ByHand) {
   EXPECT_NEAR(s.within_10, 2.0 / 3.0, 1e-12);
   EXPECT_NEAR(s.within_20, 1.0, 1e-12);
   EXPECT_NEAR(s.rank.value(), 1.0, 1e-12);
-  EXPECT_NEAR(s.covered, 2.0 / 3.0, 1e-12);
+  EXPECT_NEAR(s.covered.value(), 2.0 / 3.0, 1e-12);
+}
+
+TEST(Summary, RowsWithoutAnIntervalDoNotCountAsMissed) {
+  std::vector<ValidationCase> cases{one("a", 10, 10.5), one("a", 10, 20), one("b", 10, 10)};
+  cases[1].spread = cases[2].spread = 0.0;
+  const std::vector<ValidationSummary> sums = summarise_groups(cases);
+  ASSERT_EQ(sums.size(), 4u);  // a, b, all, mean of groups
+  EXPECT_EQ(sums[0].covered, 1.0);
+  EXPECT_EQ(sums[1].covered, std::nullopt);
+  EXPECT_EQ(sums[2].covered, 1.0);
+  EXPECT_EQ(sums[3].covered, 1.0);
 }
 
 TEST(Summary, RanksThatAreReversedCorrelateNegatively) {

@@ -80,11 +80,12 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   out.start = start[way];
   out.step = step[scheduler];
   out.sequence = sequence[scheduler];
-  out.meet = time(meet);
   if (software.scheduler != Scheduler::loop) out.first = first;
   const bool python = software.scheduler >= Scheduler::python || software.fusion != Fusion::fused;
   if (!whole) out.launch = launch[python ? 1 : 0];
   out.captured = software.captured;
+  // Hosts that launch every kernel drift apart: devices wait for the one that is a launch behind.
+  out.meet = time(meet) + (software.captured ? Seconds(0) : out.launch);
   if (software.repeats_kv) out.copies = copies;
   if (software.vector_decode) out.vector = vector;
   if (software.whole_rows) out.token = token;

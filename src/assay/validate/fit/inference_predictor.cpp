@@ -38,17 +38,17 @@ Result<const hardware::Cluster*> InferencePredictor::cluster(const InferenceRow&
 }
 
 bool InferencePredictor::is_possible(const InferenceRow& row) {
-  const Result<const Prepared*> ready = prepared(row);
+  const Result<Prepared*> ready = prepared(row);
   if (!ready) return false;
   return row.measured.value >= faster_than_possible * (*ready)->least.value();
 }
 
 bool InferencePredictor::fits(const InferenceRow& row) {
-  const Result<const Prepared*> ready = prepared(row);
+  const Result<Prepared*> ready = prepared(row);
   return ready && row.batch <= (*ready)->fitting;
 }
 
-Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const InferenceRow& row) {
+Result<InferencePredictor::Prepared*> InferencePredictor::prepared(const InferenceRow& row) {
   const std::string key = fmt::format("{} {}", row.id, static_cast<int>(row.figure));
   if (const auto known = prepared_.find(key); known != prepared_.end()) return &known->second;
   ASSAY_TRY(where, place(row));
@@ -91,7 +91,8 @@ Result<const InferencePredictor::Prepared*> InferencePredictor::prepared(const I
 
 Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
   ASSAY_TRY(ready, prepared(row));
-  serving::ServingSetup setup = ready->setup;
+  // In place: a setup holds the sources of all its numbers, and a fit asks for a row thousands of times.
+  serving::ServingSetup& setup = ready->setup;
   setup.model = &row.model;
   setup.effects = steps.effects(ready->place->cluster.chip, row.software.step);
   const auto output = static_cast<double>(row.output);
@@ -112,8 +113,9 @@ Result<Seconds> InferencePredictor::operator()(const InferenceRow& row) {
       return Seconds((prefill(row.batch) + row.batch / together * (output - 1.0) * step(together)) / output);
     }
     case InferenceFigure::loaded_token: {
-      serving::ServingQuestion question = ready->question;
-      question.setup = setup;
+      serving::ServingQuestion& question = ready->question;
+      question.setup.model = setup.model;
+      question.setup.effects = setup.effects;
       return Seconds(
           serving::served_rate(question, row.strategy, ready->profiles, ready->links, row.batch, step(row.batch))
               .per_token);

@@ -32,13 +32,13 @@ class InferencePredictor {
     serving::ServingSetup setup;
     training::StageLinks links;
     std::optional<serving::ServingProfile> prefill, decode;
-    serving::ServingQuestion question;  ///< of continuous batching; its setup is set when it is asked
+    serving::ServingQuestion question;  ///< of continuous batching, with the same setup
     serving::ServingProfiles profiles;
     double fitting = 1;  ///< sequences whose caches fit together
     Seconds least;       ///< of a step or a prefill on ideal hardware
   };
   Result<const Place*> place(const InferenceRow& row);
-  Result<const Prepared*> prepared(const InferenceRow& row);
+  Result<Prepared*> prepared(const InferenceRow& row);
 
   Places places_;
   std::map<std::string, Prepared> prepared_;

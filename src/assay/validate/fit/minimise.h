@@ -1,4 +1,4 @@
-// Fits a few bounded numbers to an objective without derivatives.
+// Fits bounded numbers: a few to any objective without derivatives, or many at once to the rows that they move.
 #pragma once
 #include <functional>
 #include <vector>
@@ -24,5 +24,30 @@ FitParameter fit(Quantity<D>& quantity, Quantity<D> low, Quantity<D> high) {
 /// restarted from where it ends; deterministic.
 double minimise(const std::vector<FitParameter>& parameters, const std::function<double()>& objective,
                 int evaluations = 400);
+
+/// One of many numbers that are fitted at once.
+struct TunedNumber {
+  FitParameter parameter;
+  std::function<double()> value;
+  double stiffness = 0;                ///< error cost of a factor of 1.5 from its start, for what rows do not determine
+  std::vector<std::size_t> rows = {};  ///< that it moves
+
+  /// From its start, in factors of 1.5, and what that costs.
+  double off() const;
+  double strangeness() const;
+};
+
+/// The rows of such a fit.
+struct FittedRows {
+  std::vector<double> weights;                  ///< of all rows together 1
+  std::function<double(std::size_t)> residual;  ///< log(predicted / measured) of a row; not a number where it has none
+  std::function<void()> settle;                 ///< decides before each round what hardly depends on the numbers
+  double most_misfit = 0;                       ///< rows that are further off are wrong for some other reason
+};
+
+/// Moves all numbers at once to a local minimum of the weighted absolute residuals. Each starts at the best of a few
+/// values over its range; then the residuals as linear functions of the numbers' logarithms, near where they are, are
+/// minimised within a distance, and again from there. Numbers in turn would end where errors of several kinds cancel.
+void fit_at_once(std::vector<TunedNumber>& numbers, const FittedRows& rows, int rounds);
 
 }  // namespace assay::validate

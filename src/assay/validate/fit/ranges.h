@@ -129,5 +129,12 @@ template <class Q>
 FitParameter fit(Q& number, const FitRange<Q>& range) {
   return fit(number, range.low, range.high);
 }
+/// The same, to be fitted with others at once.
+inline TunedNumber tuned(double& number, const FitRange<double>& range, double stiffness) {
+  return {fit(number, range), [&number] { return number; }, stiffness};
+}
+inline TunedNumber tuned(Seconds& number, const FitRange<Seconds>& range, double stiffness) {
+  return {fit(number, range), [&number] { return number.value(); }, stiffness};
+}
 
 }  // namespace assay::validate

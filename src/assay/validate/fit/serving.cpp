@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t serving_rows_of_group = 12;
 /// Errors are capped: rows that are far off are wrong for some other reason.
 constexpr double most_serving_misfit = 0.5;
+constexpr int serving_fit_rounds = 16;
 
 std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
   std::map<std::string, std::vector<InferenceRow>> groups;
@@ -105,176 +106,91 @@ estimate::ServingCalibration start_values(const ServingRanges& ranges, const est
   return s;
 }
 
-/// A weak pull to the start values, for numbers that the rows do not determine: a factor of 1.5 costs 0.03 % of error.
-class WeakPull {
- public:
-  void add(double now, double start) {
-    const double off = std::log(now / start) / std::log(1.5);
-    sum_ += 0.0003 * off * off;
-  }
-  void add(Seconds now, Seconds start) {
-    if (start > Seconds(0)) add(now.value(), start.value());  // otherwise it is not fitted
-  }
-  template <class Numbers>
-  void add_all(const Numbers& now, const Numbers& start) {
-    for (std::size_t i = 0; i < now.size(); ++i) add(now[i], start[i]);
-  }
-  double sum() const { return sum_; }
+/// For numbers that rows may not determine: a factor of 1.5 from the start costs 0.03 % of error. One that was measured
+/// in another way says itself what it costs.
+constexpr double serving_stiffness = 0.0003;
 
- private:
-  double sum_ = 0;
-};
-
-double strangeness(const estimate::ServingCalibration& now, const estimate::ServingCalibration& start) {
-  WeakPull pull;
-  pull.add_all(now.product, start.product);
-  pull.add_all(now.attention, start.attention);
-  pull.add_all(now.decode, start.decode);
-  pull.add_all(now.meet, start.meet);
-  pull.add_all(now.item, start.item);
-  pull.add_all(now.start, start.start);
-  pull.add_all(now.pointwise, start.pointwise);
-  pull.add_all(now.step, start.step);
-  pull.add_all(now.sequence, start.sequence);
-  pull.add_all(now.launch, start.launch);
-  pull.add(now.experts, start.experts);
-  pull.add(now.vector, start.vector);
-  pull.add(now.quantise, start.quantise);
-  pull.add(now.token, start.token);
-  pull.add(now.copies, start.copies);
-  pull.add(now.first, start.first);
-  return pull.sum();
-}
-
-using FitParameters = std::vector<FitParameter>;
-
-/// Numbers of software, host and scheduler.
-std::vector<FitParameters> software_blocks(const ServingRanges& r, estimate::ServingCalibration& s) {
-  constexpr std::size_t fused = 0, compiled = 1, eager = 2, native = 0, python = 1;
-  std::vector<FitParameters> blocks = {
-      {fit(s.start[compiled], r.start[compiled]), fit(s.quantise, r.quantise)},
-      {fit(s.launch[python], r.launch[python]), fit(s.pointwise[eager], r.pointwise[eager]),
-       fit(s.start[eager], r.start[eager])},
-      {fit(s.copies, r.copies)},
-      {fit(s.start[fused], r.start[fused]), fit(s.launch[native], r.launch[native])},
-      {fit(s.first, r.first)}};
-  for (std::size_t scheduler = 1; scheduler < s.step.size(); ++scheduler)  // a loop has none
-    blocks.push_back({fit(s.step[scheduler], r.step[scheduler]), fit(s.sequence[scheduler], r.sequence[scheduler])});
-  blocks.push_back({fit(s.token, r.token)});
-  blocks.push_back({fit(s.experts, r.experts)});
-  return blocks;
-}
-
-/// Attention on vector units, together with the decode kernels of the families whose rows show it.
-FitParameters vector_block(const ServingRanges& ranges, estimate::ServingCalibration& s) {
-  FitParameters block{fit(s.vector, ranges.vector)};
-  for (std::size_t f = 0; f < s.families.size(); ++f)
-    if (const auto& serving = s.families[f].serving; serving && serving->vector_decode && serving->decode.is_fitted())
-      block.push_back(fit(s.decode[f], serving->decode));
-  return block;
-}
-
-/// The numbers of one family of chips.
-FitParameters family_block(const estimate::FamilyServing& serving, std::size_t f, estimate::ServingCalibration& s) {
-  FitParameters block;
+/// Every number that is fitted.
+std::vector<TunedNumber> tuned_numbers(const ServingRanges& r, estimate::ServingCalibration& s) {
+  std::vector<TunedNumber> numbers;
   const auto add = [&](auto& number, const auto& range) {
-    if (range.is_fitted()) block.push_back(fit(number, range));
+    if (range.is_fitted()) numbers.push_back(tuned(number, range, range.pull > 0.0 ? range.pull : serving_stiffness));
   };
-  add(s.product[f], serving.product);
-  add(s.attention[f], serving.attention);
-  add(s.decode[f], serving.decode);
-  add(s.meet[f], serving.meet);
-  add(s.item[f], serving.item);
-  return block;
-}
-
-/// `only`: the families whose numbers are fitted, and nothing else is; empty: everything is.
-std::vector<FitParameters> serving_blocks(const ServingRanges& ranges, const std::set<std::size_t>& only,
-                                          estimate::ServingCalibration& s) {
-  std::vector<FitParameters> blocks;
-  if (only.empty()) blocks = software_blocks(ranges, s);
-  bool vector_fitted = !only.empty();
+  const auto add_all = [&](auto& all, const auto& ranges) {
+    for (std::size_t i = 0; i < all.size(); ++i) add(all[i], ranges[i]);
+  };
   for (std::size_t f = 0; f < s.families.size(); ++f) {
     const auto& serving = s.families[f].serving;
-    if (!serving || (!only.empty() && !only.contains(f))) continue;
-    if (FitParameters block = family_block(*serving, f, s); !block.empty()) blocks.push_back(std::move(block));
-    if (!serving->vector_decode || vector_fitted) continue;
-    blocks.push_back(vector_block(ranges, s));
-    vector_fitted = true;
+    if (!serving) continue;
+    add(s.product[f], serving->product);
+    add(s.attention[f], serving->attention);
+    add(s.decode[f], serving->decode);
+    add(s.meet[f], serving->meet);
+    add(s.item[f], serving->item);
   }
-  return blocks;
+  add(s.experts, r.experts);
+  add(s.quantise, r.quantise);
+  add(s.vector, r.vector);
+  add(s.token, r.token);
+  add(s.copies, r.copies);
+  add_all(s.pointwise, r.pointwise);
+  add_all(s.start, r.start);
+  add_all(s.launch, r.launch);
+  add_all(s.step, r.step);
+  add_all(s.sequence, r.sequence);
+  add(s.first, r.first);
+  return numbers;
 }
 
-/// Errors of rows. A block of numbers moves some of them; the others keep theirs while it is fitted.
-class RowErrors {
- public:
-  RowErrors(const std::vector<InferenceRow>& rows, InferencePredictor& predict) : rows_(rows), predict_(predict) {
-    std::map<std::string, std::size_t> groups;
-    for (const InferenceRow& row : rows) {
-      const std::size_t group = groups.try_emplace(row.group, groups.size()).first->second;
-      if (group == sizes_.size()) sizes_.push_back(0.0);
-      sizes_[group] += 1.0;
-      groups_.push_back(group);
-      errors_.push_back(error(row));
+double residual_of(const InferenceRow& row, InferencePredictor& predict) {
+  const Result<Seconds> seconds = predict(row);
+  if (!seconds) throw InternalError("a row that was prepared has no prediction");
+  return std::log(seconds->value() / row.measured.value);
+}
+
+/// Groups have equal weight.
+std::vector<double> weights_of(const std::vector<InferenceRow>& rows) {
+  std::map<std::string, double> members;
+  for (const InferenceRow& row : rows) members[row.group] += 1.0;
+  std::vector<double> weights;
+  for (const InferenceRow& row : rows)
+    weights.push_back(1.0 / members[row.group] / static_cast<double>(members.size()));
+  return weights;
+}
+
+/// The weighted mean error of rows.
+double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
+  const std::vector<double> weights = weights_of(rows);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    sum += weights[i] * std::min(most_serving_misfit, std::abs(residual_of(rows[i], predict)));
+  return sum;
+}
+
+/// The rows that move if a number goes to one of its bounds.
+void find_rows(const FittedRows& rows, std::vector<TunedNumber>& numbers) {
+  std::vector<double> before;
+  for (std::size_t i = 0; i < rows.weights.size(); ++i) before.push_back(rows.residual(i));
+  for (TunedNumber& number : numbers) {
+    const double at = number.value();
+    std::vector<char> moved(before.size());
+    for (const double bound : {number.parameter.low, number.parameter.high}) {
+      number.parameter.set(bound);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (!moved[i] && rows.residual(i) != before[i]) moved[i] = 1;
     }
+    number.parameter.set(at);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (moved[i]) number.rows.push_back(i);
   }
+}
 
-  /// Rows whose error differs at one of the bounds of the numbers.
-  std::vector<std::size_t> moved_by(const FitParameters& block) {
-    std::vector<char> moved(rows_.size());
-    for (const FitParameter& number : block) {
-      for (const double bound : {number.low, number.high}) {
-        number.set(bound);
-        for (std::size_t i = 0; i < rows_.size(); ++i)
-          if (!moved[i] && error(rows_[i]) != errors_[i]) moved[i] = 1;
-      }
-      number.set(number.start);
-    }
-    std::vector<std::size_t> out;
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (moved[i]) out.push_back(i);
-    return out;
-  }
-  void update(const std::vector<std::size_t>& moved) {
-    for (const std::size_t i : moved) errors_[i] = error(rows_[i]);
-  }
-  /// Groups have equal weight.
-  double mean() const {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < errors_.size(); ++i) sum += errors_[i] / sizes_[groups_[i]];
-    return sizes_.empty() ? 0.0 : sum / static_cast<double>(sizes_.size());
-  }
-
- private:
-  double error(const InferenceRow& row) {
-    const Result<Seconds> seconds = predict_(row);
-    if (!seconds) throw InternalError("a row that was prepared has no prediction");
-    return std::min(most_serving_misfit, std::abs(std::log(seconds->value() / row.measured.value)));
-  }
-
-  const std::vector<InferenceRow>& rows_;
-  InferencePredictor& predict_;
-  std::vector<std::size_t> groups_;
-  std::vector<double> sizes_, errors_;
-};
-
-void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, const std::set<std::size_t>& only,
-                 InferencePredictor& predict) {
-  estimate::ServingCalibration& s = predict.steps;
-  const estimate::ServingCalibration start = start_values(ranges, s.families);
-  RowErrors errors(rows, predict);
-  for (int round = 0; round < 3; ++round)
-    for (const FitParameters& block : serving_blocks(ranges, only, s)) {
-      const std::vector<std::size_t> moved = errors.moved_by(block);
-      minimise(
-          block,
-          [&] {
-            errors.update(moved);
-            return errors.mean() + strangeness(s, start);
-          },
-          40 + 30 * static_cast<int>(block.size()));
-      errors.update(moved);
-    }
+void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, InferencePredictor& predict) {
+  const FittedRows fitted{
+      weights_of(rows), [&](std::size_t i) { return residual_of(rows[i], predict); }, {}, most_serving_misfit};
+  std::vector<TunedNumber> numbers = tuned_numbers(ranges, predict.steps);
+  find_rows(fitted, numbers);
+  fit_at_once(numbers, fitted, serving_fit_rounds);
 }
 
 /// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently, and that
@@ -288,34 +204,12 @@ Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePr
   return rows;
 }
 
-/// The families of chips that rows ran on.
-std::set<std::size_t> families_of_rows(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
-  std::set<std::size_t> out;
-  for (const InferenceRow& row : rows)
-    if (const auto cluster = predict.cluster(row))
-      if (const auto family = estimate::family_index(predict.steps.families, (*cluster)->chip)) out.insert(*family);
-  return out;
-}
-
-/// With a `group`, only families of chips of such groups are fitted, to these groups, and all other numbers stay.
-Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input, const std::string& group,
-                                                          FoldKey key = nullptr) {
+Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
   ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-  const estimate::ServingCalibration start = start_values(ranges, predict.steps.families);
-  if (group.empty()) predict.steps = start;
+  predict.steps = start_values(ranges, predict.steps.families);
   ASSAY_TRY(rows, fitted_rows(input, predict, key));
-  std::erase_if(rows, [&](const InferenceRow& row) { return row.group.find(group) == std::string::npos; });
-  std::set<std::size_t> only;
-  if (!group.empty()) only = families_of_rows(rows, predict);
-  for (const std::size_t f : only) {
-    estimate::ServingCalibration& s = predict.steps;
-    s.measured[f] = start.measured[f];
-    s.product[f] = start.product[f], s.attention[f] = start.attention[f], s.decode[f] = start.decode[f];
-    s.meet[f] = start.meet[f], s.item[f] = start.item[f], s.one_shot[f] = start.one_shot[f];
-  }
-  predict.steps.without_kernels = start.without_kernels;
-  fit_effects(rows, ranges, only, predict);
+  fit_effects(rows, ranges, predict);
   return predict.steps;
 }
 
@@ -353,10 +247,10 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, cons
 }  // namespace
 
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
-                                             const std::optional<std::string>& data, const std::string& group) {
+                                             const std::optional<std::string>& data) {
   std::array<std::optional<Result<estimate::ServingCalibration>>, folds + 1> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
-    fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out}, group);
+    fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out});
   });
   ServingFits fits;
   for (std::size_t i = 0; i < fits.size(); ++i) {
@@ -376,11 +270,11 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
         "[source.fit]\n"
         "title = \"fit to {}; pointwise.kernels from counts in the "
         "software, collectives.one_shot from sweeps of such all-reduces\"\n"
-        "command = \"assay validate --fit catalogue --data DIR\"\n"
-        "date = 2026-11-16\n"
+        "command = \"assay validate inference-tpot --fit catalogue --data DIR\"\n"
+        "date = 2026-11-18\n"
         "rows = \"{} figures\"\n"
         "error = \"mean absolute, groups alike: {:.1f} %\"\n",
-        input.what(), rows.size(), 100.0 * RowErrors(rows, predict).mean()));
+        input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
     texts.back() += estimate::serving_steps_text(predict.steps, "fit");
   }
   return texts;
@@ -388,11 +282,28 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
 
 namespace {
 
-/// What is known of a row whose whole source or chip no fit saw.
-void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster,
+/// The sources or chips with rows in fits, by family of chips.
+using KeysOfFamilies = std::map<std::string, std::set<std::string>>;
+KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey key, InferencePredictor& predict) {
+  KeysOfFamilies keys;
+  for (const InferenceRow& row : rows) {
+    if (row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput) continue;
+    if (const auto cluster = predict.cluster(row))
+      if (const estimate::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
+  }
+  return keys;
+}
+
+/// What is known of a row whose whole source or chip no fit saw. If no other has rows of the family of its chip, it has
+/// no class, as chips of families without measured steps have no interval.
+void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const KeysOfFamilies& keys,
                   const estimate::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+  const estimate::Family* family = shipped.family(cluster.chip);
+  const auto known = keys.find(family ? family->id : "");
+  const bool alone = known == keys.end() || std::all_of(known->second.begin(), known->second.end(),
+                                                        [&](const std::string& other) { return other == key(row); });
   one.traits = step_traits(row.group, row.model, cluster);
-  one.without = {estimate::serving_classes(shipped.family(cluster.chip), row.model), key(row), cluster.chip.id,
+  one.without = {estimate::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
                  row.engine.substr(0, row.engine.find('@'))};
 }
 
@@ -412,7 +323,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
   const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
   std::array<std::optional<Result<estimate::ServingCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
-    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, "", key);
+    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, key);
   });
   ASSAY_TRY(rows, all_rows({catalogue, data}, key));
   ASSAY_TRY(shipped, estimate::serving_steps_of(catalogue));
@@ -421,6 +332,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
     ASSAY_TRY(predict, InferencePredictor::make(catalogue));
     predict.steps = std::move(numbers);
+    const KeysOfFamilies keys = keys_of_families(rows, key, predict);
     std::vector<RowQuestion> questions;
     for (const InferenceRow& row : rows) {
       const bool first = row.figure == InferenceFigure::first_token;
@@ -429,7 +341,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
         if (!ask_with) continue;
         ASSAY_TRY(cluster, predict.cluster(row));
         questions.push_back({question_of(row), held_out, {row.id, row.group, row.measured, {}, row.what}});
-        add_left_out(row, *cluster, shipped, key, questions.back().known);
+        add_left_out(row, *cluster, keys, shipped, key, questions.back().known);
         continue;
       }
       ValidationResult& result = first ? results.first_tokens : results.tokens;
@@ -440,7 +352,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
       }
       ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
       const hardware::Cluster& cluster = **predict.cluster(row);
-      add_left_out(row, cluster, shipped, key, one);
+      add_left_out(row, cluster, keys, shipped, key, one);
       if (const auto* found =
               estimate::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;

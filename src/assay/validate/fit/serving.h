@@ -10,10 +10,9 @@
 
 namespace assay::validate {
 
-/// The text of steps/serving.toml by the fold left out of the fit, the last with all of them. With a `group`, only the
-/// numbers of families of chips that groups with this in their name ran on are fitted, and all others stay.
+/// The text of steps/serving.toml by the fold left out of the fit, the last with all of them.
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
-                                             const std::optional<std::string>& data, const std::string& group = "");
+                                             const std::optional<std::string>& data);
 
 /// Published figures, as numbers predict them that were fitted without the row's whole source, or without its chip.
 struct WithoutWhole {

@@ -51,23 +51,17 @@ void start_steps(const TrainingRanges& ranges, estimate::StepCalibration& s) {
 
 using Touches = std::function<bool(const TrainingRow&)>;
 
-/// A fitted number, the rows it affects, and a pull towards its start value for when they do not determine it.
+/// A number, and the rows that it affects.
 struct Tuned {
-  FitParameter parameter;
-  std::function<double()> value;
+  TunedNumber number;
   Touches touches;
-  double stiffness = 0.00002;  ///< error cost of a factor of 1.5
-
-  double off() const { return std::log(value() / parameter.start) / std::log(1.5); }
-  double strangeness() const { return stiffness * off() * off(); }
 };
-Tuned tuned(double& number, const FitRange<double>& range, Touches touches) {
-  Tuned out{fit(number, range), [&number] { return number; }, std::move(touches)};
-  if (range.pull > 0.0) out.stiffness = range.pull;
-  return out;
+constexpr double step_stiffness = 0.00002;
+Tuned touching(double& number, const FitRange<double>& range, Touches touches) {
+  return {tuned(number, range, range.pull > 0.0 ? range.pull : step_stiffness), std::move(touches)};
 }
-Tuned tuned(Seconds& number, const FitRange<Seconds>& range, Touches touches) {
-  return {fit(number, range), [&number] { return number.value(); }, std::move(touches)};
+Tuned touching(Seconds& number, const FitRange<Seconds>& range, Touches touches) {
+  return {tuned(number, range, step_stiffness), std::move(touches)};
 }
 
 /// Rows of the families at these indices.
@@ -94,10 +88,10 @@ void add_families(TrainingPredictor& predict, const TrainingRanges& ranges, std:
     const estimate::Family& family = s.families[f];
     if (!family.training) continue;
     const Touches rows = rows_of(predict, {f});
-    numbers.push_back(tuned(s.product[f], family.training->product, rows));
-    numbers.push_back(tuned(s.attention[f], family.training->attention, rows));
-    numbers.push_back(tuned(s.stream[f], family.training->pointwise, rows));
-    if (family.compiled_whole) numbers.push_back(tuned(s.pointwise[xla], ranges.pointwise_xla, rows));
+    numbers.push_back(touching(s.product[f], family.training->product, rows));
+    numbers.push_back(touching(s.attention[f], family.training->attention, rows));
+    numbers.push_back(touching(s.stream[f], family.training->pointwise, rows));
+    if (family.compiled_whole) numbers.push_back(touching(s.pointwise[xla], ranges.pointwise_xla, rows));
   }
 }
 
@@ -106,23 +100,23 @@ void add_software(estimate::StepCalibration& s, const TrainingRanges& ranges, st
   const auto narrow = [](const TrainingRow& row) { return facts(row.compute).bits <= 8; };
   for (const std::size_t way : {fused, compiled, eager}) {
     const Touches runs = rows_run(way);
-    numbers.push_back(tuned(s.launch[way], ranges.launch, runs));
+    numbers.push_back(touching(s.launch[way], ranges.launch, runs));
     if (way != fused) continue;  // of the others, the bytes of each kind are counted
-    numbers.push_back(tuned(s.pointwise[way], ranges.pointwise, runs));
-    numbers.push_back(tuned(s.loss[way], ranges.loss, runs));
-    numbers.push_back(
-        tuned(s.cast[way], ranges.cast, [narrow, runs](const TrainingRow& row) { return narrow(row) && runs(row); }));
+    numbers.push_back(touching(s.pointwise[way], ranges.pointwise, runs));
+    numbers.push_back(touching(s.loss[way], ranges.loss, runs));
+    numbers.push_back(touching(s.cast[way], ranges.cast,
+                               [narrow, runs](const TrainingRow& row) { return narrow(row) && runs(row); }));
   }
-  numbers.push_back(tuned(s.cast[xla], ranges.cast_xla,
-                          [narrow](const TrainingRow& row) { return narrow(row) && row.compiled_whole; }));
+  numbers.push_back(touching(s.cast[xla], ranges.cast_xla,
+                             [narrow](const TrainingRow& row) { return narrow(row) && row.compiled_whole; }));
 }
 
 void add_experts(estimate::StepCalibration& s, const TrainingRanges& ranges, std::vector<Tuned>& numbers) {
   const auto routed = [](bool whole) {
     return [whole](const TrainingRow& row) { return estimate::has_experts(row.model) && row.compiled_whole == whole; };
   };
-  numbers.push_back(tuned(s.routing_launches, ranges.routing_launches, routed(false)));
-  numbers.push_back(tuned(s.compiled_expert_traffic, ranges.expert_traffic_xla, routed(true)));
+  numbers.push_back(touching(s.routing_launches, ranges.routing_launches, routed(false)));
+  numbers.push_back(touching(s.compiled_expert_traffic, ranges.expert_traffic_xla, routed(true)));
 }
 
 std::vector<Tuned> fitted_numbers(const TrainingRanges& ranges, TrainingPredictor& predict) {
@@ -131,205 +125,61 @@ std::vector<Tuned> fitted_numbers(const TrainingRanges& ranges, TrainingPredicto
   const auto plain = [](const TrainingRow& row) { return !row.software.flash; };
   const auto any = [](const TrainingRow&) { return true; };
   add_families(predict, ranges, numbers);
-  numbers.push_back(
-      tuned(s.first_flash, ranges.first_flash, [](const TrainingRow& row) { return row.software.step.first_flash; }));
-  numbers.push_back(tuned(s.plain_attention, ranges.plain_attention, plain));
-  numbers.push_back(tuned(s.unaligned, ranges.unaligned, plain));
+  numbers.push_back(touching(s.first_flash, ranges.first_flash,
+                             [](const TrainingRow& row) { return row.software.step.first_flash; }));
+  numbers.push_back(touching(s.plain_attention, ranges.plain_attention, plain));
+  numbers.push_back(touching(s.unaligned, ranges.unaligned, plain));
   add_software(s, ranges, numbers);
   add_experts(s, ranges, numbers);
   numbers.push_back(
-      tuned(s.scan, ranges.scan, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); }));
-  numbers.push_back(tuned(s.straggler, ranges.straggler, any));
-  numbers.push_back(tuned(s.fixed, ranges.fixed, any));
-  std::erase_if(numbers, [](const Tuned& number) { return !(number.parameter.low < number.parameter.high); });
+      touching(s.scan, ranges.scan, [](const TrainingRow& row) { return estimate::has_state_spaces(row.model); }));
+  numbers.push_back(touching(s.straggler, ranges.straggler, any));
+  numbers.push_back(touching(s.fixed, ranges.fixed, any));
+  std::erase_if(numbers, [](const Tuned& one) { return !(one.number.parameter.low < one.number.parameter.high); });
   return numbers;
 }
 
-/// The fit of all numbers at once: the misfits as linear functions of the numbers' logarithms, near where they are, are
-/// minimised within a distance; then again from there.
-class StepFit {
- public:
-  StepFit(const std::vector<TrainingRow>& rows, std::vector<Tuned> numbers, TrainingPredictor& predict)
-      : rows_(rows), numbers_(std::move(numbers)), predict_(predict) {
-    std::map<std::string, double> members;
-    for (const TrainingRow& row : rows_) members[row.group] += 1.0;
-    for (const TrainingRow& row : rows_) open_.push_back(!row.states_recompute);
-    for (const TrainingRow& row : rows_)
-      weights_.push_back(1.0 / members[row.group] / static_cast<double>(members.size()));
-    for (const Tuned& number : numbers_) {
-      touched_.emplace_back();
-      for (std::size_t i = 0; i < rows_.size(); ++i)
-        if (number.touches(rows_[i])) touched_.back().push_back(i);
-    }
-  }
-
-  /// Starts each number at the best of a few values over its range: no slope tells of a floor that never applies.
-  void scan() {
-    constexpr int steps = 6;
-    settle();
-    residuals_ = residuals();
-    for (std::size_t j = 0; j < numbers_.size(); ++j) {
-      const FitParameter& parameter = numbers_[j].parameter;
-      double at = numbers_[j].value(), best = objective(residuals_);
-      std::vector<double> found = residuals_;
-      for (int step = 1; step < steps; ++step) {
-        const double x = parameter.low * std::pow(parameter.high / parameter.low, static_cast<double>(step) / steps);
-        parameter.set(x);
-        std::vector<double> tried = residuals_;
-        for (const std::size_t i : touched_[j]) tried[i] = residual(i);
-        if (const double value = objective(tried); value < best) {
-          best = value;
-          at = x;
-          found = tried;
-        }
-      }
-      parameter.set(at);
-      residuals_ = found;
-    }
-  }
-
-  void run(int rounds) {
-    double reach = 0.3;
-    for (int round = 0; round < rounds && reach > 0.003; ++round) {
-      settle();
-      residuals_ = residuals();
-      const double before = objective(residuals_);
-      const std::vector<double> from = values(), step = best_step(slopes(), reach);
-      set(from, step, 1.0);
-      double after = objective(residuals());
-      if (!(after < before)) {
-        set(from, step, 0.3);
-        after = objective(residuals());
-        reach *= 0.4;
-      }
-      if (!(after < before)) set(from, step, 0.0);
-    }
-  }
-
- private:
-  using Row = std::vector<double>;
-
-  /// What is recomputed follows from memory and hardly from the numbers: where rows do not say it, it is decided before
-  /// each step.
-  void settle() {
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      TrainingRow& row = rows_[i];
-      if (!open_[i]) continue;
+/// Rows as a fit sees them, with equal weight per group.
+FittedRows training_rows(std::vector<TrainingRow>& rows, TrainingPredictor& predict) {
+  FittedRows out;
+  std::map<std::string, double> members;
+  for (const TrainingRow& row : rows) members[row.group] += 1.0;
+  for (const TrainingRow& row : rows)
+    out.weights.push_back(1.0 / members[row.group] / static_cast<double>(members.size()));
+  out.most_misfit = most_misfit;
+  out.residual = [&](std::size_t i) {
+    const Result<training::TrainingCost> cost = predict(rows[i]);
+    if (!cost || !is_possible(rows[i], *cost)) return std::nan("");
+    return std::log(cost->estimate / *rows[i].measured);
+  };
+  // What is recomputed follows from memory and hardly from the numbers: where rows do not say it, it is decided before
+  // each round.
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (!rows[i].states_recompute) open.push_back(i);
+  out.settle = [&, open] {
+    for (const std::size_t i : open) {
+      TrainingRow& row = rows[i];
       row.states_recompute = false;
-      if (const Result<lower::Recompute> policy = predict_.recompute(row)) row.strategy.recompute = *policy;
+      if (const Result<lower::Recompute> policy = predict.recompute(row)) row.strategy.recompute = *policy;
       row.states_recompute = true;
     }
-  }
-
-  double residual(std::size_t i) {
-    const Result<training::TrainingCost> cost = predict_(rows_[i]);
-    if (!cost || !is_possible(rows_[i], *cost)) return std::nan("");
-    return std::log(cost->estimate / *rows_[i].measured);
-  }
-  Row residuals() {
-    Row out;
-    for (std::size_t i = 0; i < rows_.size(); ++i) out.push_back(residual(i));
-    return out;
-  }
-  double objective(const Row& residuals) const {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (!std::isnan(residuals[i])) sum += weights_[i] * std::min(most_misfit, std::abs(residuals[i]));
-    for (const Tuned& number : numbers_) sum += number.strangeness();
-    return sum;
-  }
-  Row values() const {
-    Row out;
-    for (const Tuned& number : numbers_) out.push_back(std::log(number.value()));
-    return out;
-  }
-  void set(const Row& from, const Row& step, double share) {
-    for (std::size_t j = 0; j < numbers_.size(); ++j) {
-      const FitParameter& parameter = numbers_[j].parameter;
-      parameter.set(std::clamp(std::exp(from[j] + share * step[j]), parameter.low, parameter.high));
-    }
-  }
-
-  /// By number, of the rows it touches.
-  std::vector<Row> slopes() {
-    constexpr double aside = 0.03;
-    std::vector<Row> out;
-    for (std::size_t j = 0; j < numbers_.size(); ++j) {
-      const double at = numbers_[j].value();
-      const double sign = at * std::exp(aside) <= numbers_[j].parameter.high ? 1.0 : -1.0;
-      numbers_[j].parameter.set(at * std::exp(sign * aside));
-      Row& slope = out.emplace_back(rows_.size(), 0.0);
-      for (const std::size_t i : touched_[j])
-        if (const double moved = residual(i); !std::isnan(moved) && !std::isnan(residuals_[i]))
-          slope[i] = (moved - residuals_[i]) / (sign * aside);
-      numbers_[j].parameter.set(at);
-    }
-    return out;
-  }
-
-  /// The least weighted sum of absolute values by squares that are weighted anew; no number moves further than `reach`
-  /// or beyond its bounds.
-  Row best_step(const std::vector<Row>& slopes, double reach) const {
-    const std::size_t n = numbers_.size();
-    Row step(n, 0.0), left = residuals_;
-    constexpr double smooth = 0.004;
-    for (int round = 0; round < 40; ++round) {
-      std::vector<Row> matrix(n, Row(n + 1, 0.0));
-      for (std::size_t i = 0; i < rows_.size(); ++i) {
-        if (std::isnan(left[i]) || std::abs(residuals_[i]) > most_misfit) continue;
-        const double weight = weights_[i] / std::max(smooth, std::abs(left[i]));
-        for (std::size_t j = 0; j < n; ++j) {
-          if (slopes[j][i] == 0.0) continue;
-          for (std::size_t k = 0; k < n; ++k) matrix[j][k] += weight * slopes[j][i] * slopes[k][i];
-          matrix[j][n] -= weight * slopes[j][i] * residuals_[i];
-        }
-      }
-      constexpr double per_log = 2.0 / (0.405465 * 0.405465);  // of the pull, by the logarithm of 1.5
-      for (std::size_t j = 0; j < n; ++j) {
-        matrix[j][j] += numbers_[j].stiffness * per_log + 1e-9;
-        matrix[j][n] -= numbers_[j].stiffness * per_log * numbers_[j].off() * 0.405465;
-      }
-      step = within(matrix, reach);
-      for (std::size_t i = 0; i < rows_.size(); ++i) {
-        left[i] = residuals_[i];
-        for (std::size_t j = 0; j < n; ++j) left[i] += slopes[j][i] * step[j];
-      }
-    }
-    return step;
-  }
-
-  /// Solves for a step inside of its box, one coordinate after the other.
-  Row within(const std::vector<Row>& matrix, double reach) const {
-    const std::size_t n = numbers_.size();
-    Row step(n, 0.0);
-    for (int round = 0; round < 60; ++round)
-      for (std::size_t j = 0; j < n; ++j) {
-        double rest = matrix[j][n];
-        for (std::size_t k = 0; k < n; ++k)
-          if (k != j) rest -= matrix[j][k] * step[k];
-        const double at = std::log(numbers_[j].value());
-        const double low = std::max(-reach, std::log(numbers_[j].parameter.low) - at),
-                     high = std::min(reach, std::log(numbers_[j].parameter.high) - at);
-        step[j] = std::clamp(rest / matrix[j][j], std::min(low, 0.0), std::max(high, 0.0));
-      }
-    return step;
-  }
-
-  std::vector<TrainingRow> rows_;
-  std::vector<Tuned> numbers_;
-  TrainingPredictor& predict_;
-  Row weights_, residuals_;
-  std::vector<std::vector<std::size_t>> touched_;
-  std::vector<char> open_;  ///< by row: 1 where it does not say what is recomputed
-};
+  };
+  return out;
+}
 
 }  // namespace
 
-void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict) {
+void fit_step_times(const std::vector<TrainingRow>& given, const TrainingRanges& ranges, TrainingPredictor& predict) {
   start_steps(ranges, predict.steps);
-  StepFit search(rows, fitted_numbers(ranges, predict), predict);
-  search.scan();
-  search.run(fit_rounds);
+  std::vector<TrainingRow> rows = given;
+  std::vector<TunedNumber> numbers;
+  for (Tuned& one : fitted_numbers(ranges, predict)) {
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (one.touches(rows[i])) one.number.rows.push_back(i);
+    numbers.push_back(std::move(one.number));
+  }
+  fit_at_once(numbers, training_rows(rows, predict), fit_rounds);
 }
 
 }  // namespace assay::validate

@@ -7,12 +7,12 @@ extern const std::string_view validate = R"keys(
 reported?: count, fitted?: count, unanswered?: count,
 summary?: [{
     group: text, n: count, mape: number, median_ape: number, p90_ape: number, bias: number, within_10: number,
-    within_20: number, rank_correlation: number|null, covered: number, rows: count|null, answered: number|null,
+    within_20: number, rank_correlation: number|null, covered: number|null, rows: count|null, answered: number|null,
     default_mape: number|null, default_bias: number|null, groups?: count, mean_of_groups?: number}],
 unanswered_because?: [{rows: count, why: text, first: text}],
 unanswered_rows?: [{id: text, group: text, why: text}],
 cases?: [{
-    id: text, group: text, what: text, measured: <*>, predicted: <*>, error: number, covered: flag,
+    id: text, group: text, what: text, measured: <*>, predicted: <*>, error: number, covered: flag|null,
     predicted_by_default: <*>|null, error_by_default: number|null, interval?: interval<*>,
     memory?: {verdict: "fits"|"tight"|"no"}, verb?: text, arguments?: arguments, result?: text}],
 requests?: [{id: text, predicted: <*>, request: text, result: text}],
@@ -53,7 +53,7 @@ held_out?: {
     step?: {
         command: text, measured: <s>, predicted_before: <s>, predicted_after: <s>,
         products_and_attention_off_before: <s>, products_and_attention_off_after: <s>}},
-summary?: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number}],
+summary?: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number|null}],
 contention?: [{op: text, bytes: <B>, ranks: count, alone: <s>, two_at_once: <s>, slower_by: number}],
 files?: [{file: text}], basis?: text,
 cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}],

@@ -116,7 +116,7 @@ report::Items summary_rows(const std::vector<assay::validate::ValidationCase>& c
                                       {"median_ape", s.median},
                                       {"p90_ape", s.p90},
                                       {"bias", s.bias},
-                                      {"covered", s.covered}});
+                                      {"covered", s.covered ? report::Value(*s.covered) : report::Value()}});
   return rows;
 }
 

@@ -312,7 +312,7 @@ TEST(Sets, OurOwnKernelsArePredictedAsWellAsPromised) {
   EXPECT_LT(p.p90, 0.12);
   EXPECT_LT(a.median, 0.07);
   // The intervals hold what they promise, on rows that did not make them.
-  EXPECT_GE(p.covered, 0.8);
+  EXPECT_GE(p.covered.value_or(0.0), 0.8);
   // What users get without naming a way of measuring is about as good as the way of the table.
   const auto l = summarise("library", library);
   ASSERT_TRUE(l.default_mape);

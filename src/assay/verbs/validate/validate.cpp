@@ -141,7 +141,7 @@ report::Members summary_row(const assay::validate::ValidationSummary& s, std::op
                       {"p90_ape", s.p90},         {"bias", s.bias},
                       {"within_10", s.within_10}, {"within_20", s.within_20}};
   row.emplace_back("rank_correlation", s.rank ? report::Value(*s.rank) : report::Value());
-  row.emplace_back("covered", s.covered);
+  row.emplace_back("covered", s.covered ? report::Value(*s.covered) : report::Value());
   const std::size_t rows = s.n + unanswered.value_or(0);
   row.emplace_back("rows", unanswered ? report::Value(static_cast<std::int64_t>(rows)) : report::Value());
   row.emplace_back("answered",
@@ -177,7 +177,7 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 
 /// All fits, by path below the catalogue: to all rows and without each fold. A named set limits the fit to its subject;
 /// steps are fitted on the kernels of the same fit.
-Result<Files> fitted_files(const std::string& set, const std::string& group, const hardware::Catalogue& all,
+Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
   std::vector<hardware::Catalogue> catalogues;
@@ -204,7 +204,7 @@ Result<Files> fitted_files(const std::string& set, const std::string& group, con
       add(left_out, "steps/training.toml", std::move(steps[left_out]));
   }
   if (set.empty() || serves) {
-    ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data, group));
+    ASSAY_TRY(serving, assay::validate::fit_serving(catalogues, data));
     for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
       add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
@@ -213,7 +213,10 @@ Result<Files> fitted_files(const std::string& set, const std::string& group, con
 
 Result<report::Response> answer_fit(const Request& request, const hardware::Catalogue& catalogue) {
   const std::string set = request.arguments().empty() ? "" : request.arguments().front();
-  ASSAY_TRY(files, fitted_files(set, request.value("group").value_or(""), catalogue, request.value("data")));
+  if (request.has("group"))
+    return fail("--group", "a fit is to all groups, so that its files follow from the data alone", "drop --group",
+                Error::Kind::usage);
+  ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
   report::Response response;
   report::Items rows;
   for (auto& [path, text] : files) {
@@ -313,7 +316,7 @@ Result<report::Response> answer_unseen(const Request& request, const Context& co
     auto [path, text] = assay::validate::unseen_file_of(result.cases, set, *request.value("leave-out"));
     assay::validate::widen_to_unseen(result.cases);
     const auto of_groups = assay::validate::summarise_groups(result.cases);
-    const double covered = of_groups.empty() ? 0.0 : of_groups.back().covered;
+    const double covered = of_groups.empty() ? 0.0 : of_groups.back().covered.value_or(0.0);
     response.headline += fmt::format("{}{}: {:.0f} % of {} rows, groups alike, are in the intervals of the others",
                                      response.headline.empty() ? "" : "; ", path, 100.0 * covered, result.cases.size());
     rows.emplace_back(report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
@@ -368,7 +371,7 @@ report::Items case_rows(const std::vector<assay::validate::ValidationCase>& case
         {"measured", one.measured},
         {"predicted", one.predicted},
         {"error", one.error()},
-        {"covered", one.covered()},
+        {"covered", one.spread > 0.0 ? report::Value(one.covered()) : report::Value()},
         {"predicted_by_default", one.predicted_by_default ? report::Value(*one.predicted_by_default) : report::Value()},
         {"error_by_default", one.error_by_default() ? report::Value(*one.error_by_default()) : report::Value()}};
     add_request(one, row);
