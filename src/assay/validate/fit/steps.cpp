@@ -116,6 +116,9 @@ double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& pr
 
 namespace {
 
+/// Our own steps are of one chip and one program: they say as much about others as one group does.
+std::string interval_group(const TrainingRow& row) { return row.framework.empty() ? "own" : row.group; }
+
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold and `left_out`.
 Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
                            const FoldFits<estimate::StepCalibration>& fits, std::size_t left_out,
@@ -130,7 +133,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
       const hardware::Cluster& cluster = *predict.cluster(row);
       const estimate::Family* family = predict.family(row);
       return estimate::Residual{
-          row.group, std::log(predicted / measured),
+          interval_group(row), std::log(predicted / measured),
           of_memory ? estimate::memory_classes(family, cluster) : estimate::step_classes(family, cluster, row.model),
           estimate::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
     };
