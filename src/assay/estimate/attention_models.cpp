@@ -7,16 +7,16 @@
 namespace assay::estimate {
 namespace {
 
+double up_to(double size, double step) { return std::ceil(size / step) * step; }
+
 /// Elements of a head as matrix units work on them: scores contract them, weighted sums yield them. A systolic array is
 /// filled up in both; GPU kernels are made for some widths.
 double padded_head(const AttentionRates& rates, const AttentionWork& work) {
-  constexpr double usual_heads = 128, wide_step = 64;  // beyond, kernels exist for 192 and 256 only
   const CoreRates& chip = rates.chip;
-  const auto up_to = [](double size, double step) { return std::ceil(size / step) * step; };
   if (chip.systolic) return (up_to(work.head_dim, chip.pad_k) + up_to(work.head_dim, chip.pad_n)) / 2.0;
-  const auto padded = [&](double size) { return up_to(size, size > usual_heads ? wide_step : rates.head_step); };
   const double lead = work.key_lead / 2.0;
-  return (padded(work.head_dim + lead) + padded(work.head_dim - lead)) / 2.0;
+  return (kernel_head(work.head_dim + lead, rates.head_step) + kernel_head(work.head_dim - lead, rates.head_step)) /
+         2.0;
 }
 
 constexpr double score_tile = 128;  ///< side of a tile of scores
@@ -42,8 +42,15 @@ auto attention_share(const N& num, const AttentionRates& rates, const AttentionW
 /// Elements of a head that a tile of scores is worth, its softmax included.
 template <class N>
 auto head_elements(const N& num, const AttentionRates& rates, const AttentionWork& work, bool backward) {
-  return num.given("padded head", padded_head(rates, work), "elements") +
-         pass_number(num, rates, backward, "softmax", rates.fit.softmax);
+  const double padded = padded_head(rates, work);
+  auto elements =
+      num.given("padded head", padded, "elements") + pass_number(num, rates, backward, "softmax", rates.fit.softmax);
+  if (rates.chip.systolic) return elements;
+  if (rates.fit.uneven && padded > work.head_dim)
+    elements = elements * pass_number(num, rates, backward, "uneven", *rates.fit.uneven);
+  if (rates.fit.part_row && std::fmod(padded, hardware::whole_row) != 0.0)
+    elements = elements * pass_number(num, rates, backward, "part_row", *rates.fit.part_row);
+  return elements;
 }
 
 /// Of a query, a key and an element of a head: two products.
@@ -54,6 +61,11 @@ auto flops_of_score(const N& num) {
 }
 
 }  // namespace
+
+double kernel_head(double size, double step) {
+  constexpr double usual_heads = 128, wide_step = 64;  // beyond, kernels exist for 192 and 256 only
+  return up_to(size, size > usual_heads ? wide_step : step);
+}
 
 template <class N>
 NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,
@@ -75,9 +87,11 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const auto most = window > 0.0 ? min(across, ceil(num.given("window", window, "keys") / side) + 1.0) : across;
   const auto heads = num.given("heads", work.heads, "of all sequences"),
              queries = num.given("queries", work.queries, "of a sequence");
-  const auto all = num.named("tiles of a core", heads * ceil(queries / rows) * visited / cores);
-  // Rows of tiles are distributed over the cores; if there are few, the longest one determines the end.
-  const auto busy = num.named("arithmetic", each * sqrt(all * all + most * most));
+  const auto start = pass_number(num, rates, backward, "start", rates.fit.start.value_or(0.0));
+  const auto tail = pass_number(num, rates, backward, "tail", rates.fit.tail.value_or(1.0));
+  const auto all = num.named("tiles of a core", heads * ceil(queries / rows) * (visited + start) / cores);
+  // A core takes the next row of tiles when it is done with one. At the end some still work on long ones.
+  const auto busy = num.named("arithmetic", each * (all + tail * most));
   const auto read = num.given("bytes", work.bytes, "queries, keys, values and results");
   const auto moved =
       backward ? 2.5 * (read + num.given("shared bytes", work.shared, "keys and values of every query head")) : read;

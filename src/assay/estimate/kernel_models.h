@@ -124,6 +124,8 @@ struct AttentionWork {
 };
 /// Where a calibration does not say for which heads kernels exist: FlashAttention's.
 inline constexpr double usual_head_step = 32;
+/// The smallest head that a GPU kernel exists for and that holds one of `size`.
+double kernel_head(double size, double step);
 /// What a chip does in attention. Holds references: for the duration of a call.
 struct AttentionRates {
   const hardware::AttentionPass& fit;

@@ -273,6 +273,36 @@ TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {
               2.5, 1e-12);
 }
 
+TEST(Attention, RowsStartAndTheLongestEndsLate) {
+  // 16 heads of 1024 tokens are 128 rows of 8 tiles: 1.28 for each of 100 cores.
+  hardware::AttentionPass fit{1.0, 1.0, 0.0, 0.0, 0.0, 0.0};
+  const AttentionWork work = attention(16, 1024, false);
+  const double tile = 4.0 * 128 * 128 * 128 * 1e-9, rows = 16 * 8 / 100.0;
+  const auto time = [&] { return attention_time(Plain{}, {fit, chip(), peak}, work, false).value() / tile; };
+  EXPECT_NEAR(time(), rows * 8, 1e-9);
+  fit.start = 0.5;
+  EXPECT_NEAR(time(), rows * 8.5, 1e-9);
+  fit.tail = 0.25;
+  EXPECT_NEAR(time(), rows * 8.5 + 0.25 * 8, 1e-9);
+}
+
+TEST(Attention, HeadsThatDoNotFillTheirKernelTakeLonger) {
+  hardware::AttentionPass fit{1.0, 1.0, 0.0, 0.0};
+  fit.uneven = 1.1, fit.part_row = 1.2;
+  const auto over_even = [&](double head_dim, double step) {
+    AttentionWork work = attention(1e6, 1024, false);
+    work.head_dim = head_dim;
+    const hardware::AttentionPass even{1.0, 1.0, 0.0, 0.0};
+    return attention_time(Plain{}, {fit, chip(), peak, step}, work, false) /
+           attention_time(Plain{}, {even, chip(), peak, step}, work, false);
+  };
+  EXPECT_NEAR(over_even(64, 32), 1.0, 1e-12);
+  EXPECT_NEAR(over_even(112, 32), 1.1, 1e-12);
+  EXPECT_NEAR(over_even(96, 32), 1.2, 1e-12);
+  EXPECT_NEAR(over_even(80, 32), 1.1 * 1.2, 1e-12);
+  EXPECT_NEAR(over_even(96, 64), 1.1, 1e-12);
+}
+
 TEST(Attention, AWindowIsCheaperThanAllKeysAndOneHeadIsBoundByItsLongestRow) {
   const hardware::AttentionPass fit{1.0, 0.0, 0.0};
   AttentionWork all = attention(1000, 8192, true), window = all;

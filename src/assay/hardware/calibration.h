@@ -72,7 +72,17 @@ struct AttentionPass {
   double wide = 1;     ///< remaining share of it for heads wider than wide_head
   double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
   double passes = 0;   ///< over queries, keys, values and results, not overlapped with the arithmetic
+  /// Before and after a row of tiles: loading its queries and writing its result, in tiles; 0 if absent.
+  std::optional<double> start{};
+  /// How much of the longest row is still to do when cores run out of rows; 1 if absent. 0: the longest start first.
+  std::optional<double> tail{};
+  /// Time of a tile if a head fills only a part of its kernel's, which then checks every load; 1 if absent.
+  std::optional<double> uneven{};
+  /// Time of a tile in kernels whose heads are no multiples of whole_row; 1 if absent.
+  std::optional<double> part_row{};
 };
+/// Elements of a head in a row of shared memory without bank conflicts: 128 bytes of 16 bits.
+inline constexpr double whole_row = 64;
 /// One query token per sequence against a cache.
 struct DecodeCalibration {
   double share = 1;    ///< of the bandwidth, reading keys and values
@@ -221,6 +231,10 @@ struct CalibrationSections {
     v.share("wide", x.wide);
     v.number("softmax", x.softmax);
     v.number("passes", x.passes);
+    v.number("start", x.start);
+    v.number("tail", x.tail);
+    v.number("uneven", x.uneven);
+    v.number("part_row", x.part_row);
   };
   static constexpr auto decode = [](auto& x, auto& v) {
     v.share("share", x.share);

@@ -40,6 +40,30 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
   }
 }
 
+/// All numbers of a pass: how rows of tiles follow each other, and those of heads that have rows, too.
+std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::function<bool(const KernelRow&)>& take,
+                                          double head_step, const PassRanges& ranges, hardware::AttentionPass& pass) {
+  std::vector<FitParameter> parameters;
+  add_pass(pass, ranges, parameters);
+  const auto some = [&](const auto& head) {
+    return any_row(problem, [&](const KernelRow& row) { return take(row) && head(row.kernel.work.head_dim); });
+  };
+  const auto padded = [&](double size) { return estimate::kernel_head(size, head_step); };
+  const auto add = [&](std::optional<double>& number, const FitRange<double>& range) {
+    if (!number) number = range.start;
+    parameters.push_back(fit(*number, range));
+  };
+  if (some([](double size) { return size > hardware::wide_head; })) parameters.push_back(fit(pass.wide, ranges.wide));
+  // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
+  if (!any_row(problem, [&](const KernelRow& row) { return take(row) && is_own(row.source); })) return parameters;
+  add(pass.start, ranges.row_start);
+  add(pass.tail, ranges.tail);
+  if (some([&](double size) { return padded(size) > size; })) add(pass.uneven, ranges.uneven);
+  if (some([&](double size) { return std::fmod(padded(size), hardware::whole_row) != 0.0; }))
+    add(pass.part_row, ranges.part_row);
+  return parameters;
+}
+
 void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::AttentionKernelCalibration& kernel) {
   // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
@@ -66,18 +90,19 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
       kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
     return;
   }
-  const auto wide = [&](KernelKind kind) {
-    return any_row(problem, [&](const KernelRow& row) {
-      return mine(row) && row.kernel.kind == kind && row.kernel.work.head_dim > hardware::wide_head;
-    });
-  };
   const bool both = has(KernelKind::attention_both);
-  if (both || has(KernelKind::attention_forward))
-    add_pass(kernel.forward, ranges.forward, wide(KernelKind::attention_forward), parameters);
-  if (both || has(KernelKind::attention_backward))
-    add_pass(kernel.backward, ranges.backward, wide(KernelKind::attention_backward), parameters);
-  minimise(
-      parameters, [&] { return kernel_misfit(problem, mine); }, 1500);
+  const auto fit_pass = [&](KernelKind kind, hardware::AttentionPass& pass, const PassRanges& range) {
+    if (!both && !has(kind)) return;
+    const auto of_pass = [&](const KernelRow& row) {
+      return mine(row) && (row.kernel.kind == kind || row.kernel.kind == KernelKind::attention_both);
+    };
+    const double head_step = kernel.head_step.value_or(estimate::usual_head_step);
+    minimise(
+        pass_parameters(problem, of_pass, head_step, range, pass), [&] { return kernel_misfit(problem, of_pass); },
+        1000);
+  };
+  fit_pass(KernelKind::attention_forward, kernel.forward, ranges.forward);
+  fit_pass(KernelKind::attention_backward, kernel.backward, ranges.backward);
   // An unmeasured backward pass is no better than the forward pass.
   if (!both && has(KernelKind::attention_forward) && !has(KernelKind::attention_backward))
     kernel.backward.share = std::min(ranges.backward.share.start, kernel.forward.share);
@@ -104,12 +129,10 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
 
 }  // namespace
 
-void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide,
-              std::vector<FitParameter>& parameters) {
+void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, std::vector<FitParameter>& parameters) {
   parameters.push_back(fit(pass.share, ranges.share));
   parameters.push_back(fit(pass.softmax, ranges.softmax));
   parameters.push_back(fit(pass.passes, ranges.passes));
-  if (wide) parameters.push_back(fit(pass.wide, ranges.wide));
 }
 
 void fit_attention(FitProblem& problem) {

@@ -312,10 +312,7 @@ void complete_harnesses(FitProblem& problem) {
         h.launch[kind] = Seconds(0);
   const Harness own = problem.harnesses.at("h200-random");
   for (const OwnTable& table : own_tables)
-    if (!table.fitted) {
-      Harness& h = problem.harnesses[std::string(table.source)] = own;
-      if (table.captured) launch_alike(h);
-    }
+    if (!table.fitted) launch_alike(problem.harnesses[std::string(table.source)] = own);
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ double kernel_misfit(const FitProblem& problem, Take take) {
         predict(row, chip, problem.calibrations.at(calibration_id(problem.families, chip, row.kernel.kind)),
                 problem.harnesses.at(row.source));
     if (!predicted) continue;
-    // Each table of products was measured at its own clock, so each table is a group.
-    auto& [sum, count] = groups[row.kernel.kind == KernelKind::matmul ? row.source + row.group : row.group];
+    // Each table was measured at its own clock, and its rows of attention with its own release: a group of its own.
+    auto& [sum, count] = groups[row.kernel.kind < KernelKind::decode ? row.source + row.group : row.group];
     sum += std::abs(std::log(*predicted / row.measured));
     count += 1.0;
   }
@@ -81,9 +81,8 @@ void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
 /// For a GPU whose rows are all replayed from a graph: attention has the same launch time as products.
 void launch_alike(Harness& harness);
-/// Adds the numbers of one pass of attention. `wide`: it has rows with heads above wide_head.
-void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, bool wide,
-              std::vector<FitParameter>& parameters);
+/// Adds the numbers of one pass of attention that few rows determine.
+void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, std::vector<FitParameter>& parameters);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 

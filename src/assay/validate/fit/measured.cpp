@@ -163,7 +163,7 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
     PassRanges pass = forward ? ranges.forward : ranges.backward;
     pass.share.high = ranges.forward.share.high;  // a new chip may do better than the known ones
     std::vector<FitParameter> parameters;
-    add_pass(forward ? kernel.forward : kernel.backward, pass, false, parameters);
+    add_pass(forward ? kernel.forward : kernel.backward, pass, parameters);
     minimise(
         parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
   }

@@ -10,6 +10,10 @@ void read_pass(RecordReader& reader, PassRanges& pass) {
   reader.range("wide", pass.wide);
   reader.range("softmax", pass.softmax);
   reader.range("passes", pass.passes);
+  reader.range("start", pass.row_start);
+  reader.range("tail", pass.tail);
+  reader.range("uneven", pass.uneven);
+  reader.range("part_row", pass.part_row);
 }
 
 void read_attention(RecordReader& reader, AttentionRanges& attention) {

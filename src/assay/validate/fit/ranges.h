@@ -17,8 +17,10 @@
 namespace assay::validate {
 
 struct PassRanges {
-  FitRange<double> share, wide, softmax, passes;
-  hardware::AttentionPass start() const { return {share.start, wide.start, softmax.start, passes.start}; }
+  FitRange<double> share, wide, softmax, passes, row_start, tail, uneven, part_row;
+  hardware::AttentionPass start() const {
+    return {share.start, wide.start, softmax.start, passes.start, row_start.start, tail.start};
+  }
 };
 struct AttentionRanges {
   FitRange<double> table_share;  ///< for tables that time more than the kernel

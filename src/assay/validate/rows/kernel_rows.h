@@ -39,8 +39,7 @@ struct KernelRows {
 /// Tables we measured on one H200: their harness, which is also the name of their set, and their file.
 struct OwnTable {
   std::string_view source, file;
-  bool fitted = true;    ///< used in fits; otherwise its rows are held out
-  bool captured = true;  ///< attention was replayed from a graph, too, if it is not fitted
+  bool fitted = true;  ///< used in fits; otherwise its rows are held out, and all of them replayed from a graph
 };
 /// Products whose rows are no multiples of a cache line: they show what odd rows cost, and nothing else is fitted to
 /// them.
@@ -51,7 +50,7 @@ inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"
                                           {"h200-experts", "validation/h200_experts.csv"},
                                           {"h200-products", "validation/h200_products.csv"},
                                           {odd_table, "validation/h200_odd.csv"},
-                                          {"h200-heads", "validation/h200_heads.csv", false, false}};
+                                          {"h200-heads", "validation/h200_heads.csv"}};
 inline constexpr std::string_view own_chip = "h200-sxm";
 /// Whether the source is one of these tables.
 bool is_own(std::string_view source);
