@@ -5,7 +5,7 @@
 namespace assay::execute {
 namespace {
 
-using Kind = Activity::Kind;
+using Doing = Activity::Kind;
 
 /// X=2, Y=2; the first step moves data over X, the second over Y.
 program::Program two_movements() {
@@ -19,12 +19,12 @@ program::Program two_movements() {
   return out;
 }
 
-TEST(Waiting, ACollectiveBeginsWhenItsLastMemberEnters) {
+TEST(RankWaiting, ACollectiveBeginsWhenItsLastMemberEnters) {
   // Ranks 0 and 2 share Y=0, ranks 1 and 3 share Y=1. Rank 2 enters 3 us after rank 0, rank 1 1 us after rank 3.
-  const RankActivities ranks{{{0, Kind::moves, 10_us, 20_us, 10_us}},
-                             {{0, Kind::moves, 12_us, 14_us, 2_us}},
-                             {{0, Kind::travels, 13_us, 21_us, 8_us}},
-                             {{0, Kind::moves, 11_us, 14_us, 3_us}}};
+  const RankActivities ranks{{{0, Doing::moves, 10_us, 20_us, 10_us}},
+                             {{0, Doing::moves, 12_us, 14_us, 2_us}},
+                             {{0, Doing::travels, 13_us, 21_us, 8_us}},
+                             {{0, Doing::moves, 11_us, 14_us, 3_us}}};
   const auto waits = waiting(two_movements(), ranks, 1.0);
   EXPECT_NEAR(waits[0][0].in(1_us), 3.0, 1e-9);
   EXPECT_NEAR(waits[1][0].in(1_us), 0.0, 1e-9);
@@ -33,10 +33,10 @@ TEST(Waiting, ACollectiveBeginsWhenItsLastMemberEnters) {
   EXPECT_NEAR(span(ranks).in(1_us), 11.0, 1e-9);
 }
 
-TEST(Waiting, RunsOfAStepAreToldApartAndComputingNeverWaits) {
+TEST(RankWaiting, RunsOfAStepAreToldApartAndComputingNeverWaits) {
   const RankActivities ranks{
-      {{1, Kind::moves, 0_us, 5_us, 5_us}, {0, Kind::computes, 5_us, 9_us}, {1, Kind::moves, 9_us, 12_us, 3_us}},
-      {{1, Kind::moves, 4_us, 5_us, 1_us}, {1, Kind::moves, 20_us, 22_us, 2_us}},
+      {{1, Doing::moves, 0_us, 5_us, 5_us}, {0, Doing::computes, 5_us, 9_us}, {1, Doing::moves, 9_us, 12_us, 3_us}},
+      {{1, Doing::moves, 4_us, 5_us, 1_us}, {1, Doing::moves, 20_us, 22_us, 2_us}},
       {},
       {}};
   const auto waits = waiting(two_movements(), ranks, 1.0);
@@ -45,17 +45,17 @@ TEST(Waiting, RunsOfAStepAreToldApartAndComputingNeverWaits) {
   EXPECT_NEAR(waits[0][2].in(1_us), 3.0, 1e-9);  // all of it: it only sent, and was gone when the other one came
 }
 
-TEST(Waiting, AThreadWithoutACoreWaitsForOne) {
-  const RankActivities ranks{{{0, Kind::travels, 0_us, 10_us, 2_us}}, {}, {{0, Kind::moves, 1_us, 9_us, 8_us}}, {}};
+TEST(RankWaiting, AThreadWithoutACoreWaitsForOne) {
+  const RankActivities ranks{{{0, Doing::travels, 0_us, 10_us, 2_us}}, {}, {{0, Doing::moves, 1_us, 9_us, 8_us}}, {}};
   EXPECT_NEAR(waiting(two_movements(), ranks, 1.0)[0][0].in(1_us), 8.0, 1e-9);
   EXPECT_NEAR(waiting(two_movements(), ranks, 2.0)[0][0].in(1_us), 6.0, 1e-9);  // two turns of 2 us are no waiting
   EXPECT_NEAR(waiting(two_movements(), ranks, 9.0)[0][0].in(1_us), 1.0, 1e-9);  // but the other one came later
 }
 
-TEST(Waiting, StagesOfAPipelineDoNotWaitForEachOther) {
+TEST(RankWaiting, StagesOfAPipelineDoNotWaitForEachOther) {
   RankActivities ranks(8);
-  ranks[0] = ranks[2] = {{0, Kind::moves, 0_us, 5_us, 5_us}};
-  ranks[4] = ranks[6] = {{0, Kind::moves, 3_us, 5_us, 2_us}};  // the second stage
+  ranks[0] = ranks[2] = {{0, Doing::moves, 0_us, 5_us, 5_us}};
+  ranks[4] = ranks[6] = {{0, Doing::moves, 3_us, 5_us, 2_us}};  // the second stage
   for (const std::vector<Seconds>& rank : waiting(two_movements(), ranks, 1.0))
     for (const Seconds wait : rank) EXPECT_EQ(wait, Seconds(0));
 }

@@ -105,6 +105,13 @@ Result<void> check_overlap(const Request& request) {
               Error::Kind::usage);
 }
 
+PredictedOverlap on_cores(PredictedOverlap ideal, double cores) {
+  // Steps and what is beside them are both work of the cores.
+  ideal.overlapped = std::max(ideal.overlapped, ideal.blocking / std::clamp(cores, 1.0, 2.0));
+  ideal.hidden = ideal.blocking - ideal.overlapped;
+  return ideal;
+}
+
 PredictedOverlap predicted_overlap(const program::Program& program, const std::vector<Seconds>& times, double cores) {
   PredictedOverlap out;
   std::vector<Seconds> ready(program.tensors.size());
@@ -140,10 +147,8 @@ PredictedOverlap predicted_overlap(const program::Program& program, const std::v
         is_there[at(id)] = 1;
       }
   }
-  // Both lanes are work of the cores that a rank has.
-  out.overlapped = std::max({now, network, out.blocking / std::clamp(cores, 1.0, 2.0)});
-  out.hidden = out.blocking - out.overlapped;
-  return out;
+  out.overlapped = std::max(now, network);
+  return on_cores(out, cores);
 }
 
 std::string add_overlap(const Request& request, const program::Program& program,

@@ -23,8 +23,11 @@ struct PredictedOverlap {
   Seconds moving, hidden;  ///< of collectives, and of that beside other steps
 };
 
-/// What steps are predicted to take together if movements travel as run_timed() starts them. `cores` of each rank: one
-/// that computes has to copy what it receives by itself.
+/// The same where a rank has so many cores: one that computes has to copy what it receives by itself, and hides
+/// nothing.
+PredictedOverlap on_cores(PredictedOverlap ideal, double cores);
+
+/// What steps are predicted to take together if movements travel as run_timed() starts them.
 PredictedOverlap predicted_overlap(const program::Program& program, const std::vector<Seconds>& times, double cores);
 
 /// Adds times, what was hidden, and a timeline, which is the picture where one is asked for. Returns a sentence on it.

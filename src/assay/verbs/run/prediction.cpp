@@ -138,7 +138,6 @@ std::optional<PredictedOverlap> predict(const Request& request, const Context& c
     const Seconds once = longer * predicted->times.steps[i].time;
     const Seconds took = run.clocks[i].time - run.clocks[i].waited;
     const Pair mine{took / steps, once * runs / steps};
-    waiting.measured += run.clocks[i].waited / steps;
     if (program::is_collective(step.op)) {
       overlap.moving += mine.predicted;
       overlap.hidden += longer * (predicted->times.steps[i].time - predicted->times.steps[i].exposed) * runs / steps;
@@ -154,7 +153,8 @@ std::optional<PredictedOverlap> predict(const Request& request, const Context& c
     if (took / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
       products.emplace_back(pair_row(program::step_text(job.program, step), took / runs, once));
   }
-  if (!run.ranks.empty()) {
+  if (!run.ranks.empty()) {  // what travels beside steps may wait as it likes
+    waiting.measured = (run.ranks.front().waiting + run.ranks.front().behind) / steps;
     kinds.emplace_back("waiting", waiting);
     all.measured += waiting.measured;
   }
@@ -165,7 +165,8 @@ std::optional<PredictedOverlap> predict(const Request& request, const Context& c
       "prediction", report::Members{{"on", cluster.text}, {"by_kind", std::move(rows)}, {"long_steps", products}});
   overlap.blocking = all.predicted;
   overlap.overlapped = all.predicted - overlap.hidden;
-  return overlap;
+  if (cluster.chip.id != host_chip || run.local.count == 0) return overlap;
+  return on_cores(overlap, static_cast<double>(run.local.cores) / static_cast<double>(run.local.count));
 }
 
 void add_prediction(const report::Response& response, report::Screen& screen) {
