@@ -126,6 +126,65 @@ for file in draw.sample(sorted((top / "examples").glob("*.assay")), 7):
         for key in ("bytes_moved", "bytes_predicted"):
             expect(abs(one["check"][key]["value"] - other["check"][key]["value"]) < 1e-6, f"{file.name}: {key} differs")
         expect([row["tensor"] for row in one["outputs"]] == [row["tensor"] for row in other["outputs"]], f"{file.name}: shardings differ")
+
+
+def sharded(draw, dims, axes):
+    """Dimensions of a tensor, of which some are split over axes, each over one at most."""
+    free = list(axes)
+    draw.shuffle(free)
+    return ", ".join(dim + (f"_{free.pop()}" if free and draw.random() < 0.6 else "") for dim in dims)
+
+
+def written(draw):
+    """A program in one of the three modes, on a mesh of 2 to 8 devices, and its devices."""
+    mesh = draw.choice([{"X": n} for n in range(2, 9)] + [{"X": 2, "Y": 2}, {"X": 3, "Y": 2}, {"X": 2, "Y": 4}])
+    devices = 1
+    for size in mesh.values():
+        devices *= size
+    mode = draw.choice(["auto", "explicit", "manual"])
+    head = f"mesh {', '.join(f'{axis}={size}' for axis, size in mesh.items())}; dims B={devices}, D={2 * devices}, F={3 * devices}; mode {mode}"
+    if mode == "manual":
+        return (f"{head}; input x[B_X, D]; s[D] = sum(x, B); t = psum(s, X); u = ppermute(x, X, {draw.randint(-3, 3)}); v[D] = sum(u, B); "
+                "v = psum(v, X); result t[D], v[D]; expect t[D] = sum(x, B); expect v[D] = sum(x, B)"), devices
+    out = sharded(draw, "BF", mesh)
+    pinned = f"[{out}]" if mode == "explicit" or draw.random() < 0.5 else "[B, F]"
+    return (f"{head}; input x[{sharded(draw, 'BD', mesh)}]; input w[{sharded(draw, 'DF', mesh)}]; y{pinned} = x * w; z[B, F] = gelu(y); "
+            "loss = sum(square(z), B, F); result z, loss" + ("; gradients of loss" if mode == "auto" else "")), devices
+
+
+for _ in range(options.count):
+    text, devices = written(draw)
+    code, plain, _ = run([assay, "run", "-e", text, "--format", "json"])
+    if code == 1:
+        continue  # an explicit program may be ambiguous
+    code, spread, error = ranks(devices, ["run", "-e", text, "--engine", "mpi", "--format", "json"])
+    expect(code == 0 and json.loads(spread)["results"]["check"]["ok"], f"{text} on {devices} ranks: {error or spread}")
+    if code == 0:
+        pair = [json.loads(one)["results"]["check"]["bytes_moved"]["value"] for one in (plain, spread)]
+        expect(abs(pair[0] - pair[1]) < 1e-6, f"{text}: {pair} bytes moved")
+
+# --- who waits for whom, and what travels beside steps
+
+code, spread, error = ranks(4, ["run", top / "examples/collective_block.assay", "--engine", "mpi", "--overlap", "--format", "json"])
+expect(code == 0, f"blocking against overlapped: {error or spread}")
+if code == 0:
+    overlap = json.loads(spread)["results"]["overlap"]
+    expect(overlap["blocking"]["value"] > 0 and 0 <= overlap["hidden_share"] <= 1, f"blocking against overlapped: {overlap}")
+    expect(len(overlap["timeline"]["lanes"]) == 12, "each rank has a lane of blocking steps, of steps, and of what is beside them")
+words = ["run", "train", "llama-3-8b", *small, "--fsdp", "2", "--tp", "2", "--engine", "mpi", "--format", "json"]
+code, spread, error = ranks(4, [*words, "--overlap"])
+expect(code == 0, f"a training step, blocking against overlapped: {error or spread}")
+if code == 0:
+    results = json.loads(spread)["results"]
+    expect(len(results["ranks"]) == 4, "every rank says how long it waits")
+    for row in results["ranks"]:
+        spent = sum(row[key]["value"] for key in row if key != "rank")
+        longest = max(step["time"]["value"] for step in results["updates"])
+        expect(0 < spent <= 1.2 * longest and row["waiting"]["value"] >= 0, f"the parts of a step are no longer than it: {row}")
+    expect(len(results["overlap"]["timeline"]["lanes"]) == 12, "timelines of four ranks")
+code, _, error = run([assay, "run", top / "examples/collective_block.assay", "--overlap"])
+expect(code == 2 and "only ranks compute while data travel" in error, f"overlap without ranks: {error}")
+
 code, _, error = ranks(2, ["run", top / "examples/ring_attention.assay", "--engine", "mpi"])
 expect(code and "the mesh has 4 devices, but there are 2 ranks" in error, f"a program on too few ranks: {error}")
 code, text, error = ranks(4, ["run", top / "examples/all_gather.assay", "--engine", "mpi", "--show", "x"])

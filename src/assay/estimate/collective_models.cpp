@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "assay/estimate/core_turns.h"
+
 namespace assay::estimate {
 namespace {
 
@@ -55,8 +57,8 @@ class CollectiveFormer {
       fill = filled(inside);
     }
     if (levels.nodes <= 1.0) {
-      if (const double turns = members_per_core(levels.members); turns > 1.0) {
-        const auto taken = num_.given("turns", turns, "members that share a core");
+      if (const double turns = fit_.cores ? core_turns(levels.members, *fit_.cores) : 1.0; turns > 1.0) {
+        const auto taken = num_.given("turns", turns, "of members that share cores");
         starts = taken * starts;
         inside = taken * inside;
         fill = taken * fill;
@@ -95,8 +97,6 @@ class CollectiveFormer {
     }
     return out;
   }
-
-  double members_per_core(double members) const { return fit_.cores ? members / *fit_.cores : 1.0; }
 
   /// Data for other nodes leave after a step for every doubling of them.
   CollectiveForm<N> exchanged(const Levels& levels, const Time& starts, const Rate& inside, const Time& fill) const {

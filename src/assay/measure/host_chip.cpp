@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace assay::measure {
@@ -111,7 +112,8 @@ HostRates host_rates(const Facts& facts, const std::vector<MeasuredRow>& rows) {
     if (!kind || row.b < 2) continue;
     rates.ranks = std::max(rates.ranks, row.b);
     const auto count = static_cast<double>(row.b);
-    const double turns = std::max(1.0, count / shared_cores(facts).value_or(count));
+    // A limit: cores that idle in the last turn may as well have worked.
+    const double turns = std::ceil(count / shared_cores(facts).value_or(count));
     rates.link = std::max(rates.link, turns * program::received_of_array(*kind, count) * bytes / row.median);
   }
   return rates;

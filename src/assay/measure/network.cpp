@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <thread>
 
 #include "assay/execute/movement.h"
 
@@ -49,18 +50,26 @@ class RankGroup {
     execute::run_movement(devices_, step, before, after, array);
   }
 
+  /// Its ranks start together once the others sleep.
+  void meet() { call(movements[0], columns * static_cast<std::int64_t>(sizeof(double) * devices_.count())); }
+
  private:
   static constexpr std::int64_t columns = 512;
   execute::VirtualDevices<double> devices_;
   std::map<std::pair<std::string, std::int64_t>, execute::Shards<double>> arrays_;
 };
 
-/// Seconds of the slowest of all ranks; those without a group only keep step.
-Seconds timed(execute::Transport& ranks, RankGroup* group, const Movement& movement, std::int64_t bytes) {
+/// Seconds of the slowest of all ranks. Those without a group only keep step, and leave the cores to the others for
+/// longer than it is `expected` to take.
+Seconds timed(execute::Transport& ranks, RankGroup* group, const Movement& movement, std::int64_t bytes,
+              Seconds expected) {
   execute::gather_values(ranks, {});
+  if (!group) std::this_thread::sleep_for(std::chrono::duration<double>(2.0 * (expected + 100_us).value()));
+  if (group) group->meet();
   const auto start = std::chrono::steady_clock::now();
   if (group) group->call(movement, bytes);
   double slowest = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!group) slowest = 0;
   for (const std::vector<double>& other : execute::gather_values(ranks, {slowest}))
     slowest = std::max(slowest, other.front());
   return Seconds(slowest);
@@ -81,9 +90,9 @@ void measure(execute::Transport& ranks, std::vector<Row>& rows, Extent extent) {
   constexpr int calls = 3;
   for (int round = 0; round < rounds; ++round)
     for (Row& row : rows) {
-      timed(ranks, row.group, *row.movement, row.bytes);
+      const Seconds warm = timed(ranks, row.group, *row.movement, row.bytes, row.median);
       std::vector<Seconds> times;
-      for (int i = 0; i < calls; ++i) times.push_back(timed(ranks, row.group, *row.movement, row.bytes));
+      for (int i = 0; i < calls; ++i) times.push_back(timed(ranks, row.group, *row.movement, row.bytes, warm));
       if (const Seconds median = median_of(times); round == 0 || median < row.median) {
         row.median = median;
         row.least = times.front();
@@ -91,26 +100,61 @@ void measure(execute::Transport& ranks, std::vector<Row>& rows, Extent extent) {
     }
 }
 
+/// Sizes of arrays: few short ones, where the cost of messages shows, and more of those that take long.
+std::vector<std::int64_t> array_sizes(Extent extent) {
+  constexpr std::int64_t least = 4096, medium = std::int64_t{128} << 10;
+  std::vector<std::int64_t> out = sizes(least, medium / 2, 4);
+  for (const std::int64_t bytes : sizes(medium, std::int64_t{extent == Extent::quick ? 4 : 16} << 20, 2))
+    out.push_back(bytes);
+  return out;
+}
+
+/// Every number of ranks up to 8, then doublings, and all of them.
+std::vector<std::size_t> group_sizes(std::size_t ranks) {
+  constexpr std::size_t each = 8;
+  std::vector<std::size_t> out;
+  for (std::size_t count = 2; count < ranks; count += count < each ? 1 : count) out.push_back(count);
+  out.push_back(ranks);
+  return out;
+}
+
+/// The same local work on all ranks at once: who has less of a core than the others takes longer.
+std::vector<Seconds> own_times(execute::Transport& ranks, Extent extent) {
+  constexpr std::size_t elements = std::size_t{1} << 19;
+  const int rounds = extent == Extent::quick ? 5 : 15;
+  std::vector<double> from(elements, 1.0), to(elements);
+  Seconds least(1e9);
+  for (int round = 0; round < rounds; ++round) {
+    execute::gather_values(ranks, {});
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 4; ++i) std::copy(from.begin(), from.end(), to.begin());
+    least = std::min(least, Seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()));
+    from.front() = to.back();
+  }
+  std::vector<Seconds> out;
+  for (const std::vector<double>& one : execute::gather_values(ranks, {least.value()})) out.emplace_back(one.front());
+  return out;
+}
+
 }  // namespace
 
 NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent) {
-  const std::int64_t most = std::int64_t{extent == Extent::quick ? 4 : 16} << 20;
   std::deque<RankGroup> groups;
   const auto group_of = [&](bool is_member, std::size_t first, std::size_t count) {
     return is_member ? &groups.emplace_back(ranks, first, count) : nullptr;
   };
   std::vector<Row> rows;
-  for (std::size_t doubled = 2; doubled < 2 * ranks.count(); doubled *= 2) {
-    const std::size_t count = std::min(doubled, ranks.count());
+  for (const std::size_t count : group_sizes(ranks.count())) {
     RankGroup* group = group_of(ranks.rank() < count, 0, count);
     for (const Movement& movement : movements)
-      for (const std::int64_t bytes : sizes(4096, most, 4)) rows.push_back({&movement, count, bytes, group});
+      for (const std::int64_t bytes : array_sizes(extent)) rows.push_back({&movement, count, bytes, group});
   }
   measure(ranks, rows, extent);
   NetworkMeasurement out;
   for (const Row& row : rows)
     out.rows.push_back(
         {row.movement->op, "fp64", row.bytes, static_cast<std::int64_t>(row.ranks), 0, 0, 0, row.median, row.least});
+  out.own_times = own_times(ranks, extent);
   const std::size_t half = ranks.count() / 2;
   if (half < 2) return out;
   RankGroup* first = group_of(ranks.rank() < half, 0, half);

@@ -16,10 +16,11 @@ struct Contention {
 struct NetworkMeasurement {
   std::vector<MeasuredRow> rows;  ///< the time of the slowest rank
   std::vector<Contention> contention;
+  std::vector<Seconds> own_times;  ///< by rank, of the same work on all at once: stragglers take longer
 };
 
-/// Groups of 2, 4, ... ranks from the first one on, and all of them. To be called by all ranks; the first one has the
-/// rows.
+/// Groups of 2, 3, ... 8, 16, ... ranks from the first one on, and all of them. To be called by all ranks; the first
+/// one has the rows.
 NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent);
 
 }  // namespace assay::measure

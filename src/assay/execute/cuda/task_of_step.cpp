@@ -80,11 +80,11 @@ class StepTask {
   }
 
  private:
-  tl::unexpected<Error> refused(std::string_view why, const char* remedy = cuda_remedy) const {
+  tl::unexpected<Error> refused(std::string_view why) const {
     return fail("--engine cuda",
                 fmt::format("{}{} has no kernel on a GPU yet: {}", program::name(step_), why,
                             program::step_text(program_, step_)),
-                remedy);
+                cuda_remedy);
   }
   std::int64_t elements(int id) const { return elements_of(program_.tensor(id)); }
   std::int64_t width(int id) const {
@@ -246,8 +246,7 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
-    if (size(q, 1) != shape.queries)
-      return refused(" of a part of the sequence", "use --context-scheme all-to-all, which splits heads instead");
+    if (size(q, 1) != shape.queries) return refused(" of a part of the sequence");
     const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
         (shape.queries != shape.keys && !has_cache))

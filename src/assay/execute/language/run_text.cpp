@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "assay/execute/program/step.h"
-
 namespace assay::execute {
 namespace {
 
@@ -50,6 +48,13 @@ RunFacts facts_of_ranks(Transport& transport, const program::Program& program, c
   return out;
 }
 
+ProgramMemory given_memory(const language::Compiled& compiled, const StepRunner& runner) {
+  ProgramMemory memory(compiled.program.tensors.size());
+  for (const language::GivenTensor& given : compiled.given)
+    memory[index_of(given.tensor)] = runner.distributed(given_array(compiled, given), given.tensor);
+  return memory;
+}
+
 std::vector<Seconds> slowest_times(Transport& transport, const StepRunner& runner) {
   std::vector<double> mine;
   for (const StepClock& clock : runner.clocks()) mine.push_back(clock.time.value());
@@ -90,10 +95,8 @@ Array<double> given_array(const language::Compiled& compiled, const language::Gi
 
 TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   TextRun run;
-  StepRunner runner(compiled.program, 1.0, {transport});
-  run.memory.resize(compiled.program.tensors.size());
-  for (const language::GivenTensor& given : compiled.given)
-    run.memory[index_of(given.tensor)] = runner.distributed(given_array(compiled, given), given.tensor);
+  StepRunner runner(compiled.program, 1.0, {transport}, Overlap::none);
+  run.memory = given_memory(compiled, runner);
   std::vector<double> moved, stated;
   for (const program::Step& step : compiled.program.steps) {
     const Bytes received = runner.received(), predicted = runner.predicted();
@@ -113,6 +116,28 @@ TextRun run_text(const language::Compiled& compiled, Transport* transport) {
   }
   run.predicted = run.facts.stated;
   return run;
+}
+
+TimedRun run_timed(const language::Compiled& compiled, Transport& transport, Overlap overlap, int runs) {
+  const std::vector<program::Step>& steps = compiled.program.steps;
+  TimedRun fastest;
+  for (int run = 0; run < runs; ++run) {
+    StepRunner runner(compiled.program, 1.0, {&transport}, overlap);
+    ProgramMemory memory = given_memory(compiled, runner);
+    gather_values(transport, {});
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      runner.take_inputs(steps[i], memory);
+      for (std::size_t later = i; later < steps.size(); ++later) runner.start_ready(steps[later], memory);
+      runner.run(steps[i], nullptr, memory);
+    }
+    runner.settle();
+    RankActivities all = gathered(transport, runner.take_activities());
+    if (run > 0 && span(all) >= span(fastest.ranks)) continue;
+    fastest.ranks = std::move(all);
+    for (const auto* named : {&compiled.results, &compiled.gradients})
+      for (const language::NamedTensor& one : *named) fastest.results[one.name] = runner.collected(one.tensor, memory);
+  }
+  return fastest;
 }
 
 Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/execute/program/run_program.h"
+#include "assay/execute/program/step.h"
 #include "assay/language/lowering.h"
 
 namespace assay::execute {
@@ -23,6 +23,13 @@ Array<double> given_array(const language::Compiled& compiled, const language::Gi
 
 /// On virtual devices or, with a transport, on one device for each rank: results and facts are then those of all ranks.
 TextRun run_text(const language::Compiled& compiled, Transport* transport = nullptr);
+struct TimedRun {
+  RankActivities ranks;  ///< what all of them did
+  NamedArrays results;
+};
+/// Steps one after the other, or with movements that travel beside other steps as soon as what they move is there: the
+/// fastest of so many runs, in every process. To be called by all.
+TimedRun run_timed(const language::Compiled& compiled, Transport& transport, Overlap overlap, int runs);
 /// What the devices of all ranks hold of a tensor, in every process. To be called by all.
 Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport);
 

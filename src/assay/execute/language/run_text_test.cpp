@@ -57,7 +57,14 @@ void expect_as_on_virtual_devices(const std::string& text) {
   const auto ranks = static_cast<std::size_t>(both->sharded.program.mesh.devices());
   if (ranks < 2 || ranks > 8) return;
   std::vector<TextRun> runs(ranks);
-  on_thread_ranks(ranks, [&](Transport& transport) { runs[transport.rank()] = run_text(both->sharded, &transport); });
+  std::vector<TimedRun> overlapped(ranks);
+  on_thread_ranks(ranks, [&](Transport& transport) {
+    runs[transport.rank()] = run_text(both->sharded, &transport);
+    overlapped[transport.rank()] = run_timed(both->sharded, transport, Overlap::all, 1);
+  });
+  for (const TimedRun& run : overlapped)
+    for (const auto& [name, array] : both->run.results)
+      EXPECT_LE(relative_error(run.results.at(name), array), 1e-12) << name << ", overlapped\n" << text;
   for (const TextRun& run : runs) {
     for (const auto& [name, array] : both->run.results)
       EXPECT_LE(relative_error(run.results.at(name), array), 1e-12) << name << "\n" << text;
@@ -357,6 +364,25 @@ TEST(TextProgramOnRanks, ExamplesEqualVirtualDevices) {
   for (const std::filesystem::path& path : testing::sampled(examples)) {
     SCOPED_TRACE(path.string());
     expect_as_on_virtual_devices(file_text(path));
+  }
+}
+
+TEST(TextProgramOnRanks, ChunksOfACollectiveMatmulTravelBesideProducts) {
+  const auto both = run_both(file_text("examples/collective_matmul.assay"));
+  ASSERT_TRUE(both);
+  std::vector<TimedRun> blocking(8), overlapped(8);
+  on_thread_ranks(8, [&](Transport& transport) {
+    blocking[transport.rank()] = run_timed(both->sharded, transport, Overlap::none, 1);
+    overlapped[transport.rank()] = run_timed(both->sharded, transport, Overlap::all, 1);
+  });
+  const auto of_kind = [](const std::vector<Activity>& rank, Activity::Kind kind) {
+    return std::count_if(rank.begin(), rank.end(), [&](const Activity& one) { return one.kind == kind; });
+  };
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(of_kind(blocking[0].ranks[rank], Activity::Kind::moves), 3);
+    EXPECT_EQ(of_kind(blocking[0].ranks[rank], Activity::Kind::travels), 0);
+    EXPECT_EQ(of_kind(overlapped[0].ranks[rank], Activity::Kind::moves), 0);
+    EXPECT_EQ(of_kind(overlapped[0].ranks[rank], Activity::Kind::travels), 3);
   }
 }
 

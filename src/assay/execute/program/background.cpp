@@ -1,8 +1,7 @@
 #include "assay/execute/program/background.h"
 
-#include <chrono>
-
 #include "assay/base/result.h"
+#include "assay/execute/program/activity.h"
 
 namespace assay::execute {
 namespace {
@@ -54,15 +53,16 @@ void Background::run() {
     auto [key, work] = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
     Done done;
+    done.start = clock_time();
+    const Seconds had = core_time();
     try {
       done.moved = work(devices_);
     } catch (...) {
       done.error = std::current_exception();
     }
-    done.time = Seconds(std::chrono::duration<double>(Clock::now() - start).count());
+    done.end = clock_time();
+    done.busy = core_time() - had;
     lock.lock();
     done_.emplace(key, std::move(done));
     changed_.notify_all();

@@ -20,7 +20,8 @@ class Background {
   using Key = std::pair<const void*, int>;
   struct Done {
     Moved<double> moved;
-    Seconds time;
+    Seconds start, end;  ///< on the clock of activities
+    Seconds busy;        ///< with a core
     std::exception_ptr error = {};
   };
   using Work = std::function<Moved<double>(VirtualDevices<double>&)>;

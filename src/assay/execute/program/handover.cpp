@@ -16,7 +16,9 @@ Shards<double> Handover::take(const Way& way) {
   Shards<double> out;
   if (is_remote(way)) {
     out.resize(devices_);
+    const Seconds start = clock_time();
     out[device()] = receive_array<double>(*transport_, at(way.from) * devices_ + device(), first_stage_tag + way.tag);
+    activities_.push_back({-1, Activity::Kind::waits, start, clock_time(), {}});
   } else {
     const auto box = boxes_.find({way.to, way.tag});
     if (box == boxes_.end()) throw InternalError("a stage waits for what was never sent");

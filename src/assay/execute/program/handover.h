@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "assay/execute/devices.h"
+#include "assay/execute/program/activity.h"
 
 namespace assay::execute {
 
@@ -22,6 +23,9 @@ class Handover {
   bool has(const Way& way) const { return is_remote(way) || boxes_.contains({way.to, way.tag}); }
   Shards<double> take(const Way& way);
 
+  /// When this process waited for other stages since the last call.
+  std::vector<Activity> take_activities() { return std::exchange(activities_, {}); }
+
   /// Bytes that devices of this process received from other stages.
   Bytes received() const { return received_; }
 
@@ -33,6 +37,7 @@ class Handover {
   Transport* transport_;
   std::map<std::pair<std::int64_t, int>, Shards<double>> boxes_;  ///< by receiving stage and tag
   Bytes received_;
+  std::vector<Activity> activities_;
 };
 
 }  // namespace assay::execute

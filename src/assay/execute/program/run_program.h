@@ -51,6 +51,7 @@ struct RunFacts {
 struct StepClock {
   Seconds time;
   std::int64_t runs = 0;
+  Seconds waited = {};  ///< of `time`: a collective waits for other ranks, where that is known
 };
 
 struct TrainingRun {

@@ -36,7 +36,7 @@ struct StackedLayer {
 class ProgramRunner {
  public:
   ProgramRunner(const program::Program& program, const model::Transformer& model, double tokens,
-                Placement placement = {});
+                Placement placement = {}, Overlap overlap = Overlap::hidden);
 
   /// Weights of a layer (below 0: embedding and head) by tensor, with the names they have in NamedArrays.
   std::map<int, std::string> names(std::int64_t layer) const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -30,13 +29,31 @@ std::string_view work_kind(const program::Step& step) {
   return "other kernels";
 }
 
-StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement)
+StepRunner::StepRunner(const program::Program& program, double tokens, Placement placement, Overlap overlap)
     : program_(program),
       tokens_(tokens),
       devices_(program.mesh, placement),
       layout_(program),
       clocks_(program.steps.size()),
-      background_(placement.transport ? std::make_unique<Background>(program.mesh, placement) : nullptr) {}
+      records_(placement.transport != nullptr),
+      overlap_(overlap),
+      background_(placement.transport && overlap != Overlap::none
+                      ? std::make_unique<Background>(program.mesh, placement)
+                      : nullptr) {}
+
+bool StepRunner::travels(const program::Step& step) const {
+  if (overlap_ == Overlap::hidden) return is_hidden(step);
+  return overlap_ == Overlap::all && program::is_collective(step.op) &&
+         !step.is(program::Collective::ragged_all_to_all);
+}
+
+const program::Permutation* StepRunner::permutation_of(const program::Step& step) const {
+  return step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr;
+}
+
+void StepRunner::record(const program::Step& step, Activity::Kind kind, Seconds start, Seconds end, Seconds busy) {
+  if (records_) activities_.push_back({static_cast<int>(&step - program_.steps.data()), kind, start, end, busy});
+}
 
 Shards<double> StepRunner::distributed(const Array<double>& global, int tensor) const {
   Shards<double> shards = distribute(global, layout_.tensor(tensor), program_.mesh);
@@ -83,29 +100,43 @@ void StepRunner::start(const program::Step& step, ProgramMemory& memory) {
   const Background::Key key{&memory, step.out[0]};
   const program::Tensor &before = layout_.tensor(step.in[0]), &after = layout_.tensor(step.out[0]);
   travelling_[key] = &memory;
-  background_->start(key, static_cast<int>(&step - program_.steps.data()),
-                     [&step, &before, &after, from = memory[at(step.in[0])]](VirtualDevices<double>& devices) {
-                       return run_movement(devices, step, before, after, from);
-                     });
+  background_->start(
+      key, static_cast<int>(&step - program_.steps.data()),
+      [&step, &before, &after, permutation = permutation_of(step), from = memory[at(step.in[0])]](
+          VirtualDevices<double>& devices) { return run_movement(devices, step, before, after, from, permutation); });
+}
+
+void StepRunner::start_ready(const program::Step& step, ProgramMemory& memory) {
+  if (background_ && travels(step) && !memory[at(step.in[0])].empty() && memory[at(step.out[0])].empty() &&
+      !background_->has({&memory, step.out[0]}))
+    start(step, memory);
 }
 
 void StepRunner::start_ahead(const program::Step& step, ProgramMemory& memory) {
-  if (step.urgency != program::Urgency::ahead || !is_hidden(step) || memory[at(step.in[0])].empty()) return;
+  if (step.urgency != program::Urgency::ahead || !travels(step) || memory[at(step.in[0])].empty()) return;
   start(step, memory);
 }
 
 void StepRunner::take(ProgramMemory& memory, int tensor) {
-  using Clock = std::chrono::steady_clock;
   const Background::Key key{&memory, tensor};
-  const int number = background_->started().at(key);
-  const Clock::time_point start = Clock::now();
+  const program::Step& step = program_.steps[at(background_->started().at(key))];
+  const Seconds start = clock_time();
   Background::Done done = background_->take(key);
-  waited_time_ += Seconds(std::chrono::duration<double>(Clock::now() - start).count());
-  background_time_ += done.time;
+  const Seconds end = clock_time();
+  waited_time_ += end - start;
+  background_time_ += done.end - done.start;
+  record(step, Activity::Kind::travels, done.start, done.end, done.busy);
+  if (end > done.end && start < done.end) record(step, Activity::Kind::waits, start, end);
   travelling_.erase(key);
-  clocks_[at(number)].time += done.time;
-  ++clocks_[at(number)].runs;
-  memory[at(tensor)] = counted(program_.steps[at(number)], std::move(done.moved));
+  StepClock& clock = clocks_[static_cast<std::size_t>(&step - program_.steps.data())];
+  clock.time += done.end - done.start;
+  ++clock.runs;
+  memory[at(tensor)] = counted(step, std::move(done.moved));
+}
+
+void StepRunner::take_inputs(const program::Step& step, ProgramMemory& memory) {
+  for (int id : step.in)
+    if (id >= 0 && background_ && background_->has({&memory, id})) take(memory, id);
 }
 
 void StepRunner::settle() {
@@ -113,19 +144,15 @@ void StepRunner::settle() {
 }
 
 void StepRunner::run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
-  if (background_) {
-    for (int id : step.in)
-      if (id >= 0 && background_->has({&memory, id})) take(memory, id);
-    if (is_hidden(step)) {
-      if (!background_->has({&memory, step.out[0]})) start(step, memory);
-      return;
-    }
+  take_inputs(step, memory);
+  if (background_ && travels(step)) {
+    if (!background_->has({&memory, step.out[0]})) start(step, memory);
+    return;
   }
   for (int id : step.in)
     if (id >= 0 && memory[at(id)].empty())
       throw InternalError("a step reads a tensor that was not computed: " + program::step_text(program_, step));
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  const Seconds start = clock_time(), had = core_time();
   if (program::is_movement(step.op)) {
     memory[at(step.out[0])] = step.is(program::Collective::ragged_all_to_all)
                                   ? exchanged(step, memory[at(step.in[0])], memory[at(step.in[1])])
@@ -140,8 +167,11 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
   const program::Step* first = program_.steps.data();
   if (std::less<>()(&step, first) || !std::less<>()(&step, first + clocks_.size())) return;  // not one of the program's
   StepClock& clock = clocks_[static_cast<std::size_t>(&step - first)];
-  clock.time += Seconds(std::chrono::duration<double>(Clock::now() - start).count());
+  const Seconds end = clock_time();
+  clock.time += end - start;
   ++clock.runs;
+  record(step, program::is_collective(step.op) ? Activity::Kind::moves : Activity::Kind::computes, start, end,
+         core_time() - had);
 }
 
 void StepRunner::run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
@@ -211,9 +241,8 @@ void StepRunner::count(Bytes received, Bytes predicted) {
 }
 
 Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>& from) {
-  Moved<double> run = run_movement(
-      devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from,
-      step.is(program::Collective::permute) && step.detail >= 0 ? &program_.permutations[at(step.detail)] : nullptr);
+  Moved<double> run =
+      run_movement(devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from, permutation_of(step));
   return counted(step, std::move(run));
 }
 

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "assay/execute/devices.h"
+#include "assay/execute/program/activity.h"
 #include "assay/execute/program/adam.h"
 #include "assay/execute/program/background.h"
 #include "assay/execute/program/local_step.h"
@@ -19,10 +21,14 @@ inline constexpr double descent_rate = 0.1;
 /// The kind of work that reports sum up: "products", "attention", "collectives", "update", "other kernels".
 std::string_view work_kind(const program::Step& step);
 
+/// Which movements travel while other steps run, between processes: none, those that nothing waits for, or all of them.
+enum class Overlap { none, hidden, all };
+
 class StepRunner {
  public:
   /// The program must outlive it. The loss is averaged over `tokens`.
-  StepRunner(const program::Program& program, double tokens, Placement placement = {});
+  StepRunner(const program::Program& program, double tokens, Placement placement = {},
+             Overlap overlap = Overlap::hidden);
 
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
@@ -43,6 +49,10 @@ class StepRunner {
   bool overlaps() const { return background_ != nullptr; }
   /// Starts a movement whose result is needed later, if what it reads is there.
   void start_ahead(const program::Step& step, ProgramMemory& memory);
+  /// The same of any movement that travels and has not been started.
+  void start_ready(const program::Step& step, ProgramMemory& memory);
+  /// Waits for what a step reads, if it travels.
+  void take_inputs(const program::Step& step, ProgramMemory& memory);
   /// Waits for everything that still travels.
   void settle();
   /// Time of movements in the background, and how long steps waited for them.
@@ -66,6 +76,8 @@ class StepRunner {
   double squared_gradients() const { return squared_gradients_; }
   /// By step of the program.
   const std::vector<StepClock>& clocks() const { return clocks_; }
+  /// What this process did since the last call; nothing where it has all devices.
+  std::vector<Activity> take_activities() { return std::exchange(activities_, {}); }
 
  private:
   /// The result of a slice or a collective, whose bytes are counted.
@@ -75,6 +87,9 @@ class StepRunner {
   void count(Bytes received, Bytes predicted);
   /// What a movement did, counted.
   Shards<double> counted(const program::Step& step, Moved<double> run);
+  bool travels(const program::Step& step) const;
+  const program::Permutation* permutation_of(const program::Step& step) const;
+  void record(const program::Step& step, Activity::Kind kind, Seconds start, Seconds end, Seconds busy = {});
   void start(const program::Step& step, ProgramMemory& memory);
   void take(ProgramMemory& memory, int tensor);
   void run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
@@ -98,6 +113,9 @@ class StepRunner {
   std::map<int, Moments>* moments_ = nullptr;
   double squared_gradients_ = 0;
   std::vector<StepClock> clocks_;
+  bool records_ = false;
+  std::vector<Activity> activities_;
+  Overlap overlap_;
   std::unique_ptr<Background> background_;
   std::map<Background::Key, ProgramMemory*> travelling_;  ///< where results go
   Seconds background_time_, waited_time_;

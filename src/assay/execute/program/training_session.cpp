@@ -84,6 +84,7 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
       shape_(options.pipeline),
       adam_(options.adam),
       transport_(options.transport),
+      overlap_(options.overlap),
       own_sums_(summed_tensors(program, false)),
       shared_sums_(summed_tensors(program, true)),
       tied_(tied_tensors(program)),
@@ -116,7 +117,7 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
 void TrainingSession::add_stage(std::int64_t number, const NamedArrays& weights) {
   const Placement placement{transport_, at(number * program_.mesh.devices())};
   Stage& stage = stages_.emplace_back(Stage{number,
-                                            ProgramRunner(program_, model_, tokens_of(program_), placement),
+                                            ProgramRunner(program_, model_, tokens_of(program_), placement, overlap_),
                                             {},
                                             {},
                                             {},
@@ -458,8 +459,15 @@ RunFacts TrainingSession::facts() const {
   return all;
 }
 
-TrainingSession::Overlap TrainingSession::overlap() const {
-  Overlap all;
+std::vector<Activity> TrainingSession::take_activities() {
+  std::vector<Activity> out = handover_.take_activities();
+  for (Stage& stage : stages_)
+    for (const Activity& one : stage.runner.step().take_activities()) out.push_back(one);
+  return out;
+}
+
+TrainingSession::Hidden TrainingSession::hidden() const {
+  Hidden all;
   for (const Stage& stage : stages_) {
     all.background += stage.runner.step().background_time();
     all.waited += stage.runner.step().waited_time();

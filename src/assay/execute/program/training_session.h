@@ -20,6 +20,7 @@ struct SessionOptions {
   std::optional<AdamW> adam = {};         ///< nothing: plain gradient descent
   Transport* transport = nullptr;         ///< nothing: all devices are in this process
   Offloading offloading = {};
+  Overlap overlap = Overlap::hidden;  ///< of collectives with steps, on ranks
 };
 
 /// An error where layers of a pipeline need more of each other than the residual stream.
@@ -50,10 +51,12 @@ class TrainingSession {
 
   RunFacts facts() const;
   /// Time so far of collectives that ran while steps computed, and of steps that waited for them nevertheless.
-  struct Overlap {
+  struct Hidden {
     Seconds background, waited;
   };
-  Overlap overlap() const;
+  Hidden hidden() const;
+  /// What this rank did since the last call.
+  std::vector<Activity> take_activities();
   /// Time of each step of the program so far, per device of this process.
   std::vector<StepClock> clocks() const;
 
@@ -105,6 +108,7 @@ class TrainingSession {
   pipeline::PipelineShape shape_;
   std::optional<AdamW> adam_;
   Transport* transport_;
+  Overlap overlap_;
   std::vector<Part> parts_;
   std::vector<int> own_sums_, shared_sums_;  ///< see summed_tensors()
   std::vector<int> tied_;                    ///< made by the head's backward pass for the embedding's

@@ -71,7 +71,8 @@ Result<WeightsFile> read_weights(const std::string& path, std::string_view where
   std::uint64_t length = 0;
   if (bytes.size() >= sizeof length) std::memcpy(&length, bytes.data(), sizeof length);
   if (length == 0 || length > bytes.size() - sizeof length)
-    return fail(std::string(where), fmt::format("{} is no safetensors file", in_quotes(path)), "");
+    return fail(std::string(where), fmt::format("{} is no safetensors file", in_quotes(path)),
+                "`assay run train --save FILE.safetensors` writes such a file");
   const std::string_view view = bytes;
   ASSAY_TRY(header, model::parse_json(view.substr(sizeof length, length), path));
   WeightsFile out;

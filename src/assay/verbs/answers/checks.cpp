@@ -55,6 +55,7 @@ held_out?: {
         products_and_attention_off_before: <s>, products_and_attention_off_after: <s>}},
 summary?: [{group: text, n: count, median_ape: number, p90_ape: number, bias: number, covered: number|null}],
 contention?: [{op: text, bytes: <B>, ranks: count, alone: <s>, two_at_once: <s>, slower_by: number}],
+stragglers?: [{rank: count, time: <s>, slower_by: number}],
 files?: [{file: text}], basis?: text,
 cases?: [{group: text, what: text, measured: <s>, predicted: <s>, error: number}],
 unread?: [{place: text, because: text}]

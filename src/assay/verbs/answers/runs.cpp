@@ -21,6 +21,15 @@ text?: {name: text, bytes: count, tokens: count, vocabulary: count}, strategy?: 
 first_loss?: number, last_loss?: number, time?: <s>, moved?: <B>, predicted_bytes?: <B>, between_stages?: <B>,
 host?: {to: <B>, from: <B>, predicted: <B>},
 in_background?: <s>, waited_for?: <s>,
+ranks?: [{
+    rank: count, computing: <s>, moving: <s>, waiting: <s>, waiting_behind: <s>, waiting_for_stages: <s>}],
+overlap?: {
+    blocking: <s>, overlapped: <s>, arithmetic: <s>, moving: <s>, hidden: <s>, hidden_share: number, speedup: number,
+    predicted?: {blocking: <s>, overlapped: <s>, moving: <s>, hidden: <s>},
+    timeline: {
+      title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
+      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>}], marks: [{at: <s>, label: text}],
+      counters: [{name: text, points: [{at: <s>, value: number}]}]}},
 updates?: [{step: count, loss: number, gradient_norm: number, time: <s>}],
 one_device?: {largest_difference: number, tolerance: number, equal: flag},
 compared?: [{

@@ -277,6 +277,7 @@ Result<report::Response> answer_table(const Request& request, const Context& con
   response.results.emplace_back("fitted", fitted_numbers(c));
   response.results.emplace_back("summary", summary_rows(fitted.fit.cases));
   if (!measured.contention.empty()) response.results.emplace_back("contention", measured.contention);
+  if (!measured.ranks.empty()) response.results.emplace_back("stragglers", measured.ranks);
   report::Items files;
   for (auto& [path, text] : fitted.files) {
     const std::string full = directory + "/" + path;

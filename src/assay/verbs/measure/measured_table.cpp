@@ -143,6 +143,12 @@ Result<MeasuredTable> network_table(const Request& request, const Context& conte
                                                   {"alone", each.alone},
                                                   {"two_at_once", each.together},
                                                   {"slower_by", each.together / each.alone}});
+  std::vector<Seconds> sorted = network.own_times;
+  const Seconds usual = assay::measure::median_of(sorted);
+  for (std::size_t rank = 0; rank < network.own_times.size(); ++rank)
+    table.ranks.emplace_back(report::Members{{"rank", static_cast<std::int64_t>(rank)},
+                                             {"time", network.own_times[rank]},
+                                             {"slower_by", network.own_times[rank] / usual}});
   table.files.emplace_back("clusters/ranks.toml",
                            fmt::format("# {} ranks, measured by {}\nchip = \"host\"\nsize = \"{}\"\n", ranks.count(),
                                        measure_command(request), ranks.count()));

@@ -15,6 +15,7 @@ struct MeasuredTable {
   std::string text, file;                                    ///< `file` names it in errors
   std::vector<std::string> notes;                            ///< what could not be measured
   report::Items contention{};                                ///< of two collectives at once
+  report::Items ranks{};                                     ///< how long each takes for the same work
   std::vector<std::pair<std::string, std::string>> files{};  ///< to be written besides: path below the directory, text
 };
 Result<MeasuredTable> measured_table(const Request& request, const Context& context);

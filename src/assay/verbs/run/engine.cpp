@@ -87,7 +87,15 @@ Result<report::Response> run_on_engine(const Request& request, const Context& co
                                        const std::function<Result<PreparedRun>()>& prepare) {
   if (request.value("engine") != "mpi") {
     ASSAY_TRY(prepared, prepare());
-    if (!is_on_gpu(request) || prepared.devices.value_or(1) == 1) return prepared.run(nullptr);
+    if (!is_on_gpu(request) || prepared.devices.value_or(1) == 1) {
+      ASSAY_TRY(response, prepared.run(nullptr));
+      if (const int processes = context.surroundings.ranks.count; processes > 1) {
+        response.notes.push_back(
+            fmt::format("each of the {} processes of this launch ran all of it: --engine mpi shares it", processes));
+        if (response.screen) response.screen->notes.push_back(response.notes.back());
+      }
+      return response;
+    }
   }
   return run_on_ranks(request, context, prepare);
 }

@@ -14,17 +14,26 @@ struct Pair {
   Seconds measured, predicted;  ///< of a step on a device
 };
 
-Result<estimate::StepTimes> predicted_times(const Context& context, const TrainingTask& task, const TrainingJob& job,
-                                            const std::string& on, hardware::Cluster& cluster) {
-  ASSAY_TRY(found, hardware::parse_cluster(on, context.catalogue, "--on"));
-  cluster = std::move(found);
-  ASSAY_TRY(calibration, hardware::calibration_of(cluster.chip, context.catalogue));
-  ASSAY_TRY(rates, estimate::kernel_rates(cluster.chip, job.question.setup.formats.compute, "--on",
+/// The steps of a job on the cluster that it is predicted for.
+struct PredictedJob {
+  hardware::Cluster cluster;
+  estimate::StepTimes times;
+};
+
+Result<PredictedJob> predicted_job(const Context& context, const TrainingTask& task, const TrainingJob& job,
+                                   const std::string& on) {
+  PredictedJob out;
+  ASSAY_TRY(cluster, hardware::parse_cluster(on, context.catalogue, "--on"));
+  out.cluster = std::move(cluster);
+  ASSAY_TRY(calibration, hardware::calibration_of(out.cluster.chip, context.catalogue));
+  ASSAY_TRY(rates, estimate::kernel_rates(out.cluster.chip, job.question.setup.formats.compute, "--on",
                                           calibration ? &calibration->values : nullptr));
   training::TrainingQuestion question = job.question;
   question.setup.rates = std::move(rates);
   if (calibration) question.collectives = calibration->values.collective;
-  return training::training_step_times(question, task.length, cluster, job.strategy, job.program);
+  ASSAY_TRY(times, training::training_step_times(question, task.length, out.cluster, job.strategy, job.program));
+  out.times = std::move(times);
+  return out;
 }
 
 /// "dQ, dK = attention grad(dO, Q)" of a step's text.
@@ -98,25 +107,26 @@ report::ScreenTable pair_table(std::string title, const std::string& label, cons
   return table_of_rows(std::move(title), label, compared_rows(rows));
 }
 
-void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,
-             const TrainedJob& run, report::Response& response) {
+std::optional<PredictedOverlap> predict(const Request& request, const Context& context, const TrainingTask& task,
+                                        const TrainingJob& job, const TrainedJob& run, report::Response& response) {
   const bool on_gpu = !run.device.empty();
   if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host_chip)) {
     response.important.emplace_back(measure_note);
-    return;
+    return {};
   }
-  hardware::Cluster cluster;
-  const auto times = predicted_times(context, task, job, predicted_on(request, job.devices(), run.device), cluster);
-  if (!times) {
-    response.important.push_back(fmt::format("no prediction: {}", times.error().what));
-    return;
+  const auto predicted = predicted_job(context, task, job, predicted_on(request, job.devices(), run.device));
+  if (!predicted) {
+    response.important.push_back(fmt::format("no prediction: {}", predicted.error().what));
+    return {};
   }
+  const hardware::Cluster& cluster = predicted->cluster;
   if (!on_gpu && cluster.chip.id != host_chip) response.important.push_back(other_chip_note(cluster.text));
   const CoreSharing sharing = core_sharing(run.local, cluster, response);
   const auto steps = static_cast<double>(run.timed_steps);
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
-  Pair all;
+  Pair all, waiting;
+  PredictedOverlap overlap;
   for (std::size_t i = 0; i < run.clocks.size(); ++i) {
     const program::Step& step = job.program.steps[i];
     const auto runs = static_cast<double>(run.clocks[i].runs);
@@ -125,8 +135,13 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     const double longer = program::is_collective(step.op)
                               ? sharing.collective(program::shard_count(job.program.mesh, step.axes))
                               : sharing.kernel();
-    const Seconds once = longer * times->steps[i].time;
-    const Pair mine{run.clocks[i].time / steps, once * runs / steps};
+    const Seconds once = longer * predicted->times.steps[i].time;
+    const Seconds took = run.clocks[i].time - run.clocks[i].waited;
+    const Pair mine{took / steps, once * runs / steps};
+    if (program::is_collective(step.op)) {
+      overlap.moving += mine.predicted;
+      overlap.hidden += longer * (predicted->times.steps[i].time - predicted->times.steps[i].exposed) * runs / steps;
+    }
     auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.first == kind; });
     if (found == kinds.end()) found = kinds.insert(kinds.end(), {kind, {}});
     for (Pair* sum : {&found->second, &all}) {
@@ -135,14 +150,23 @@ void predict(const Request& request, const Context& context, const TrainingTask&
     }
     // Of one kernel: shorter ones are mostly overhead. Of plain loops only products are worth comparing.
     const Seconds worth_it = on_gpu ? 100_us : 1_ms;
-    if (run.clocks[i].time / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
-      products.emplace_back(pair_row(program::step_text(job.program, step), run.clocks[i].time / runs, once));
+    if (took / runs >= worth_it && (on_gpu || kind == "products" || kind == "collectives"))
+      products.emplace_back(pair_row(program::step_text(job.program, step), took / runs, once));
+  }
+  if (!run.ranks.empty()) {  // what travels beside steps may wait as it likes
+    waiting.measured = (run.ranks.front().waiting + run.ranks.front().behind) / steps;
+    kinds.emplace_back("waiting", waiting);
+    all.measured += waiting.measured;
   }
   report::Items rows;
   for (const auto& [kind, pair] : kinds) rows.emplace_back(pair_row(std::string(kind), pair.measured, pair.predicted));
   rows.emplace_back(pair_row("all", all.measured, all.predicted));
   response.results.emplace_back(
       "prediction", report::Members{{"on", cluster.text}, {"by_kind", std::move(rows)}, {"long_steps", products}});
+  overlap.blocking = all.predicted;
+  overlap.overlapped = all.predicted - overlap.hidden;
+  if (cluster.chip.id != host_chip || run.local.count == 0) return overlap;
+  return on_cores(overlap, static_cast<double>(run.local.cores) / static_cast<double>(run.local.count));
 }
 
 void add_prediction(const report::Response& response, report::Screen& screen) {

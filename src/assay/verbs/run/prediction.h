@@ -2,7 +2,9 @@
 #pragma once
 #include <algorithm>
 
+#include "assay/estimate/core_turns.h"
 #include "assay/execute/ranks/mpi.h"
+#include "assay/verbs/run/overlap.h"
 #include "assay/verbs/run/training_job.h"
 
 namespace assay::verbs::run {
@@ -23,7 +25,9 @@ struct CoreSharing {
 
   double kernel() const { return std::max(1.0, ranks / cores); }
   /// All groups run at once, and a prediction knows that members of the same one share cores.
-  double collective(double group) const { return std::max(1.0, ranks / std::max(cores, group)); }
+  double collective(double group) const {
+    return estimate::core_turns(ranks, cores) / estimate::core_turns(std::min(group, ranks), cores);
+  }
 };
 /// None on other chips. A note says how many ranks share cores.
 CoreSharing core_sharing(const execute::LocalRank& local, const hardware::Cluster& cluster, report::Response& response);
@@ -34,9 +38,10 @@ report::Members pair_row(std::string what, Seconds measured, Seconds predicted);
 report::ScreenTable pair_table(std::string title, const std::string& label, const report::Value& rows);
 
 /// Adds the seconds of a step by kind of work, measured and predicted for --on, or else for the chip `host` if
-/// `assay measure` has made one; a note where nothing can be predicted.
-void predict(const Request& request, const Context& context, const TrainingTask& task, const TrainingJob& job,
-             const TrainedJob& run, report::Response& response);
+/// `assay measure` has made one; a note where nothing can be predicted. Returns what is predicted of collectives beside
+/// other steps.
+std::optional<PredictedOverlap> predict(const Request& request, const Context& context, const TrainingTask& task,
+                                        const TrainingJob& job, const TrainedJob& run, report::Response& response);
 
 /// The same as a table of the screen.
 void add_prediction(const report::Response& response, report::Screen& screen);

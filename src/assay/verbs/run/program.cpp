@@ -15,6 +15,7 @@
 #include "assay/network/placement.h"
 #include "assay/report/figures.h"
 #include "assay/verbs/run/engine.h"
+#include "assay/verbs/run/overlap.h"
 #include "assay/verbs/run/prediction.h"
 #include "assay/verbs/run/shown.h"
 
@@ -99,6 +100,15 @@ Seconds time_of(const Query& query, const program::Program& program, const progr
   return estimate::kernel_time(*query.rates, program, step).estimate;
 }
 
+/// The same on ranks that share cores.
+Seconds predicted_time(const Query& query, const program::Program& program, const program::Step& step,
+                       const CoreSharing& sharing) {
+  const double longer = program::is_collective(step.op)
+                            ? sharing.collective(program::shard_count(program.mesh, step.axes))
+                            : sharing.kernel();
+  return longer * time_of(query, program, step);
+}
+
 /// Views change nothing but names.
 bool is_listed(const program::Step& step) { return step.op != program::Op::view && step.op != program::Op::view_grad; }
 
@@ -125,10 +135,7 @@ void add_steps(const Query& query, const language::Compiled& compiled, const exe
       row.emplace_back("flops", step.flops);
       row.emplace_back("received", moves ? step.bytes : Bytes(0));
       if (query.cluster) {
-        const double longer = program::is_collective(step.op)
-                                  ? sharing.collective(program::shard_count(program.mesh, step.axes))
-                                  : sharing.kernel();
-        const Seconds time = longer * time_of(query, program, step);
+        const Seconds time = predicted_time(query, program, step, sharing);
         (moves ? moving : compute) += time;
         row.emplace_back("time", time);
       }
@@ -257,6 +264,26 @@ std::vector<draw::Scene> frames_of(const Query& query, const language::Compiled&
   return frames;
 }
 
+/// Movements that block against the same ones beside other steps, as ranks took them and as they are predicted.
+void add_measured_overlap(const Request& request, const Query& query, const language::Compiled& compiled,
+                          const MeasuredOverlap& measured, const execute::LocalRank& local, const CoreSharing& sharing,
+                          report::Response& response) {
+  const program::Program& program = compiled.program;
+  std::optional<PredictedOverlap> predicted;
+  if (query.cluster) {
+    std::vector<Seconds> times;
+    for (const program::Step& step : program.steps) times.push_back(predicted_time(query, program, step, sharing));
+    const bool is_here = query.cluster->chip.id == host_chip;
+    constexpr double enough = 2;  // one for steps, one for what is beside them
+    predicted = predicted_overlap(
+        program, times, is_here ? static_cast<double>(local.cores) / static_cast<double>(local.count) : enough);
+  }
+  response.notes.push_back(add_overlap(
+      request, program,
+      [&](int step) { return language::listed_text(compiled, program.steps[static_cast<std::size_t>(step)]); },
+      measured, predicted, response));
+}
+
 struct PreparedProgram {
   Query query;
   language::Compiled compiled, whole;
@@ -264,6 +291,7 @@ struct PreparedProgram {
 };
 
 Result<std::shared_ptr<PreparedProgram>> prepare_program(const Request& request, const Context& context) {
+  ASSAY_CHECK(check_overlap(request));
   auto out = std::make_shared<PreparedProgram>();
   ASSAY_TRY(query, read_query(request, context));
   out->query = std::move(query);
@@ -293,6 +321,14 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
     }
     local = execute::local_rank(*transport);
   }
+  const auto timed = [&](execute::Overlap how) {
+    constexpr int runs = 7;  // the first one has to find its memory
+    return execute::run_timed(compiled, *transport, how, runs).ranks;
+  };
+  std::optional<MeasuredOverlap> overlap;
+  if (transport && request.has("overlap"))
+    overlap = {timed(execute::Overlap::none), timed(execute::Overlap::all),
+               estimate::core_turns(static_cast<double>(local.count), static_cast<double>(local.cores))};
   if (transport && !prepared.shown.empty())
     for (std::size_t i = 0; i < run.memory.size(); ++i)
       run.memory[i] = execute::gathered(compiled, run, static_cast<int>(i), transport);
@@ -316,7 +352,10 @@ Result<report::Response> run_program(const Request& request, const PreparedProgr
   response.table_key = "steps";
   if (transport)
     response.notes.emplace_back("numbers travel between ranks in fp64; bytes are counted in the program's format");
-  if (request.picture()) response.picture = picture_of(query, compiled, response.headline);
+  if (overlap)
+    add_measured_overlap(request, query, compiled, *overlap, local, sharing, response);
+  else if (request.picture())
+    response.picture = picture_of(query, compiled, response.headline);
   if (request.frames()) response.frames = frames_of(query, compiled, response.headline);
   if (const auto file = request.value("animate"))
     response.files.emplace_back(

@@ -1,6 +1,7 @@
 #include "assay/verbs/run/run.h"
 
 #include "assay/verbs/run/engine.h"
+#include "assay/verbs/run/overlap.h"
 #include "assay/verbs/run/serve.h"
 
 namespace assay::verbs::run {
@@ -33,6 +34,7 @@ VerbSpec verb() {
       {"animate", "FILE", "write an animated svg: what each step changes, one after the other"},
       {"backward", "", "also compute the gradients of the last result"}};
   for (OptionSpec& option : options) option.inputs = "program";
+  options.push_back(overlap_option.for_inputs("program|train"));
   options.push_back(on_option.for_inputs("program|train|serve"));
   options.push_back(set_option.for_inputs("program|train|serve"));
   for (const OptionSpec& option : model_run_options()) options.push_back(option);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/index.h"
 #include "assay/base/text.h"
 #include "assay/draw/chart/chart.h"
 #include "assay/execute/cuda/load.h"
@@ -11,6 +12,7 @@
 #include "assay/execute/program/weights_file.h"
 #include "assay/model/accounting.h"
 #include "assay/verbs/run/engine.h"
+#include "assay/verbs/run/overlap.h"
 #include "assay/verbs/run/prediction.h"
 #include "assay/verbs/run/training_job.h"
 #include "assay/verbs/train/list.h"
@@ -44,6 +46,7 @@ std::string job_name(const TrainingJob& job) {
 }
 
 Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context& context) {
+  ASSAY_CHECK(check_overlap(request));
   auto out = std::make_shared<Prepared>();
   const bool on_gpu = is_on_gpu(request);
   if (!on_gpu || request.has("check")) ASSAY_CHECK(execute::check_blas());
@@ -121,6 +124,56 @@ report::Members compared_row(const Named& named, const TrainedJob& run, const Tr
       {"losses", std::move(losses)}};
 }
 
+/// What ranks did in a step, beside each other.
+void add_ranks(const TrainedJob& run, report::Response& response) {
+  const auto steps = static_cast<double>(run.steps.size());
+  response.results.emplace_back("in_background", run.hidden.background / steps);
+  response.results.emplace_back("waited_for", run.hidden.waited / steps);
+  if (run.ranks.empty()) {
+    response.important.emplace_back(
+        "ranks on several machines have no common clock: the time of a collective includes waiting for other ranks");
+    return;
+  }
+  report::Items rows;
+  for (std::size_t rank = 0; rank < run.ranks.size(); ++rank)
+    rows.emplace_back(report::Members{{"rank", static_cast<std::int64_t>(rank)},
+                                      {"computing", run.ranks[rank].computing / steps},
+                                      {"moving", run.ranks[rank].moving / steps},
+                                      {"waiting", run.ranks[rank].waiting / steps},
+                                      {"waiting_behind", run.ranks[rank].behind / steps},
+                                      {"waiting_for_stages", run.ranks[rank].stages / steps}});
+  response.results.emplace_back("ranks", std::move(rows));
+}
+
+/// The same as a table of the screen, without columns of nothing.
+void add_rank_table(const report::Value& results, report::Screen& screen) {
+  constexpr std::pair<std::string_view, std::string_view> columns[] = {{"computing", "computing"},
+                                                                       {"moving", "moving"},
+                                                                       {"waiting", "waiting"},
+                                                                       {"waiting_behind", "for what travels"},
+                                                                       {"waiting_for_stages", "for stages"}};
+  constexpr std::size_t most = 16;
+  const auto ranks = find_path(results, "ranks");
+  if (!ranks || !ranks->items()) return;
+  report::ScreenTable table{"A step on each rank", {"rank"}, {}, {}};
+  std::vector<std::string_view> shown;
+  for (const auto& [key, title] : columns)
+    if (std::any_of(ranks->items()->begin(), ranks->items()->end(),
+                    [&, of = key](const report::Value& row) { return *numeric(*row.find(of)) > 0.0; })) {
+      shown.push_back(key);
+      table.head.emplace_back(title);
+    }
+  for (std::size_t rank = 0; rank < std::min(most, ranks->items()->size()); ++rank) {
+    std::vector<std::string> row{fmt::format("{}", rank)};
+    for (const std::string_view key : shown)
+      row.push_back(report::short_quantity(Seconds(*numeric(*(*ranks->items())[rank].find(key)))));
+    table.rows.push_back(std::move(row));
+  }
+  if (ranks->items()->size() > most)
+    table.more = fmt::format("{} ranks: --format json has all of them", ranks->items()->size());
+  screen.blocks.emplace_back(std::move(table));
+}
+
 draw::Scene picture(const Prepared& prepared, const std::vector<std::pair<std::string, const TrainedJob*>>& runs) {
   draw::Chart chart;
   chart.title = fmt::format("Training loss of {}", prepared.task.imported.model.id);
@@ -168,6 +221,7 @@ report::Screen training_screen(const report::Response& response, const TrainedJo
                                  report::short_quantity(Seconds(*numeric(*row.find("time"))))});
     screen.blocks.emplace_back(std::move(strategies));
   }
+  add_rank_table(all, screen);
   add_prediction(response, screen);
   screen.notes = response.important;
   return screen;
@@ -227,6 +281,9 @@ Result<report::Response> train(const Request& request, const Context& context, c
     ASSAY_TRY(other, run(each.job, nullptr));
     others.push_back(std::move(other));
   }
+  std::optional<TrainedJob> blocking;
+  if (request.has("overlap"))
+    blocking = run_job(task, prepared.own.job, prepared.weights, transport, nullptr, execute::Overlap::none);
   std::optional<TrainedJob> single;
   if (prepared.single && (!transport || transport->rank() == 0))
     single = run_job(task, prepared.single->job, prepared.weights, nullptr);
@@ -245,11 +302,7 @@ Result<report::Response> train(const Request& request, const Context& context, c
   report::Members& out = response.results;
   out = members_of(prepared, own, prepared.engine ? "cuda" : transport ? "mpi" : "virtual");
   if (prepared.engine) add_gpu({own.device, own.memory, own.network}, response);
-  if (transport && !prepared.engine) {
-    const auto steps = static_cast<double>(own.steps.size());
-    out.emplace_back("in_background", own.overlap.background / steps);
-    out.emplace_back("waited_for", own.overlap.waited / steps);
-  }
+  if (transport && !prepared.engine) add_ranks(own, response);
   if (single) {
     const double difference = largest_gap(own, *single);
     const double allowed = !prepared.engine                       ? loss_tolerance
@@ -282,13 +335,19 @@ Result<report::Response> train(const Request& request, const Context& context, c
                     report::short_binary(last.to_host), report::short_binary(last.from_host),
                     report::short_binary(last.stated_host)));
   }
-  predict(request, context, task, prepared.own.job, own, response);
+  const auto predicted = predict(request, context, task, prepared.own.job, own, response);
+  if (blocking && !blocking->last_step.empty() && !own.last_step.empty()) {
+    const program::Program& program = prepared.own.job.program;
+    response.important.push_back(add_overlap(
+        request, program, [&](int step) { return program::step_text(program, program.steps[at(step)]); },
+        {blocking->last_step, own.last_step, own.turns()}, predicted, response));
+  }
   response.notes = task.notes;
   response.notes.insert(response.notes.end(), response.important.begin(), response.important.end());
   response.table_key = "updates";
   if (const auto file = request.value("save"))
     response.files.emplace_back(*file, execute::weights_bytes({trained, {{"merges", task.text.tokenizer.merges()}}}));
-  if (request.picture()) {
+  if (request.picture() && !blocking) {
     std::vector<std::pair<std::string, const TrainedJob*>> runs{{prepared.own.name, &own}};
     for (std::size_t i = 0; i < others.size(); ++i) runs.emplace_back(prepared.others[i].name, &others[i]);
     if (single) runs.emplace_back("one device", &*single);

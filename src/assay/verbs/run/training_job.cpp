@@ -172,6 +172,9 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   if (numerics == Numerics::mixed) {
     if (p.pipeline > 1)
       return fail("--pp", "stages of a pipeline do not run on GPUs yet", "use --engine mpi or virtual");
+    if (p.context > 1 && p.context_scheme != lower::ContextScheme::exchange)
+      return fail("--cp", "ring attention does not run on GPUs yet",
+                  "split heads instead, by --context-scheme all-to-all, or use --engine mpi or virtual");
     ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed));  // every device has such a list
     job.tasks = std::move(tasks);
   }
@@ -205,16 +208,45 @@ Result<std::vector<Request>> compared_requests(const Request& request) {
   return out;
 }
 
+namespace {
+
+/// Adds a step of all ranks to the time of each, and what this one waited for to its clocks.
+void add_activities(const program::Program& program, execute::RankActivities ranks, std::size_t mine,
+                    std::vector<Seconds>& waited, TrainedJob& job) {
+  using Kind = execute::Activity::Kind;
+  const auto waits = execute::waiting(program, ranks, job.turns());
+  job.ranks.resize(ranks.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    for (std::size_t i = 0; i < ranks[rank].size(); ++i) {
+      const execute::Activity& one = ranks[rank][i];
+      RankTime& time = job.ranks[rank];
+      if (one.kind == Kind::computes) time.computing += one.duration();
+      if (one.kind == Kind::moves) {
+        time.moving += one.duration() - waits[rank][i];
+        time.waiting += waits[rank][i];
+      }
+      if (one.kind == Kind::waits) (one.step < 0 ? time.stages : time.behind) += one.duration();
+      if (rank == mine && one.is_movement()) waited[static_cast<std::size_t>(one.step)] += waits[rank][i];
+    }
+  job.last_step = std::move(ranks);
+}
+
+}  // namespace
+
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
-                   execute::Transport* transport, execute::NamedArrays* trained) {
+                   execute::Transport* transport, execute::NamedArrays* trained, execute::Overlap overlap) {
   execute::TrainingSession session(
       job.program, task.imported.model, weights,
       {.pipeline = job.pipeline,
        .adam = task.adam,
        .transport = transport,
        .offloading = {training::moves_activations(job.strategy.offload), training::moves_states(job.strategy.offload),
-                      job.question.setup.optimizer.state_bytes()}});
+                      job.question.setup.optimizer.state_bytes()},
+       .overlap = overlap});
   TrainedJob out;
+  if (transport) out.local = execute::local_rank(*transport);
+  const bool has_one_clock = transport && out.local.count == transport->count();
+  std::vector<Seconds> waited(job.program.steps.size());
   for (std::int64_t step = 0; step < task.steps && !execute::is_any_stopped(transport); ++step) {
     using Clock = std::chrono::steady_clock;
     const execute::TextBatch batch =
@@ -222,13 +254,15 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execu
     const Clock::time_point start = Clock::now();
     out.steps.push_back(session.step(batch.tokens, batch.targets));
     out.times.emplace_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const std::vector<execute::Activity> mine = session.take_activities();
+    if (has_one_clock) add_activities(job.program, execute::gathered(*transport, mine), transport->rank(), waited, out);
   }
   if (trained) *trained = session.weights();
   out.facts = session.facts();
   out.clocks = session.clocks();
-  out.overlap = session.overlap();
+  for (std::size_t i = 0; i < waited.size(); ++i) out.clocks[i].waited = waited[i];
+  out.hidden = session.hidden();
   out.timed_steps = std::ssize(out.steps);
-  if (transport) out.local = execute::local_rank(*transport);
   return out;
 }
 

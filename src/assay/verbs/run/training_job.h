@@ -1,5 +1,6 @@
 // A training run as it is asked for: model, text, strategy and the program that all devices run.
 #pragma once
+#include "assay/estimate/core_turns.h"
 #include "assay/execute/cuda/cuda_session.h"
 #include "assay/execute/program/training_session.h"
 #include "assay/execute/ranks/mpi.h"
@@ -42,22 +43,38 @@ Request on_one_device(const Request& request);
 /// The strategies of --compare: "tp=2; fsdp=2 zero=1" are the options --tp 2, and --fsdp 2 --zero 1.
 Result<std::vector<Request>> compared_requests(const Request& request);
 
+/// Where the time of a rank went, over all steps.
+struct RankTime {
+  Seconds computing, moving;
+  Seconds waiting;  ///< for the other members of collectives
+  Seconds behind;   ///< for collectives that travel beside steps, and were not done yet
+  Seconds stages;   ///< for other stages, with what they send
+};
+
 /// An executed strategy.
 struct TrainedJob {
   std::vector<execute::TrainedStep> steps;
   std::vector<Seconds> times;  ///< by step
   execute::RunFacts facts;
   std::vector<execute::StepClock> clocks;
-  execute::TrainingSession::Overlap overlap;
+  execute::TrainingSession::Hidden hidden;
   std::int64_t timed_steps = 0;       ///< in `clocks`
+  std::vector<RankTime> ranks;        ///< where all ranks are on one machine, and have one clock
+  execute::RankActivities last_step;  ///< the same: what they did in it
   execute::LocalRank local{0, 0, 0};  ///< of this machine's ranks; none: all devices are in this process
   std::string device;                 ///< of a GPU: "NVIDIA H200"
   std::string network;                ///< between GPUs: "NCCL 2.28.3"
   Bytes memory;                       ///< of a GPU, in use
+
+  /// Of ranks on the cores of this machine.
+  double turns() const {
+    return estimate::core_turns(static_cast<double>(local.count), static_cast<double>(local.cores));
+  }
 };
 /// Runs all steps, starting from `weights`; the last weights are written to `trained` where it is given.
 TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const execute::NamedArrays& weights,
-                   execute::Transport* transport, execute::NamedArrays* trained = nullptr);
+                   execute::Transport* transport, execute::NamedArrays* trained = nullptr,
+                   execute::Overlap overlap = execute::Overlap::hidden);
 
 /// The GPU of this process and, with a transport, those of others.
 struct GpuRun {
