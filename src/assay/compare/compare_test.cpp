@@ -223,6 +223,31 @@ TEST(Match, WithoutShapesByClass) {
   EXPECT_NEAR(item(of.gap, GapKind::kernels, "element-wise and the rest")->difference().in(1_us), -10.0, 1e-9);
 }
 
+TEST(Match, CountsOfKernelsTellHowManyStepsTheyAre) {
+  Profile profile;
+  for (int i = 0; i < 20; ++i)
+    profile.call("graph", "nvjet_a", 100.0 * i, 30).call("graph", "loop_add_fusion", 100.0 * i + 40, 40);
+  const Compared of = compared(profile.read(), feed_forward());
+  ASSERT_TRUE(of.matching.by_class);
+  EXPECT_EQ(of.matching.steps, 20);  // by time alone they were 1400 / 90, 16
+}
+
+TEST(Waterfall, AHostThatIsSlowerThanTheDeviceLeavesItIdle) {
+  // 99 kernels of 2 us, started every 10 us: from the second on the device waits 8 us for each.
+  Profile profile;
+  for (int i = 0; i < 99; ++i) profile.call("aten::mm", "nvjet", 10.0 * i - 984.0, 2, "[[64,32],[32,128]]");
+  Prediction prediction = feed_forward();
+  for (PredictedLine& line : prediction.lines) line.time = 2_us;
+  prediction.time = 22_us;
+  const Compared of = compared(profile.read(), prediction);
+  ASSERT_TRUE(of.gap.host);
+  EXPECT_EQ(of.matching.steps, 33);
+  const GapItem* host = item(of.gap, GapKind::host, "");
+  ASSERT_TRUE(host);
+  EXPECT_NEAR(host->measured.in(1_us), 98 * 8.0 / 33, 1e-9);
+  EXPECT_NEAR(host->predicted / host->measured, 1.0, 0.1);
+}
+
 TEST(Measured, EachMomentBelongsToOneCall) {
   Profile profile;
   profile.call("aten::mm", "nvjet", 0, 10, "[[64,32],[32,128]]")
@@ -308,6 +333,61 @@ TEST(Recover, WithoutGradientsItIsAPrefill) {
   const auto run = recover(measured_step(two_layers(false).read(), vocabulary(), 0), vocabulary(), "test.json");
   ASSERT_TRUE(run);
   EXPECT_EQ(run->kind, RecoveredRun::Kind::prefill);
+}
+
+TEST(Recover, AttentionOfSingleOperations) {
+  Profile profile;
+  double at = 0;
+  const auto call = [&](const char* name, const char* dims) { profile.call(name, "kernel", at += 10, 8, dims); };
+  call("aten::mm", "[[32,32],[32,96]]");  // queries, keys and values of 4 heads of 8
+  call("aten::bmm", "[[8,16,8],[8,8,16]]");
+  call("aten::_softmax", "[[2,4,16,16],[],[]]");
+  call("aten::bmm", "[[8,16,16],[8,16,8]]");
+  call("aten::mm", "[[32,32],[32,32]]");
+  call("aten::mm", "[[32,32],[32,128]]");
+  call("aten::mm", "[[32,128],[128,32]]");
+  const auto run = recover(measured_step(profile.read(), vocabulary(), 0), vocabulary(), "test.json");
+  ASSERT_TRUE(run) << run.error().what;
+  EXPECT_TRUE(run->plain);
+  EXPECT_EQ(run->batch, 2);
+  EXPECT_EQ(run->sequence, 16);
+  EXPECT_EQ(run->model.heads, 4);
+  EXPECT_EQ(run->model.kv_heads, 4);
+  EXPECT_EQ(run->model.head_dim, 8);
+  EXPECT_EQ(run->model.hidden, 32);
+  EXPECT_EQ(run->model.intermediate, 128);
+}
+
+/// A layer of which so much of each head turns: halves of that are negated, and parts are joined.
+RecoveredModel turning(std::int64_t part, bool joins) {
+  Profile profile;
+  double at = 0;
+  const auto call = [&](const std::string& name, const std::string& dims) {
+    profile.call(name, "kernel", at += 10, 8, dims);
+  };
+  call("aten::native_layer_norm", "[[2,16,32],[],[32],[32],[]]");
+  call("aten::mm", "[[32,32],[32,96]]");
+  for (int heads = 0; heads < 2; ++heads) {
+    call("aten::neg", fmt::format("[[2,4,16,{}]]", part / 2));
+    call("aten::cat", "[[],[]]");
+    if (joins) call("aten::cat", "[[],[]]");
+  }
+  call("aten::_scaled_dot_product_flash_attention", "[[2,4,16,8],[2,4,16,8],[2,4,16,8],[],[]]");
+  call("aten::mm", "[[32,32],[32,32]]");
+  call("aten::mm", "[[32,32],[32,256]]");
+  call("aten::mm", "[[32,128],[128,32]]");
+  call("aten::_scaled_dot_product_flash_attention_backward", "[[2,4,16,8],[2,4,16,8],[2,4,16,8],[2,4,16,8]]");
+  const auto run = recover(measured_step(profile.read(), vocabulary(), 0), vocabulary(), "test.json");
+  return run ? run->model : RecoveredModel{};
+}
+
+TEST(Recover, PartsOfHeadsThatTurn) {
+  EXPECT_EQ(turning(4, true).turned, 4);
+  EXPECT_EQ(turning(8, true).turned, 8);
+  EXPECT_EQ(turning(8, false).turned, 0);
+  EXPECT_EQ(turning(4, true).projections, model::JoinedProjection::woven);
+  EXPECT_EQ(turning(8, false).projections, model::JoinedProjection::split);
+  EXPECT_TRUE(turning(8, false).joined_gate);
 }
 
 TEST(Recover, WithoutAttentionItIsAnError) {

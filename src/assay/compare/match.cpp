@@ -376,32 +376,68 @@ void match_by_class(const MeasuredStep& measured, const Prediction& prediction, 
   }
 }
 
+/// The number near a ratio of times by which the counts of kernels are divisible: each step runs the same ones.
+double steps_by_counts(const MeasuredStep& measured, double ratio) {
+  constexpr double most_off = 1.4;
+  std::map<std::string_view, std::pair<std::int64_t, double>> counts;  // how often, and how long
+  for (const MeasuredCall& call : measured.calls) {
+    auto& [count, time] = counts[call.kernel];
+    count += call.kernels;
+    time += static_cast<double>(call.duration);
+  }
+  double best = ratio, most = 0.0;
+  for (double steps = std::ceil(ratio / most_off); steps <= ratio * most_off; ++steps) {
+    double divisible = 0.0;
+    for (const auto& [name, of] : counts)
+      if (std::fmod(static_cast<double>(of.first), std::max(1.0, steps)) == 0.0) divisible += of.second;
+    const bool nearer = std::abs(std::log(steps / ratio)) < std::abs(std::log(best / ratio));
+    constexpr double alike = 0.02;
+    if (divisible > (1.0 + alike) * most || (divisible > (1.0 - alike) * most && nearer)) {
+      best = steps;
+      most = std::max(most, divisible);
+    }
+  }
+  return best;
+}
+
+/// How many predicted steps a profile without marks holds: by its attention, of which each layer has one, by FLOP of
+/// its products, or by the time of its kernels where it does not tell what they compute.
+double steps_held(const MeasuredStep& measured, const Prediction& prediction, bool by_class) {
+  Flops measured_flops, predicted_flops;
+  double measured_layers = 0, predicted_layers = 0;
+  trace::Ticks computing = 0;
+  for (const MeasuredCall& call : measured.calls) {
+    if (call.work == trace::WorkClass::computation) computing += call.alone;
+    if (call.kind == Kind::product) measured_flops += call.flops;
+    if (call.kind == Kind::attention && !call.backward) ++measured_layers;
+  }
+  Seconds kernels;
+  for (const PredictedLine& line : prediction.lines) {
+    const auto runs = static_cast<double>(line.runs);
+    kernels += runs * line.time;
+    if (line.op == program::Op::product) predicted_flops += runs * line.flops;
+    if (line.op == program::Op::attention && line.phase == program::Phase::forward) predicted_layers += runs;
+  }
+  if (by_class) return kernels > Seconds() ? steps_by_counts(measured, trace::seconds(computing) / kernels) : 1.0;
+  if (measured_layers * predicted_layers > 0.0) return measured_layers / predicted_layers;
+  return predicted_flops > Flops() ? measured_flops / predicted_flops : 1.0;
+}
+
 }  // namespace
 
 Matching match(const MeasuredStep& measured, const Prediction& prediction, const trace::Vocabulary& vocabulary) {
   Matching out;
-  Flops measured_flops, predicted_flops;
   double unknown = 0, known = 0;
-  trace::Ticks computing = 0;
   for (const MeasuredCall& call : measured.calls) {
-    if (call.work == trace::WorkClass::computation) computing += call.alone;
-    if (call.kind == Kind::product) measured_flops += call.flops, known += static_cast<double>(call.duration);
+    if (call.kind == Kind::product) known += static_cast<double>(call.duration);
     if (call.kind == Kind::other && vocabulary.categories[call.category].id == "matmul")
       unknown += static_cast<double>(call.duration);
   }
-  Seconds kernels;
-  for (const PredictedLine& line : prediction.lines) {
-    kernels += static_cast<double>(line.runs) * line.time;
-    if (line.op == program::Op::product) predicted_flops += static_cast<double>(line.runs) * line.flops;
-  }
   out.by_class = unknown >= known;
   if (measured.name.empty() && !prediction.order.empty()) {
-    const bool is_predicted = out.by_class ? kernels > Seconds() : predicted_flops > Flops();
-    const double ratio = !is_predicted  ? 1.0
-                         : out.by_class ? trace::seconds(computing) / kernels
-                                        : measured_flops / predicted_flops;
     constexpr double most_places = 4e6;
     const double most = std::max(1.0, most_places / static_cast<double>(prediction.order.size()));
+    const double ratio = steps_held(measured, prediction, out.by_class);
     out.steps = static_cast<std::int64_t>(std::llround(std::clamp(ratio, 1.0, most)));
   }
   for (std::int64_t step = 0; step < out.steps; ++step)

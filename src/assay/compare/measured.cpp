@@ -122,6 +122,12 @@ class Calls {
       longest_.resize(calls_.size());
       longest_[at] = event.duration;
     }
+    if (call.kernels == 1) call.started = call.ended = event.start;
+    call.ended = std::max(call.ended, event.end());
+    if (const Event* launch = trace::launch_of(trace_, event); launch && !call.launched) {
+      call.launched = launch->start;
+      call.thread = launch->lane;
+    }
     call.backward |= placed.recomputed;
     call.handover |= placed.kind == "send-receive";
     call.duration += event.duration;
@@ -304,8 +310,11 @@ MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& v
       ++at;
     }
   }
+  out.replayed = std::any_of(window.events.begin(), window.events.end(),
+                             [&](const PlacedEvent& placed) { return trace.events[placed.event].graph; });
   out.name = window.name;
   out.total = window.end - window.begin;
+  out.busy = window.end - trace.events[found->second.front().event].start;
   out.host_gaps = sweep.host_gaps;
   out.other_gaps = sweep.other_gaps;
   out.longest_gap = sweep.longest_gap;

@@ -33,6 +33,9 @@ struct MeasuredCall {
   double elements = 0;                          ///< of its largest tensor; 0: not known
   double width = 0;                             ///< last dimension of that tensor; 0: not known
   std::int64_t kernels = 0;
+  std::optional<trace::Ticks> launched;  ///< when the host started the first of its kernels
+  std::uint32_t thread = 0;              ///< of the host, in Trace::lanes
+  trace::Ticks started = 0, ended = 0;
   trace::Ticks duration = 0;  ///< sum over its kernels
   trace::Ticks alone = 0;     ///< the part of the step that is given to it
   trace::Ticks waited = 0;    ///< of `alone`: a collective waits for other ranks
@@ -41,9 +44,11 @@ struct MeasuredCall {
 struct MeasuredStep {
   std::string name;                ///< as the profile marks it; empty: the whole profile
   std::int64_t steps = 1;          ///< that it holds
+  trace::Ticks busy = 0;           ///< from the first event of the device in the profile to the end of the step
   trace::Ticks total = 0;          ///< alone of all calls + host_gaps + other_gaps
   trace::Ticks host_gaps = 0;      ///< idle, and the next kernel was launched after the device had run dry
   trace::Ticks other_gaps = 0;     ///< idle for another reason, or for one that the profile does not tell
+  bool replayed = false;           ///< a graph starts kernels instead of the host
   std::string longest_gap_before;  ///< the operation, or the kernel
   trace::Ticks longest_gap = 0;
   std::vector<MeasuredCall> calls;  ///< in the order in which the device started them

@@ -53,10 +53,12 @@ bool makes_weight_gradient(const program::Program& program, const program::Step&
 /// The lines of a program, and the order in which a stage runs them.
 class StageWriter {
  public:
-  StageWriter(const program::Program& program, const estimate::StepTimes& times) : program_(program) {
+  StageWriter(const program::Program& program, const estimate::StepTimes& times,
+              const estimate::StepTimes& at_full_clock)
+      : program_(program) {
     lines_of_.resize(program.steps.size(), -1);
     for (const program::Block& block : program.blocks)
-      for (std::int32_t i = block.first; i < block.last; ++i) add_line(block, i, times);
+      for (std::int32_t i = block.first; i < block.last; ++i) add_line(block, i, times, at_full_clock);
   }
 
   /// One pass of a microbatch through a part of the model.
@@ -89,14 +91,15 @@ class StageWriter {
       place[i] = static_cast<std::int64_t>(out.lines.size());
       PredictedLine line = lines_[i];
       line.runs = runs[i];
-      if (!once_[i]) line.time = line.time * share;
+      if (!once_[i]) line.time = line.time * share, line.slowed = line.slowed * share;
       out.lines.push_back(std::move(line));
     }
     for (const std::uint32_t line : order_) out.order.push_back(static_cast<std::uint32_t>(place[line]));
   }
 
  private:
-  void add_line(const program::Block& block, std::int32_t i, const estimate::StepTimes& times) {
+  void add_line(const program::Block& block, std::int32_t i, const estimate::StepTimes& times,
+                const estimate::StepTimes& at_full_clock) {
     const program::Step& step = program_.steps[static_cast<std::size_t>(i)];
     const Seconds time = times.steps[static_cast<std::size_t>(i)].time;
     if (program::is_collective(step.op) || !(time > Seconds(0))) return;
@@ -112,6 +115,8 @@ class StageWriter {
     line.elements = tensor_sizes(program_, step);
     line.width = width_of(program_, step);
     line.time = time;
+    // What slows attention beside products shows in short profiles, too.
+    if (step.op == program::Op::product) line.slowed = time - at_full_clock.steps[static_cast<std::size_t>(i)].time;
     lines_of_[static_cast<std::size_t>(i)] = static_cast<std::int64_t>(lines_.size());
     lines_.push_back(std::move(line));
     once_.push_back(step.once || block.phase == program::Phase::update ? 1 : 0);
@@ -227,12 +232,23 @@ Seconds kernel_time(const Prediction& prediction) {
 
 }  // namespace
 
+void set_clock(double settled, Prediction& prediction) {
+  for (PredictedLine& line : prediction.lines) {
+    const Seconds faster = (1.0 - settled) * line.slowed;
+    line.time -= faster;
+    prediction.time -= static_cast<double>(line.runs) * faster;
+  }
+}
+
 Result<std::vector<Prediction>> training_predictions(const training::TrainingQuestion& question, std::int64_t sequence,
                                                      const hardware::Cluster& cluster,
                                                      const training::Strategy& strategy,
                                                      const training::TrainingCost& cost) {
   const program::Program program = training::training_program(question, sequence, strategy);
   ASSAY_TRY(times, training::training_step_times(question, sequence, cluster, strategy, program));
+  training::TrainingQuestion cool = question;
+  if (cool.setup.rates.matmul) cool.setup.rates.matmul->droop = 0.0;
+  ASSAY_TRY(at_full_clock, training::training_step_times(cool, sequence, cluster, strategy, program));
   const double microbatches = training::microbatches(question, strategy);
   // A batch that does not divide has a part of a microbatch.
   const auto repeats = static_cast<std::int64_t>(std::ceil(microbatches));
@@ -243,7 +259,7 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
   step.time = Seconds(cost.estimate);
   const training::StepParts& parts = cost.parts;
   if (strategy.parallelism.pipeline == 1) {
-    StageWriter writer(program, times);
+    StageWriter writer(program, times, at_full_clock);
     run_all(split.parts.front(), repeats, writer);
     writer.finish(share, step);
     step.communication = parts.tensor + parts.context + parts.expert + parts.weights + parts.gradients + parts.handover;
@@ -258,7 +274,7 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
     const training::MicrobatchCost::Part& price = priced.parts[i];
     Prediction one = step;
     one.stage = StageOfPrediction{part.at, part.to, strategy.parallelism.pipeline};
-    StageWriter writer(program, times);
+    StageWriter writer(program, times, at_full_clock);
     run_stage(question, strategy, part.at, repeats, writer);
     writer.finish(share, one);
     one.communication = microbatches * (price.tensor + price.context + price.expert + price.weights) + price.gradients;

@@ -26,6 +26,7 @@ struct PredictedLine {
   std::vector<double> elements;                    ///< of its tensors on one device; empty: not known
   double width = 0;                                ///< last dimension of its largest tensor; 0: not known
   Seconds time;                                    ///< of one run
+  Seconds slowed;                                  ///< of that: the lower clock under sustained power
   std::int64_t runs = 1;                           ///< in a step
 };
 
@@ -47,6 +48,10 @@ struct Prediction {
   Seconds handover, bubble;                ///< sends to and receives from other stages, and waiting for them
   Seconds overhead;                        ///< outside of kernels: the host, and what a step costs beyond its kernels
 };
+
+/// The prediction for a chip that was busy for a short time alone: so much of the clock's fall under power has
+/// happened.
+void set_clock(double settled, Prediction& prediction);
 
 /// The class of a step in comparisons: products, attention, norms, rotations, ...
 std::string_view class_of(program::Op op);

@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "assay/base/text.h"
+
 namespace assay::compare {
 namespace {
 
@@ -52,18 +54,59 @@ std::vector<Product> products_of(const MeasuredStep& measured, std::int64_t toke
   return out;
 }
 
+/// Attention as it ran forward: shapes of queries and keys, and after which call its result is known.
+struct AttentionRun {
+  std::size_t call = 0;
+  std::vector<std::int64_t> query, key;
+};
+
+/// The first shape that a call was recorded with.
+std::vector<std::int64_t> first_shape(const MeasuredCall& call) {
+  std::vector<std::int64_t> out;
+  const std::string shape = call.shapes.substr(0, call.shapes.find(']'));
+  for (const std::string& size : split(shape.substr(std::min<std::size_t>(1, shape.size())), ','))
+    if (const auto value = parse_count(size, "shape")) out.push_back(*value);
+  return out;
+}
+
+/// Attention of single operations: a product of queries and keys for each head, a softmax, and a product with values.
+std::vector<AttentionRun> plain_attention(const MeasuredStep& measured, RecoveredRun& run) {
+  std::vector<AttentionRun> out;
+  const MeasuredCall* scores = nullptr;
+  std::vector<std::int64_t> heads;  // sequences, heads, queries, keys
+  const auto is_batched = [](const MeasuredCall& call) {
+    return call.kind == Kind::product && call.dims[0].size() == 3 && call.dims[1].size() == 3 &&
+           plausible(call.dims[0]) && plausible(call.dims[1]);
+  };
+  for (std::size_t i = 0; i < measured.calls.size(); ++i) {
+    const MeasuredCall& call = measured.calls[i];
+    if (call.backward) continue;
+    if (call.names.find("softmax") != std::string::npos && first_shape(call).size() == 4) heads = first_shape(call);
+    if (!is_batched(call)) continue;
+    const bool weighs = scores && heads.size() == 4 && plausible(heads) && call.dims[0][0] == scores->dims[0][0] &&
+                        heads[0] * heads[1] == call.dims[0][0] && call.dims[0][1] == heads[2] &&
+                        call.dims[0][2] == heads[3] && scores->dims[1][2] == heads[3];
+    if (weighs) {
+      const std::int64_t dim = scores->dims[0][2];
+      out.push_back({i, {heads[0], heads[1], heads[2], dim}, {heads[0], heads[1], heads[3], dim}});
+    }
+    scores = weighs ? nullptr : &call;
+  }
+  run.plain = !out.empty();
+  return out;
+}
+
 /// Reads the sizes of layers from the products between attention calls.
 class LayerReader {
  public:
-  LayerReader(const MeasuredStep& measured, std::vector<Product> products, RecoveredRun& run)
-      : measured_(measured), products_(std::move(products)), run_(run) {}
+  LayerReader(std::vector<Product> products, RecoveredRun& run) : products_(std::move(products)), run_(run) {}
 
-  bool read(const std::vector<std::size_t>& attention) {
+  bool read(const std::vector<AttentionRun>& attention) {
     RecoveredModel& model = run_.model;
     const std::int64_t width = model.heads * model.head_dim;
     std::vector<std::int64_t> hidden;
-    for (const std::size_t call : attention)
-      if (const Product* after = next(call); after && after->inner == width) hidden.push_back(after->columns);
+    for (const AttentionRun& one : attention)
+      if (const Product* after = next(one.call); after && after->inner == width) hidden.push_back(after->columns);
     if (hidden.empty()) return false;
     model.hidden = most_common(hidden);
     read_keys(attention);
@@ -86,13 +129,13 @@ class LayerReader {
   }
 
   /// Keys may be repeated for every head before attention: their projection tells how many there are.
-  void read_keys(const std::vector<std::size_t>& attention) {
+  void read_keys(const std::vector<AttentionRun>& attention) {
     RecoveredModel& model = run_.model;
-    const std::int64_t seen = measured_.calls[attention.front()].dims[1][1];
+    const std::int64_t seen = attention.front().key[1];
     model.kv_heads = seen;
     if (seen != model.heads) return;
     for (const Product& one : products_) {
-      if (one.backward || one.call > attention.front() || one.inner != model.hidden ||
+      if (one.backward || one.call > attention.front().call || one.inner != model.hidden ||
           one.columns % model.head_dim != 0)
         continue;
       const std::int64_t heads = one.columns / model.head_dim;
@@ -121,27 +164,43 @@ class LayerReader {
     const std::int64_t downs = std::count_if(products_.begin(), products_.end(), [&](const Product& one) {
       return !one.backward && one.experts > 0 && one.columns == model.hidden;
     });
-    if (model.experts > 0) model.gated = up == 2 * model.intermediate || ups >= 2 * downs;
+    if (model.experts == 0) return;
+    model.gated = up == 2 * model.intermediate || ups >= 2 * downs;
+    read_shared_experts();
+  }
+
+  /// Products of all tokens that lead back to the residual stream, beside those of attention.
+  void read_shared_experts() {
+    RecoveredModel& model = run_.model;
+    const std::int64_t width = model.heads * model.head_dim;
+    for (const Product& one : products_) {
+      if (one.backward || one.experts > 0 || one.columns != model.hidden || one.inner == width) continue;
+      const bool leads_up = std::any_of(products_.begin(), products_.end(), [&](const Product& other) {
+        return !other.backward && other.experts == 0 && other.inner == model.hidden && other.columns == one.inner &&
+               other.call < one.call;
+      });
+      if (leads_up) model.shared = one.inner;
+    }
   }
 
   /// The product of attention's result comes first, then what leads up, and what leads back to the residual stream.
-  void read_feed_forward(const std::vector<std::size_t>& attention) {
+  void read_feed_forward(const std::vector<AttentionRun>& attention) {
     RecoveredModel& model = run_.model;
-    std::vector<std::pair<std::int64_t, bool>> found;  // width, and whether it is gated
-    for (const std::size_t call : attention) {
-      auto at = std::find_if(products_.begin(), products_.end(), [&](const Product& one) { return one.call > call; });
+    std::vector<std::tuple<std::int64_t, bool, bool>> found;  // width, whether it is gated, and by one product
+    for (const AttentionRun& run : attention) {
+      auto at =
+          std::find_if(products_.begin(), products_.end(), [&](const Product& one) { return one.call > run.call; });
       if (at == products_.end()) continue;
       const auto first = ++at;
       while (at != products_.end() && !at->backward && at->columns != model.hidden) ++at;
       if (at == products_.end() || at->backward) continue;
       const auto ups = std::count_if(first, at, [&](const Product& one) { return one.columns == at->inner; });
       const auto both = std::count_if(first, at, [&](const Product& one) { return one.columns == 2 * at->inner; });
-      if (ups + both > 0) found.emplace_back(at->inner, both > 0 || ups > 1);
+      if (ups + both > 0) found.emplace_back(at->inner, both > 0 || ups > 1, both > 0);
     }
-    if (!found.empty()) std::tie(model.intermediate, model.gated) = most_common(found);
+    if (!found.empty()) std::tie(model.intermediate, model.gated, model.joined_gate) = most_common(found);
   }
 
-  const MeasuredStep& measured_;
   std::vector<Product> products_;
   RecoveredRun& run_;
 };
@@ -173,6 +232,23 @@ void read_update(const MeasuredStep& measured, const trace::Vocabulary& vocabula
   trace::Ticks most = 0;
   for (const auto& [label, time] : by_operation) most = std::max(most, time);
   run.unfused_update = 2 * most < all;
+}
+
+/// Whether the head is the embedding: kernels of the update tell how many weights there are.
+void read_tied(const MeasuredStep& measured, const trace::UpdateKernels& update, RecoveredRun& run) {
+  RecoveredModel& model = run.model;
+  const bool known = model.tied || model.vocabulary == 0 || model.experts > 0 || run.unfused_update;
+  if (known || update.weights == 0) return;
+  double kernels = 0;
+  for (const MeasuredCall& call : measured.calls)
+    if (call.kernel.find(update.name) != std::string::npos) kernels += static_cast<double>(call.kernels);
+  if (kernels == 0.0) return;
+  const std::int64_t attention = (2 * model.heads + 2 * model.kv_heads) * model.head_dim * model.hidden;
+  const std::int64_t layer = attention + (model.gated ? 3 : 2) * model.intermediate * model.hidden;
+  const auto table = static_cast<double>(model.vocabulary * model.hidden);
+  const double tables =
+      (kernels * static_cast<double>(update.weights) - static_cast<double>(model.layers * layer)) / table;
+  if (tables > 0.5 && tables < 3.0) model.tied = tables < 1.5;
 }
 
 void read_how(const MeasuredStep& measured, RecoveredRun& run) {
@@ -210,6 +286,7 @@ class CodeReader {
     model_.composed_norms = differences_ >= passes;
     if (casts_ >= passes) model_.rotation = stacks_ >= casts_ ? model::Rotation::wide_pairs : model::Rotation::wide;
     if (scales_) model_.logits = caps_ ? model::Logits::capped : model::Logits::scaled;
+    finish_heads();
   }
 
  private:
@@ -239,6 +316,35 @@ class CodeReader {
     return std::count(first.begin(), first.end(), ',') >= 3;
   }
 
+  /// Where parts of heads turn, one more kernel for each puts the heads together; caches join keys, too. Code that cuts
+  /// heads also cuts them out of a joined projection; other code splits its columns.
+  void finish_heads() {
+    const bool rejoins = run_.kind == RecoveredRun::Kind::training && joins_ >= 2 * halves_;
+    if (halves_ > 0 && (2 * half_ < model_.head_dim || rejoins)) model_.turned = 2 * half_;
+    if (!joined_) return;
+    const bool woven = cuts_ || (model_.turned > 0 && model_.turned < model_.head_dim);
+    model_.projections = woven ? model::JoinedProjection::woven : model::JoinedProjection::split;
+  }
+
+  /// One half of what turns of a head is negated; what is joined has no recorded shapes.
+  void add_heads(const MeasuredCall& call) {
+    if (call.kind == Kind::product) {
+      const std::int64_t heads = model_.heads + 2 * model_.kv_heads;
+      joined_ |= call.dims[1].size() == 2 && call.dims[1][0] == model_.hidden &&
+                 call.dims[1][1] == heads * model_.head_dim && heads * model_.head_dim != model_.vocabulary;
+      within_ = false;
+    }
+    if (call.kind == Kind::attention) within_ = false;
+    const bool negates =
+        has(call, "aten::neg") && is_of_heads(call) && 2.0 * call.width <= static_cast<double>(model_.head_dim);
+    if (negates) {
+      half_ = static_cast<std::int64_t>(call.width);
+      ++halves_;
+      within_ = true;
+    }
+    joins_ += within_ && has(call, "aten::cat") ? 1 : 0;
+  }
+
   /// Rotations in fp32 end with a cast of the heads; norms of heads come before they turn, and cast, too.
   void add_rotation(const MeasuredCall& call) {
     if (call.kind == Kind::product) turning_ = false;
@@ -252,6 +358,9 @@ class CodeReader {
     if (call.backward && (call.label == "aten::add" || call.label == "aten::add_") && table > 0.0 &&
         call.elements == table)
       adds_tables_ = true;
+    if (call.backward)
+      cuts_ |= call.elements == tokens_ * static_cast<double>(model_.heads * model_.head_dim) &&
+               (has(call, "slice_backward") || has(call, "select_backward"));
     if (call.backward) return;
     if (call.fused) fused_ += call.label + "_";
     if (call.kind == Kind::product) {
@@ -268,6 +377,7 @@ class CodeReader {
     if (has(call, "aten::cos")) turns_ = true;
     if (call.label == "aten::sub" && call.elements == tokens_ * hidden) ++differences_;
     add_rotation(call);
+    add_heads(call);
     if (call.elements == tokens_ * static_cast<double>(model_.vocabulary)) {
       scales_ |= call.label == "aten::mul" || call.label == "aten::div";
       caps_ |= call.label == "aten::tanh";
@@ -297,7 +407,8 @@ class CodeReader {
   RecoveredModel& model_;
   double tokens_ = 0;
   std::int64_t whole_norms_ = 0, wide_norms_ = 0, head_norms_ = 0, products_ = 0, with_bias_ = 0;
-  std::int64_t differences_ = 0, casts_ = 0, stacks_ = 0;
+  std::int64_t differences_ = 0, casts_ = 0, stacks_ = 0, halves_ = 0, joins_ = 0, half_ = 0;
+  bool within_ = false, joined_ = false, cuts_ = false;
   bool turns_ = false, turning_ = false, adds_tables_ = false, scales_ = false, caps_ = false;
   bool seen_[std::size(signs)] = {};
   std::string fused_;  ///< labels of all kernels that a compiler made
@@ -305,7 +416,7 @@ class CodeReader {
 
 void note_lacking(RecoveredRun& run) {
   if (run.model.vocabulary == 0) run.lacks.emplace_back("the vocabulary: no product of a head was found");
-  if (run.attention.empty()) run.lacks.emplace_back("which attention kernel it is");
+  if (run.attention.empty() && !run.plain) run.lacks.emplace_back("which attention kernel it is");
   if (run.kind != RecoveredRun::Kind::training) return;
   if (run.optimizer.empty())
     run.lacks.emplace_back("the optimizer: no update of weights was found");
@@ -318,35 +429,35 @@ void note_lacking(RecoveredRun& run) {
 Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabulary& vocabulary,
                              const std::string& file) {
   RecoveredRun run;
-  std::vector<std::size_t> attention;
-  std::vector<std::vector<std::int64_t>> queries, keys;
-  std::int64_t gradients = 0;
+  std::vector<AttentionRun> attention;
+  bool trains = false;
   for (std::size_t i = 0; i < measured.calls.size(); ++i) {
     const MeasuredCall& call = measured.calls[i];
-    if (call.kind == Kind::attention_gradient) ++gradients;
+    trains |= call.kind == Kind::attention_gradient || (call.backward && call.kind == Kind::product);
     if (call.kind != Kind::attention || call.backward || !plausible(call.dims[0]) || !plausible(call.dims[1])) continue;
-    attention.push_back(i);
-    queries.push_back(call.dims[0]);
-    keys.push_back(call.dims[1]);
+    attention.push_back({i, call.dims[0], call.dims[1]});
     run.attention = call.attention;
     run.masked = call.masked;
     if (call.to_all && !call.masked) run.model.seen = std::max(run.model.seen, call.dims[1][2]);
   }
+  if (attention.empty()) attention = plain_attention(measured, run);
   if (attention.empty())
     return fail(file, "no attention with shapes is in the profile, so that the request cannot be found from it",
                 "profile a language model with record_shapes=True, or give the request: --against 'train MODEL ...'");
+  std::vector<std::vector<std::int64_t>> queries, keys;
+  for (const AttentionRun& one : attention) queries.push_back(one.query), keys.push_back(one.key);
   const std::vector<std::int64_t> query = most_common(queries), key = most_common(keys);
   run.batch = query[0];
   run.model.heads = query[1];
   run.model.head_dim = query[3];
   run.sequence = key[2];
-  run.kind = gradients > 0   ? RecoveredRun::Kind::training
+  run.kind = trains          ? RecoveredRun::Kind::training
              : query[2] == 1 ? RecoveredRun::Kind::decode
                              : RecoveredRun::Kind::prefill;
   const std::int64_t tokens = run.batch * query[2];
   const std::vector<Product> products = products_of(measured, tokens);
   const auto runs = static_cast<std::int64_t>(attention.size());
-  LayerReader reader(measured, products, run);
+  LayerReader reader(products, run);
   run.model.layers = runs;
   if (!reader.read(attention))
     return fail(file, "the products around attention have no shapes that make layers",
@@ -362,6 +473,7 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
   read_how(measured, run);
   if (run.kind == RecoveredRun::Kind::training) read_update(measured, vocabulary, run);
   CodeReader(measured, run).finish(runs);
+  if (run.kind == RecoveredRun::Kind::training && measured.steps == 1) read_tied(measured, vocabulary.update, run);
   note_lacking(run);
   return run;
 }

@@ -17,6 +17,7 @@ struct RecoveredModel {
   std::int64_t experts = 0, experts_per_token = 0;
   std::int64_t vocabulary = 0;  ///< 0: the profile has no head
   bool gated = true;            ///< two matrices up
+  std::int64_t shared = 0;      ///< width of the experts that all tokens share
   std::int64_t seen = 0;        ///< tokens that a query is known to see, the most; 0: not known
 
   // What kernels of eager code tell in addition.
@@ -26,6 +27,9 @@ struct RecoveredModel {
   std::optional<bool> centred = std::nullopt;  ///< norms are one operation that subtracts the mean
   bool composed_norms = false;                 ///< norms subtract the mean, as single operations
   model::Rotation rotation = model::Rotation::halves;
+  std::int64_t turned = 0;  ///< numbers of a head that turn, cut out of it and joined again; 0: heads turn as they are
+  model::JoinedProjection projections = model::JoinedProjection::none;
+  bool joined_gate = false;  ///< one product makes gate and input
   model::Logits logits = model::Logits::plain;
   std::optional<bool> tied = std::nullopt;    ///< the head is the embedding
   std::optional<bool> rotary = std::nullopt;  ///< heads turn
@@ -44,6 +48,7 @@ struct RecoveredRun {
   bool repeats_keys = false;    ///< keys and values are copied for every head
   std::string attention;        ///< as --attention-kernel names it; empty: not known
   bool masked = false;          ///< attention reads a mask from memory
+  bool plain = false;           ///< attention is several operations, with score matrices in memory
   std::string optimizer;        ///< the operation that updates weights; empty: none was found
   bool unfused_update = false;  ///< several operations do
   std::optional<Dtype> weights, updated;  ///< formats of products, and of what the update reads and writes

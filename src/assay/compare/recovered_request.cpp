@@ -17,7 +17,8 @@ bool differs(const RecoveredModel& wanted, const model::Transformer& known) {
   const bool normalised = layer.attention->qk_norm == model::Attention::QkNorm::per_head;
   if (wanted.rotary.value_or(turns) != turns || wanted.tied.value_or(known.tied) != known.tied) return true;
   if (wanted.norms > 0 && (wanted.head_norms != normalised || wanted.composed_norms != known.norm.composed ||
-                           wanted.rotation != layer.attention->rotation || wanted.logits != known.logits))
+                           wanted.rotation != layer.attention->rotation || wanted.logits != known.logits ||
+                           wanted.turned != layer.attention->turned))
     return true;
   if (wanted.activation.empty()) return false;
   const auto* const composed =
@@ -44,7 +45,7 @@ bool same_sizes(const RecoveredModel& wanted, const model::Transformer& known) {
   return attention.heads == wanted.heads && attention.kv_heads == wanted.kv_heads &&
          attention.head_dim == wanted.head_dim && attention.kv_rank == 0 && block.width == wanted.intermediate &&
          block.gated == wanted.gated && block.experts == wanted.experts &&
-         block.experts_per_token == wanted.experts_per_token && block.shared_width == 0 &&
+         block.experts_per_token == wanted.experts_per_token && block.shared_width == wanted.shared &&
          (wanted.vocabulary == 0 || known.vocabulary == wanted.vocabulary ||
           padded(known.vocabulary) == wanted.vocabulary);
 }
@@ -63,6 +64,10 @@ std::string description(const RecoveredModel& model) {
     out += R"(,"norm":"layer")";
   if (model.rotation != model::Rotation::halves)
     out += fmt::format(R"(,"rotation":"{}")", model::rotation_names[static_cast<std::size_t>(model.rotation)]);
+  if (model.turned > 0) out += fmt::format(R"(,"turned":{})", model.turned);
+  if (model.projections != model::JoinedProjection::none)
+    out += fmt::format(R"(,"projections":"{}")", model::projection_names[static_cast<std::size_t>(model.projections)]);
+  if (model.joined_gate) out += R"(,"joined_gate":true)";
   if (model.logits != model::Logits::plain)
     out += fmt::format(R"(,"logits":"{}")", model::logits_names[static_cast<std::size_t>(model.logits)]);
   if (model.head_norms) out += R"(,"qk_norm":"per_head")";
@@ -74,6 +79,7 @@ std::string description(const RecoveredModel& model) {
   if (!model.activation.empty()) out += fmt::format(R"(,"hidden_act":"{}")", model.activation);
   if (model.experts > 0)
     out += fmt::format(R"(,"experts":{},"experts_per_token":{})", model.experts, model.experts_per_token);
+  if (model.shared > 0) out += fmt::format(R"(,"shared_width":{})", model.shared);
   return out + "}";
 }
 
@@ -83,7 +89,9 @@ std::string configuration(const RecoveredModel& model) {
                      (model.norms == 2 || model.norms == 0) && !model.head_norms && !model.tied.value_or(false) &&
                      model.rotary.value_or(true) && model.centred.value_or(!model.gated) == !model.gated &&
                      model.biased.value_or(!model.gated) == !model.gated && !model.composed_norms &&
-                     model.rotation == model::Rotation::halves && model.logits == model::Logits::plain;
+                     model.rotation == model::Rotation::halves && model.logits == model::Logits::plain &&
+                     model.turned == 0 && model.projections == model::JoinedProjection::none && !model.joined_gate &&
+                     model.shared == 0;
   if (!model.activation.empty() && !usual && model.vocabulary > 0) return description(model);
   const std::string_view type = model.experts > 0 ? "mixtral" : model.gated ? "llama" : "starcoder2";
   std::string out = fmt::format(
@@ -145,7 +153,9 @@ std::string command_line(const RecoveredRun& run, const std::string& model, cons
       break;
   }
   out += fmt::format(" --software any --fusion {}", run.compiled ? "compiled" : "eager");
-  if (!run.attention.empty()) out += fmt::format(" --attention-kernel {}", run.attention);
+  const bool serves_plain = run.plain && run.kind != RecoveredRun::Kind::training;
+  if (!run.attention.empty() && !serves_plain) out += fmt::format(" --attention-kernel {}", run.attention);
+  if (run.plain && run.attention.empty() && run.kind == RecoveredRun::Kind::training) out += " --plain-attention";
   if (run.unfused_update) out += " --unfused-update";
   if (run.masked && run.kind == RecoveredRun::Kind::training) out += " --explicit-mask";
   return out;

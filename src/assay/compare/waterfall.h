@@ -1,5 +1,6 @@
 // From a predicted step to a measured one: every microsecond of the difference in exactly one item.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,12 +45,19 @@ struct GapItem {
   Seconds difference() const { return measured - predicted; }
 };
 
+/// How long the host of a profile takes for a launch, its pauses aside.
+struct HostPace {
+  Seconds forward, backward;  ///< of the thread that begins the step, and of others
+  double launches = 0;        ///< of a step
+};
+
 struct Waterfall {
-  Seconds predicted, measured;  ///< of one step
-  Seconds residual;             ///< what the items leave: rounding
-  double matched_share = 0;     ///< of kernel time
-  std::vector<GapItem> items;   ///< the largest difference first
-  std::vector<StepGap> steps;   ///< in the order of the program
+  Seconds predicted, measured;   ///< of one step
+  std::optional<HostPace> host;  ///< where the profile tells: then host gaps are predicted from it
+  Seconds residual;              ///< what the items leave: rounding
+  double matched_share = 0;      ///< of kernel time
+  std::vector<GapItem> items;    ///< the largest difference first
+  std::vector<StepGap> steps;    ///< in the order of the program
 };
 
 Waterfall waterfall(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,

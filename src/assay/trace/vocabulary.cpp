@@ -126,6 +126,18 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.items("mark", out.marks, read_mark);
   reader.items("line", out.lines, read_line);
   reader.items("step", out.steps, read_step);
+  reader.optional_table("host", [&](RecordReader& inner) {
+    inner.count("start", out.host.start);
+    inner.number("slower", out.host.slower);
+    inner.number("pause", out.host.pause);
+    inner.number("latency", out.host.latency);
+    inner.number("between", out.host.between);
+  });
+  reader.optional_table("update", [&](RecordReader& inner) {
+    inner.text("name", out.update.name);
+    inner.count("weights", out.update.weights);
+  });
+  reader.optional_table("clock", [&](RecordReader& inner) { inner.number("settles", out.clock.settles); });
   reader.each_key("devices", [&](const std::string& device, RecordReader& inner) {
     auto& [text, chip] = out.devices.emplace_back(device, "");
     inner.text(text, chip);

@@ -1,6 +1,7 @@
 // What names in profiles mean: files of catalogue/kernels and catalogue/profilers. No name of a library, a framework or
 // a device stands in the code.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,12 +79,41 @@ struct StepSigns {
   bool exact = false;  ///< only with tensors of its sizes, and in its place in the program
 };
 
+/// How the host of a framework starts kernels while its profiler is on.
+struct HostHabits {
+  std::int64_t start = 0;  ///< launches at the beginning of a step that take longer: code that runs once a step
+  double slower = 1;       ///< those, over others
+  Seconds pause;           ///< what lasts longer between two launches is no launch: waiting, or preparing a kernel
+  Seconds latency;         ///< from a launch to the start of its kernel on an idle device
+  Seconds between;         ///< between two kernels that are both launched in time
+};
+
+/// How the clock of a chip falls under power when work begins after a pause.
+struct ClockHabits {
+  Seconds settles;  ///< until most of the fall has happened
+  /// The part of the fall in the mean over a stretch of work.
+  double settled(Seconds busy) const {
+    if (!(settles > Seconds(0)) || !(busy > Seconds(0))) return 1.0;
+    const double over = busy / settles;
+    return 1.0 - (1.0 - std::exp(-over)) / over;
+  }
+};
+
+/// Kernels that update as many weights each, whatever tensors these are of.
+struct UpdateKernels {
+  std::string name;          ///< part of it
+  std::int64_t weights = 0;  ///< of one kernel; 0: not known
+};
+
 struct Vocabulary {
   std::vector<Category> categories;  ///< in their order; the last one holds for every name
   std::vector<OperationForm> operations;
   std::vector<Mark> marks;
   std::vector<DeviceLine> lines;
   std::vector<StepSigns> steps;
+  HostHabits host;
+  ClockHabits clock;
+  UpdateKernels update;
   std::vector<std::pair<std::string, std::string>> devices;  ///< name in a profile, id of the chip
   std::vector<std::pair<std::string, Dtype>> types;          ///< name in a profile, number format
 

@@ -65,7 +65,7 @@ double turning_share(const Json& config, double fallback) {
 }
 
 void compose_attention(const FamilyCode& code, double turned, Attention& attention) {
-  attention.joined = code.projections;
+  if (code.projections != JoinedProjection::none) attention.joined = code.projections;
   if (code.rotation != Rotation::halves) attention.rotation = code.rotation;
   if (turned > 0.0 && attention.rotary)
     attention.turned = std::max<std::int64_t>(1, std::llround(turned * static_cast<double>(attention.head_dim)));
@@ -117,7 +117,8 @@ void read_composition(const Json& config, std::string_view model_type, const Fam
         compose_attention(code, joins_heads ? share : 0.0, *layer.attention);
       if (layer.feed_forward) {
         layer.feed_forward->function = function;
-        layer.feed_forward->joined = code.joined_gate && layer.feed_forward->gated && layer.feed_forward->experts == 0;
+        if (code.joined_gate)
+          layer.feed_forward->joined = layer.feed_forward->gated && layer.feed_forward->experts == 0;
       }
     }
 }

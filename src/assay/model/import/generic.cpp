@@ -88,10 +88,14 @@ void transformer(ConfigReader& in, Transformer& model) {
   const std::int64_t whole = a.window + a.chunk > 0 ? in.count("full_every") : 0;
   a.qk_norm = read_qk_norm(in);
   a.rotation = read_named<Rotation>(in, "rotation", rotation_names);
+  a.joined = read_named<JoinedProjection>(in, "projections", projection_names);
+  a.turned = in.count("turned");
+  if (a.turned > a.head_dim) in.fault("turned", "must be at most head_dim, of which it is a part");
   a.relative_projection = switched_on(in, "relative_projection");
   set_bias(a, bias || switched_on(in, "qkv_bias"), bias);
   layer.attention = a;
   FeedForward dense{.width = in.size("d_ff"), .gated = switched_on(in, "gated"), .up_bias = bias, .down_bias = bias};
+  dense.joined = switched_on(in, "joined_gate") && dense.gated;
   layer.feed_forward = dense;
   FeedForward experts = dense;
   experts.experts = in.count("experts");
@@ -100,6 +104,7 @@ void transformer(ConfigReader& in, Transformer& model) {
     experts.experts_per_token = in.size("experts_per_token");
     experts.width = in.derived("expert_width", dense.width, "d_ff");
     experts.shared_width = in.count("shared_width");
+    experts.joined = false;
     read_expert_groups(in, experts);
     check_experts(in, experts, "experts_per_token");
   }

@@ -203,6 +203,7 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
   out.measured = compare::measured_step(query.traces[device.trace], *query.vocabulary, device.summary.device, others);
   out.prediction = fitting(predicted.steps, out.measured);
   if (out.prediction.stage) out.notes.push_back(stage_note(out.prediction));
+  compare::set_clock(query.vocabulary->clock.settled(trace::seconds(out.measured.busy)), out.prediction);
   out.matching = compare::match(out.measured, out.prediction, *query.vocabulary);
   out.waterfall = compare::waterfall(out.measured, out.prediction, out.matching, *query.vocabulary);
   if (out.matching.steps > 1 || out.measured.name.empty())
@@ -211,6 +212,10 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
   if (out.matching.by_class)
     out.notes.emplace_back(
         "products have no shapes: kernels are matched by what they do, not with single steps of the program");
+  if (const auto& host = out.waterfall.host)
+    out.notes.push_back(
+        fmt::format("host gaps are predicted for {} launches of {} each, as this host takes with the profiler on",
+                    std::llround(host->launches), report::short_quantity(std::max(host->forward, host->backward))));
   const bool communicates =
       std::any_of(out.measured.calls.begin(), out.measured.calls.end(),
                   [](const compare::MeasuredCall& call) { return call.work == trace::WorkClass::communication; });

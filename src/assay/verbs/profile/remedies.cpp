@@ -77,7 +77,10 @@ class Remedies {
         return fmt::format("no kernel was found for {}: part of another one, or the request differs from what ran",
                            step_text(item));
       case GapKind::extra:
-        return fmt::format("{}, longest {}: not part of the predicted step", counted(item.kernels), call_text(item));
+        return more_logits(item)
+                   ? "logits of all tokens: a prefill needs those of the last token of each sequence alone"
+                   : fmt::format("{}, longest {}: not part of the predicted step", counted(item.kernels),
+                                 call_text(item));
       case GapKind::communication:
         return by > Seconds(0) ? "more of it is exposed than predicted: start it earlier, or give it more to run beside"
                                : "less of it is exposed than predicted: it overlaps more";
@@ -92,11 +95,7 @@ class Remedies {
                            counted(item.kernels), call_text(item));
       case GapKind::host:
         return by > Seconds(0)
-                   ? fmt::format(
-                         "the device runs dry, longest {} before {}: launch from captured graphs, compile, or "
-                         "raise the batch",
-                         short_quantity(assay::trace::seconds(comparison_.measured.longest_gap)),
-                         kernel_name(comparison_.measured.longest_gap_before))
+                   ? host_text(by)
                    : "the host stays ahead of the device, so less of the fixed cost is visible than predicted";
       case GapKind::gaps:
         return fmt::format("{} a step leave short gaps between them: fewer kernels, or captured graphs, close them",
@@ -106,6 +105,33 @@ class Remedies {
   }
 
  private:
+  /// One long pause is no matter of launches.
+  std::string host_text(Seconds by) const {
+    const Seconds longest = assay::trace::seconds(comparison_.measured.longest_gap);
+    const std::string before = kernel_name(comparison_.measured.longest_gap_before);
+    if (2.0 * longest > by * static_cast<double>(comparison_.matching.steps) && comparison_.waterfall.host)
+      return fmt::format(
+          "the host paused for {} before {}: it prepared something, such as a kernel for new shapes; shapes that stay "
+          "the same avoid it",
+          short_quantity(longest), before);
+    return fmt::format(
+        "the device runs dry, longest {} before {}: launch from captured graphs, compile, or raise the batch",
+        short_quantity(longest), before);
+  }
+
+  /// Whether the longest call is the head on more tokens than predicted.
+  bool more_logits(const GapItem& item) const {
+    const compare::MeasuredCall* call = call_of(item);
+    if (!call || call->kind != compare::MeasuredCall::Kind::product || comparison_.prediction.what != "prefill")
+      return false;
+    return std::any_of(comparison_.prediction.lines.begin(), comparison_.prediction.lines.end(),
+                       [&](const compare::PredictedLine& line) {
+                         const double times = call->flops / line.flops;
+                         return line.block == "head" && line.op == program::Op::product && times > 1.5 &&
+                                std::abs(times - std::round(times)) < 1e-3;
+                       });
+  }
+
   static std::string counted(double kernels) {
     const double shown = std::round(kernels);
     return fmt::format("{} kernel{}", shown, shown == 1.0 ? "" : "s");
