@@ -81,7 +81,7 @@ std::vector<AttentionRun> plain_attention(const MeasuredStep& measured, Recovere
   for (std::size_t i = 0; i < measured.calls.size(); ++i) {
     const MeasuredCall& call = measured.calls[i];
     if (call.backward) continue;
-    if (call.names.find("softmax") != std::string::npos && first_shape(call).size() == 4) heads = first_shape(call);
+    if (call.label.find("softmax") != std::string::npos && first_shape(call).size() == 4) heads = first_shape(call);
     if (!is_batched(call)) continue;
     const bool weighs = scores && heads.size() == 4 && plausible(heads) && call.dims[0][0] == scores->dims[0][0] &&
                         heads[0] * heads[1] == call.dims[0][0] && call.dims[0][1] == heads[2] &&
