@@ -376,6 +376,7 @@ RecoveredModel turning(std::int64_t part, bool joins) {
   call("aten::mm", "[[32,32],[32,32]]");
   call("aten::mm", "[[32,32],[32,256]]");
   call("aten::mm", "[[32,128],[128,32]]");
+  call("aten::_scaled_dot_product_flash_attention_backward", "[[2,4,16,8],[2,4,16,8],[2,4,16,8],[2,4,16,8]]");
   const auto run = recover(measured_step(profile.read(), vocabulary(), 0), vocabulary(), "test.json");
   return run ? run->model : RecoveredModel{};
 }

@@ -81,7 +81,7 @@ std::vector<AttentionRun> plain_attention(const MeasuredStep& measured, Recovere
   for (std::size_t i = 0; i < measured.calls.size(); ++i) {
     const MeasuredCall& call = measured.calls[i];
     if (call.backward) continue;
-    if (call.names.find("softmax") != std::string::npos && first_shape(call).size() == 4) heads = first_shape(call);
+    if (call.label.find("softmax") != std::string::npos && first_shape(call).size() == 4) heads = first_shape(call);
     if (!is_batched(call)) continue;
     const bool weighs = scores && heads.size() == 4 && plausible(heads) && call.dims[0][0] == scores->dims[0][0] &&
                         heads[0] * heads[1] == call.dims[0][0] && call.dims[0][1] == heads[2] &&
@@ -316,10 +316,11 @@ class CodeReader {
     return std::count(first.begin(), first.end(), ',') >= 3;
   }
 
-  /// Where parts of heads turn, one more kernel for each puts the heads together. Code that cuts heads also cuts them
-  /// out of a joined projection; other code splits its columns.
+  /// Where parts of heads turn, one more kernel for each puts the heads together; caches join keys, too. Code that cuts
+  /// heads also cuts them out of a joined projection; other code splits its columns.
   void finish_heads() {
-    if (halves_ > 0 && joins_ >= 2 * halves_) model_.turned = 2 * half_;
+    const bool rejoins = run_.kind == RecoveredRun::Kind::training && joins_ >= 2 * halves_;
+    if (halves_ > 0 && (2 * half_ < model_.head_dim || rejoins)) model_.turned = 2 * half_;
     if (!joined_) return;
     const bool woven = cuts_ || (model_.turned > 0 && model_.turned < model_.head_dim);
     model_.projections = woven ? model::JoinedProjection::woven : model::JoinedProjection::split;

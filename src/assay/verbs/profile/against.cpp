@@ -204,7 +204,7 @@ Result<Comparison> compare_with(const Query& query, const Request& against, cons
   out.waterfall = compare::waterfall(out.measured, out.prediction, out.matching, *query.vocabulary);
   if (out.matching.steps > 1 || out.measured.name.empty())
     out.notes.push_back(fmt::format("no steps are marked: by its {}, the profile holds {}",
-                                    out.matching.by_class ? "kernel time" : "products", out.matching.steps));
+                                    out.matching.by_class ? "kernel time" : "layers", out.matching.steps));
   if (out.matching.by_class)
     out.notes.emplace_back(
         "products have no shapes: kernels are matched by what they do, not with single steps of the program");

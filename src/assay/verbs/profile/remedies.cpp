@@ -111,8 +111,7 @@ class Remedies {
     const std::string before = kernel_name(comparison_.measured.longest_gap_before);
     if (2.0 * longest > by * static_cast<double>(comparison_.matching.steps) && comparison_.waterfall.host)
       return fmt::format(
-          "the host paused for {} before {}: it prepared something, such as a kernel for new shapes; shapes that stay "
-          "the same avoid it",
+          "the host paused for {} before {}, perhaps to prepare it for a new shape: keep shapes the same",
           short_quantity(longest), before);
     return fmt::format(
         "the device runs dry, longest {} before {}: launch from captured graphs, compile, or raise the batch",
