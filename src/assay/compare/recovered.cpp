@@ -89,6 +89,7 @@ std::vector<AttentionRun> plain_attention(const MeasuredStep& measured, Recovere
     if (weighs) {
       const std::int64_t dim = scores->dims[0][2];
       out.push_back({i, {heads[0], heads[1], heads[2], dim}, {heads[0], heads[1], heads[3], dim}});
+      run.attention = call.format == Dtype::fp32 ? "math" : "";
     }
     scores = weighs ? nullptr : &call;
   }

@@ -240,8 +240,8 @@ AttentionWork attention(double heads, std::int64_t tokens, bool causal) {
 
 TEST(Attention, ByHand) {
   // 1024 tokens are 8 x 8 tiles of 128 x 128 x 128: 4 * 128^3 FLOP each. 1e6 heads keep the cores busy; each core does
-  // 64 tiles of 1e4 heads at 1 FLOP/ns.
-  const hardware::AttentionPass fit{1.0, 0.0, 0.0};
+  // 64 tiles of 1e4 heads at 1 FLOP/ns, without start or tail.
+  const hardware::AttentionPass fit{1.0, 0.0, 0.0, 0.0, 0.0, 0.0};
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9;
   EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, false), false).value() / (64e4 * tile),
               1.0, 1e-6);

@@ -222,6 +222,24 @@ NumberOf<N, Seconds> projection_time(const N& num, const TrainingKernels& kernel
   return num.named("joining gradients", moved / stream_rate(num, kernels.rates));
 }
 
+/// Time that the operations of plain attention take beyond one kernel: scores are scaled, masked, cast and normalised.
+template <class N>
+NumberOf<N, Seconds> scores_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
+                                 const program::Step& step, const NumberOf<N, Seconds>& compute) {
+  const ComposedTraffic& composed = *kernels.effects.composed;
+  const bool wide = kernels.effects.wide_attention;
+  const Bytes scores = program::local_bytes(program, attention_scores(program, step));
+  const auto passes = num.given("kernels it is composed of",
+                                (wide ? composed.wide_scores : composed.scores)[is_gradient(step.op) ? 1 : 0],
+                                kernels.sources, wide ? "composed.wide_scores" : "composed.scores");
+  const auto moved = num.named("operations on scores", passes * num.given("scores", scores, "of plain attention") /
+                                                           stream_rate(num, kernels.rates));
+  if (!wide) return moved;
+  return moved + num.named("products in fp32", num.given("over those at the peak", composed.wide_products,
+                                                         kernels.sources, "composed.wide_products") *
+                                                   compute);
+}
+
 template <class N>
 NumberOf<N, Seconds> nothing(const N& num, std::string_view why) {
   return num.given("none", Seconds(0), why);
@@ -258,6 +276,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   KernelWork work = kernel_work(kernels.rates, program, step);
   if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(Plain{}, program, step);
   if (kernels.effects.pads_products) pad_rows(work.product);
+  if (kernels.effects.masked_attention) work.attention.shape.causal = false;  // it computes what the mask hides
   const KernelTimeOf<N> time = kernel_time(num, kernels.rates, work);
   auto alone = num.named("kernel alone", time.estimate);
   if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);
@@ -271,6 +290,8 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   const auto kernel = price.duration;
   if (kernels.effects.composed && step.op == program::Op::attention_grad && step.composed > 0)
     price.duration = price.duration + projection_time(num, kernels, program, step);
+  if (kernels.effects.composed && is_plain)
+    price.duration = price.duration + scores_time(num, kernels, program, step, time.compute);
   price.compute = time.compute;
   // Ideal kernels fuse element-wise work into other kernels.
   price.memory = step.flops.value() > 0.0 ? time.memory : nothing(num, "fused into other kernels");

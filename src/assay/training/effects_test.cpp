@@ -135,6 +135,27 @@ TEST(StepEffects, MasksInMemoryAndUnfusedUpdatesTakeLonger) {
   EXPECT_DOUBLE_EQ(slower, 1.0 / steps.unfused_update);
 }
 
+TEST(StepEffects, PlainAttentionOfOperationsTakesLonger) {
+  const model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
+  const hardware::Cluster cluster = cluster_of("h200-sxm:8");
+  const hardware::ChipCalibration calibration =
+      **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
+  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+  TrainingQuestion question = question_of(model, cluster);
+  question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
+  Strategy strategy;
+  strategy.parallelism.fsdp = 8;
+  const auto compute = [&](bool flash, estimate::StepSoftware software) {
+    question.setup.flash = flash;
+    question.setup.effects = steps.effects(cluster.chip, software);
+    return price(question, cluster, strategy).parts.compute;
+  };
+  const auto eager = estimate::Fusion::eager;
+  const Seconds fused = compute(true, {.fusion = eager}), plain = compute(false, {.fusion = eager});
+  EXPECT_GT(plain, fused);
+  EXPECT_GT(compute(false, {.fusion = eager, .wide_attention = true}), plain);
+}
+
 TEST(StepEffects, EagerKindsAreComposedOfKernelsOfTheirOwn) {
   const hardware::Chip chip = cluster_of("h200-sxm:1").chip;
   const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());

@@ -115,7 +115,7 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
       sources.add(fmt::format("{}.{}", table, key), one(fmt::format("{}.{}", table, key)));
   };
   static constexpr std::string_view composed[] = {"joined_gate", "rotated_part", "rejoined_heads", "centred_norm",
-                                                  "projections"};
+                                                  "projections", "scores",       "wide_scores",    "wide_products"};
   add_all("composed", composed);
   add_all("composed", std::span(rotation_keys).subspan(1));
   add_all("functions", model::activation_names);
@@ -165,6 +165,7 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.product = of(product);
   out.attention = of(attention) * (software.explicit_mask ? explicit_mask : software.first_flash ? first_flash : 1.0);
   out.masked_attention = software.explicit_mask;
+  out.wide_attention = software.wide_attention;
   out.plain_attention = plain_attention;
   out.unaligned = unaligned;
   out.pointwise = of(stream) * pointwise[way];
@@ -326,6 +327,9 @@ void read_composed(RecordReader& reader, ComposedTraffic& out) {
     for (std::size_t i = 1; i < std::size(model::rotation_names); ++i)
       inner.numbers(rotation_keys[i], pass_names, out.rotations[i]);
     inner.numbers("centred_norm", pass_names, out.centred_norm);
+    inner.numbers("scores", pass_names, out.scores);
+    inner.numbers("wide_scores", pass_names, out.wide_scores);
+    inner.number("wide_products", out.wide_products);
     inner.numbers("projections", model::projection_names, out.projections);
   });
   reader.table("functions", [&](RecordReader& inner) {

@@ -76,6 +76,11 @@ struct ComposedTraffic {
   Passes rotated_part{1, 1}, rejoined_heads{0, 0};
   /// In place of a kind's number, by model::Rotation; the first one is the kind itself.
   std::array<Passes, std::size(model::rotation_names)> rotations{};
+  /// Tensors of scores of plain attention that pass through memory beyond those of one kernel, in 16 bits: with
+  /// products in the format of the heads, and with all in fp32, whose products take `wide_products` times as long as
+  /// those at the peak.
+  Passes scores{0, 0}, wide_scores{0, 0};
+  double wide_products = 0;
   Passes centred_norm{1, 1};  ///< in place of a kind's number, where it is written as single operations
   /// Of the gradient of a joined projection, over queries, keys and values: by JoinedProjection.
   std::array<double, std::size(model::projection_names)> projections{};
@@ -101,6 +106,7 @@ struct StepSoftware {
   bool fixed_capacity = false;  ///< experts have equally many slots, other tokens are dropped: routing is captured too
   bool first_flash = false;     ///< attention by the first FlashAttention or its Triton version
   bool explicit_mask = false;   ///< attention reads its mask from memory, and computes what it hides
+  bool wide_attention = false;  ///< plain attention is computed in fp32
   bool unfused_update = false;  ///< the optimizer runs a kernel for each of its operations
   /// One kernel multiplies, gates and quantises for all experts of a device, without the host.
   bool fused_experts = false;
@@ -130,6 +136,7 @@ struct StepEffects {
   double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
   KindTraffic kinds = fewest_bytes;           ///< further factor by kind
   std::optional<ComposedTraffic> composed;    ///< of eager software
+  bool wide_attention = false;                ///< plain attention is computed in fp32
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
   double loss = 1;                            ///< bytes of logits and loss over the minimum; `kinds` comes on top
   double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak

@@ -15,7 +15,7 @@ constexpr std::string_view flag_words = "yes|no";
 
 constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|xla"},
                                                {"loss", "fused|compiled|eager"},
-                                               {"attention-kernel", "auto|flash1|flash2|cudnn"},
+                                               {"attention-kernel", "auto|flash1|flash2|cudnn|math"},
                                                {"explicit-mask", flag_words},
                                                {"plain-attention", flag_words},
                                                {"graphs", flag_words},
@@ -112,6 +112,8 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
   if (option == "attention-kernel") {
     software.attention = kernel_named(value);
     software.step.first_flash = word == 1;
+    software.step.wide_attention = word == 4;
+    if (word == 4) software.flash = false;
   }
   if (option == "explicit-mask") software.step.explicit_mask = yes;
   if (option == "plain-attention") software.flash = !yes;

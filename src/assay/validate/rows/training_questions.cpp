@@ -51,11 +51,12 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
   add(step.fusion != usual.step.fusion, {"--fusion", fusion(step.fusion)});
   if (step.loss) add(true, {"--loss", fusion(*step.loss)});
   add(software.attention != usual.attention,
-      {"--attention-kernel", step.first_flash                                         ? "flash1"
+      {"--attention-kernel", step.wide_attention                                      ? "math"
+                             : step.first_flash                                       ? "flash1"
                              : software.attention == hardware::AttentionKernel::cudnn ? "cudnn"
                                                                                       : "flash2"});
   add(step.explicit_mask, {"--explicit-mask"});
-  add(!software.flash, {"--plain-attention"});
+  add(!software.flash && !step.wide_attention, {"--plain-attention"});
   add(step.captured, {"--graphs"});
   add(step.fixed_capacity, {"--drop-tokens"});
   add(step.fused_experts, {"--fused-experts"});

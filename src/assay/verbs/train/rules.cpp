@@ -247,7 +247,8 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
        tpu ? "has no effect on TPUs: only one compiler was measured there"
            : "has no effect: the model has no gated experts"},
       {"no-expert-overlap", dense, "has no effect: the model has no experts"},
-      {"attention-kernel", !query.question.setup.flash, "has no effect with --plain-attention"},
+      {"attention-kernel", !query.question.setup.flash && !query.question.setup.effects.wide_attention,
+       "has no effect with --plain-attention"},
       {"explicit-mask", !query.question.setup.flash, "has no effect with --plain-attention"},
       {"fusion", tpu, "has no effect on TPUs: only one compiler was measured there"},
       {"graphs", tpu, "has no effect on TPUs: programs are launched whole there"},

@@ -50,8 +50,10 @@ std::vector<OptionSpec> train_software_options() {
                  "fused|compiled|eager|xla"}
           .by_default("fused"),
       {"loss", "HOW", "the same for logits and loss (default: as --fusion)", false, "fused|compiled|eager"},
-      OptionSpec{"attention-kernel", "NAME", "auto (default), flash1, flash2 or cudnn", false,
-                 "auto|flash1|flash2|cudnn"}
+      OptionSpec{
+          "attention-kernel", "NAME",
+          "auto (default), flash1, flash2, cudnn, or math: plain attention in fp32, one operation after the other",
+          false, "auto|flash1|flash2|cudnn|math"}
           .by_default("auto"),
       {"explicit-mask", "", "attention reads its mask from memory instead of skipping what is masked", false, "no"},
       {"graphs", "", "replay kernels from captured graphs instead of launching them one by one", false, "no"},
