@@ -162,8 +162,11 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
     const bool forward = kind == KernelKind::attention_forward;
     PassRanges pass = forward ? ranges.forward : ranges.backward;
     pass.share.high = ranges.forward.share.high;  // a new chip may do better than the known ones
-    std::vector<FitParameter> parameters;
-    add_pass(forward ? kernel.forward : kernel.backward, pass, parameters);
+    hardware::AttentionPass& found = forward ? kernel.forward : kernel.backward;
+    found.start = found.start.value_or(pass.row_start.start);
+    found.tail = found.tail.value_or(pass.tail.start);
+    std::vector<FitParameter> parameters{fit(*found.start, pass.row_start), fit(*found.tail, pass.tail)};
+    add_pass(found, pass, parameters);
     minimise(
         parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
   }
