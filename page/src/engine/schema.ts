@@ -1662,7 +1662,7 @@ export interface ValidateResults {
     within_10: number;
     within_20: number;
     rank_correlation: number | null;
-    covered: number;
+    covered: number | null;
     rows: number | null;
     answered: number | null;
     default_mape: number | null;
@@ -1687,7 +1687,7 @@ export interface ValidateResults {
     measured: Quantity;
     predicted: Quantity;
     error: number;
-    covered: boolean;
+    covered: boolean | null;
     predicted_by_default: Quantity | null;
     error_by_default: number | null;
     interval?: Interval;
@@ -1703,6 +1703,14 @@ export interface ValidateResults {
     predicted: Quantity;
     request: string;
     result: string;
+  }[];
+  mean_of_groups?: number;
+  without_each?: {
+    number: string;
+    value: string;
+    without: string;
+    mean_of_groups: number;
+    change: number;
   }[];
   files?: {
     file: string;
@@ -2605,6 +2613,56 @@ export interface RunResults {
   };
   in_background?: Quantity;
   waited_for?: Quantity;
+  ranks?: {
+    rank: number;
+    computing: Quantity;
+    moving: Quantity;
+    waiting: Quantity;
+    waiting_behind: Quantity;
+    waiting_for_stages: Quantity;
+  }[];
+  overlap?: {
+    blocking: Quantity;
+    overlapped: Quantity;
+    arithmetic: Quantity;
+    moving: Quantity;
+    hidden: Quantity;
+    hidden_share: number;
+    speedup: number;
+    predicted?: {
+      blocking: Quantity;
+      overlapped: Quantity;
+      moving: Quantity;
+      hidden: Quantity;
+    };
+    timeline: {
+      title: string;
+      subtitle: string;
+      lanes: {
+        name: string;
+        members: number;
+      }[];
+      classes: string[];
+      bars: {
+        lane: number;
+        class: number;
+        label: string;
+        start: Quantity;
+        end: Quantity;
+      }[];
+      marks: {
+        at: Quantity;
+        label: string;
+      }[];
+      counters: {
+        name: string;
+        points: {
+          at: Quantity;
+          value: number;
+        }[];
+      }[];
+    };
+  };
   updates?: {
     step: number;
     loss: number;
@@ -2808,7 +2866,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "software": {"help":"software whose properties to assume, and whose plans to search (`assay software` lists them; default: the usual one on such chips); other options of this command come first. any: the best that was measured, and every plan. fused, compiled, eager and xla mean --fusion","kind":"software","placeholder":"NAME[@VERSION]"},
     "fusion": {"help":"how element-wise work runs: fused (default), compiled, eager, or xla (always on TPUs)","kind":"choice","choices":["fused","compiled","eager","xla"],"standard":"fused","placeholder":"HOW"},
     "loss": {"help":"the same for logits and loss (default: as --fusion)","kind":"choice","choices":["fused","compiled","eager"],"placeholder":"HOW"},
-    "attention-kernel": {"help":"auto (default), flash1, flash2 or cudnn","kind":"choice","choices":["auto","flash1","flash2","cudnn"],"standard":"auto","placeholder":"NAME"},
+    "attention-kernel": {"help":"auto (default), flash1, flash2, cudnn, or math: plain attention in fp32, one operation after the other","kind":"choice","choices":["auto","flash1","flash2","cudnn","math"],"standard":"auto","placeholder":"NAME"},
     "explicit-mask": {"help":"attention reads its mask from memory instead of skipping what is masked","kind":"flag"},
     "graphs": {"help":"replay kernels from captured graphs instead of launching them one by one","kind":"flag"},
     "drop-tokens": {"help":"experts have a fixed capacity, so that captured graphs include routing","kind":"flag"},
@@ -3011,6 +3069,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "group": {"help":"only groups with this in their name","kind":"text","placeholder":"TEXT"},
     "by": {"help":"summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries instead of the rows","kind":"text","standard":"group","placeholder":"WHAT"},
     "leave-out": {"help":"leave the row's whole source or all rows of its chip out of the fit that predicts it (training, inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)","kind":"choice","choices":["source","hardware"],"placeholder":"WHAT"},
+    "without-each": {"help":"the error of whole steps without the effect of each fitted number, all others as they are (of rows that fits use)","kind":"flag"},
     "fitted": {"help":"predict the rows that fits use, with the calibration that was fitted to them","kind":"flag"},
     "unanswered": {"help":"also list the rows that cannot be predicted, and why","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},
@@ -3069,6 +3128,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "show": {"help":"tensors, separated by commas: show what each device holds of them after each step (for a program)","kind":"text","placeholder":"LIST"},
     "animate": {"help":"write an animated svg: what each step changes, one after the other (for a program)","kind":"file","placeholder":"FILE"},
     "backward": {"help":"also compute the gradients of the last result (for a program)","kind":"flag"},
+    "overlap": {"help":"with --engine mpi: also run it with blocking collectives, and compare; a picture shows both (for a program or a training run)","kind":"flag"},
     "on": {"help":"where it runs: tpu-v5e, tpu-v5p:16x20x28, h100-sxm:1024, @file.toml (for a program or a training run or a serving run)","kind":"cluster","placeholder":"CLUSTER"},
     "set": {"help":"replace a number of the chip, e.g. memory.hbm.bandwidth=1.23TB/s (for a program or a training run or a serving run)","kind":"text","placeholder":"KEY=VALUE"},
     "engine": {"help":"virtual: all devices in this process; mpi: one rank per device, started with mpirun -n N; cuda: a GPU, or one for each rank (default virtual)","kind":"choice","choices":["virtual","mpi","cuda"],"standard":"virtual","placeholder":"NAME"},

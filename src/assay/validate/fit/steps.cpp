@@ -149,7 +149,9 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
     }
   }
   steps.time_intervals = estimate::interval_classes(times, hardware::spread_coverage);
-  steps.memory_intervals = estimate::interval_classes(peaks, hardware::spread_coverage);
+  // Plans leave as much memory free as the interval says: of fewer groups, the two worst would decide for all.
+  constexpr std::size_t fewest_of_memory = 10;
+  steps.memory_intervals = estimate::interval_classes(peaks, hardware::spread_coverage, fewest_of_memory);
   return {};
 }
 
