@@ -66,6 +66,9 @@ std::vector<float> CudaServer::gathered(const std::vector<float>& mine, const st
   const std::int64_t whole = model_.vocabulary;
   if (!share_.transport || vocabulary[device_].size == whole) return mine;
   const auto all = gather_values(*share_.transport, {mine.begin(), mine.end()});
+  // Long messages move only while their sender waits for messages, too. All have theirs before one waits for its GPU,
+  // which waits for the others.
+  gather_values(*share_.transport, {});
   const std::int64_t rows = std::ssize(mine) / vocabulary[device_].size;
   std::vector<float> out(at(rows * whole));
   for (std::size_t device = 0; device < all.size(); ++device)
