@@ -221,13 +221,15 @@ export function Coverage({ results }: { results: ValidateResults }): JSX.Element
                       stroke={mix("edge", 40)}
                       width={5}
                     />
-                    <Mark
-                      shape={one.group === "all" ? "diamond" : "circle"}
-                      x={x(clamp(one.covered, 0.4, 1))}
-                      y={y}
-                      r={5}
-                      fill={one.covered >= 0.8 - spread ? "var(--s1)" : "var(--bad)"}
-                    />
+                    {one.covered !== null && (
+                      <Mark
+                        shape={one.group === "all" ? "diamond" : "circle"}
+                        x={x(clamp(one.covered, 0.4, 1))}
+                        y={y}
+                        r={5}
+                        fill={one.covered >= 0.8 - spread ? "var(--s1)" : "var(--bad)"}
+                      />
+                    )}
                     <Label x={width} y={y + 4} role="m" anchor="end">
                       {int(one.n)}
                     </Label>
