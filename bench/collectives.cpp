@@ -5,26 +5,20 @@
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "assay/network/placement.h"
 #include "assay/network/simulator/simulator.h"
+#include "bench.h"
 
 namespace {
 
 using namespace assay;
-
-template <class T>
-T required(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().where + ": " + result.error().what);
-  return *std::move(result);
-}
+using namespace assay::bench;
 
 hardware::Cluster cluster(const std::string& text) {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return required(hardware::parse_cluster(text, builtin, "bench"));
+  return required(hardware::parse_cluster(text, catalogue(), "bench"));
 }
 
 std::vector<network::CollectiveGroup> groups(const std::string& kind) {

@@ -8,30 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "assay/hardware/catalogue.h"
 #include "assay/hardware/cluster.h"
 #include "assay/roofline/operation.h"
 #include "assay/verbs/request.h"
+#include "bench.h"
 
 namespace {
 
 using namespace assay;
-
-template <class T>
-T required(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().where + ": " + result.error().what);
-  return *std::move(result);
-}
-
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using namespace assay::bench;
 
 roofline::Roof roof_of(std::string_view id) {
   const hardware::Chip chip = required(catalogue().chip(id, "bench"));

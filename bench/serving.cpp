@@ -3,7 +3,6 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,21 +10,12 @@
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/search/serving/search.h"
+#include "bench.h"
 
 namespace {
 
 using namespace assay;
-
-template <class T>
-T required(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().where + ": " + result.error().what);
-  return *std::move(result);
-}
-
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue builtin = hardware::Catalogue::builtin();
-  return builtin;
-}
+using namespace assay::bench;
 
 struct Case {
   model::Transformer model;

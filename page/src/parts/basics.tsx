@@ -206,3 +206,8 @@ export function Track({
     </svg>
   );
 }
+
+/** A bar of what a change gains, in another colour where it loses. */
+export const Gain = ({ value, least, most }: { value: number; least: number; most: number }): JSX.Element => (
+  <Track value={value} least={least} most={most} fill={value < 0 ? "var(--s2)" : "var(--accent)"} />
+);

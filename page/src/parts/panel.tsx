@@ -9,6 +9,25 @@ import { OptionField } from "./fields";
 import type { Problem } from "./fields";
 import { copy } from "./share";
 
+export type Example = { name: string; shown?: ComponentChildren; chosen: boolean; choose: () => void };
+
+/** Requests to start from, below the fields. */
+export const Examples = ({ of }: { of: readonly Example[] }): JSX.Element => (
+  <>
+    <hr class="rule" />
+    <div class="field">
+      <span class="lab">Examples</span>
+      <div class="list">
+        {of.map(({ name, shown, chosen, choose }) => (
+          <button type="button" key={name} aria-pressed={chosen} onClick={choose}>
+            {shown ?? name}
+          </button>
+        ))}
+      </div>
+    </div>
+  </>
+);
+
 export function Panel({
   summary,
   children,

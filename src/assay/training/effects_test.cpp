@@ -107,48 +107,49 @@ TEST(StepEffects, SoftwareThatFusesLessIsSlower) {
   EXPECT_GT(time(estimate::Fusion::eager), time(estimate::Fusion::compiled));
 }
 
-TEST(StepEffects, MasksInMemoryAndUnfusedUpdatesTakeLonger) {
-  const model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
-  const hardware::Cluster cluster = cluster_of("h200-sxm:8");
-  const hardware::ChipCalibration calibration =
-      **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
-  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
+/// A model on eight chips with everything that was measured of them.
+struct Calibrated {
+  model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
+  hardware::Cluster cluster = cluster_of("h200-sxm:8");
+  estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
   TrainingQuestion question = question_of(model, cluster);
-  question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
   Strategy strategy;
-  strategy.parallelism.fsdp = 8;
-  estimate::StepSoftware software;
-  const auto cost = [&] {
+
+  Calibrated() {
+    const auto calibration = *hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
+    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+    strategy.parallelism.fsdp = 8;
+  }
+
+  TrainingCost cost(const estimate::StepSoftware& software) {
     question.setup.effects = steps.effects(cluster.chip, software);
     return price(question, cluster, strategy);
-  };
+  }
+};
+
+TEST(StepEffects, MasksInMemoryAndUnfusedUpdatesTakeLonger) {
+  Calibrated c;
+  estimate::StepSoftware software;
+  const auto cost = [&] { return c.cost(software); };
   const TrainingCost usual = cost();
   software.explicit_mask = true;
   const TrainingCost masked = cost();
   EXPECT_GT(masked.parts.compute, usual.parts.compute);
-  EXPECT_DOUBLE_EQ(question.setup.effects.attention, steps.effects(cluster.chip, {}).attention * steps.explicit_mask);
+  EXPECT_DOUBLE_EQ(c.question.setup.effects.attention,
+                   c.steps.effects(c.cluster.chip, {}).attention * c.steps.explicit_mask);
   software = {.unfused_update = true};
   const TrainingCost unfused = cost();
   EXPECT_GT(unfused.estimate, usual.estimate);
   // Adam in one kernel reaches 0.58 of the bandwidth among others, its operations 0.86 with 2.86 times the bytes.
-  const double slower = update_rate(Plain{}, question.setup) / estimate::stream_rate(Plain{}, question.setup.rates);
-  EXPECT_DOUBLE_EQ(slower, 1.0 / steps.unfused_update);
+  const double slower = update_rate(Plain{}, c.question.setup) / estimate::stream_rate(Plain{}, c.question.setup.rates);
+  EXPECT_DOUBLE_EQ(slower, 1.0 / c.steps.unfused_update);
 }
 
 TEST(StepEffects, PlainAttentionOfOperationsTakesLonger) {
-  const model::Transformer model = model::load_model("llama-3-8b", hardware::Catalogue::builtin(), "test")->model;
-  const hardware::Cluster cluster = cluster_of("h200-sxm:8");
-  const hardware::ChipCalibration calibration =
-      **hardware::calibration_of(cluster.chip, hardware::Catalogue::builtin());
-  const estimate::StepCalibration steps = *estimate::steps_of(hardware::Catalogue::builtin());
-  TrainingQuestion question = question_of(model, cluster);
-  question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration.values);
-  Strategy strategy;
-  strategy.parallelism.fsdp = 8;
+  Calibrated c;
   const auto compute = [&](bool flash, estimate::StepSoftware software) {
-    question.setup.flash = flash;
-    question.setup.effects = steps.effects(cluster.chip, software);
-    return price(question, cluster, strategy).parts.compute;
+    c.question.setup.flash = flash;
+    return c.cost(software).parts.compute;
   };
   const auto eager = estimate::Fusion::eager;
   const Seconds fused = compute(true, {.fusion = eager}), plain = compute(false, {.fusion = eager});

@@ -11,7 +11,7 @@ import { AnswerFrame, Head, refusalOf } from "../../parts/answer";
 import { Figures, Swatch } from "../../parts/basics";
 import { Card, NotesCard } from "../../parts/card";
 import { Select, TextField } from "../../parts/fields";
-import { Panel, problemAt } from "../../parts/panel";
+import { Examples, Panel, problemAt } from "../../parts/panel";
 import { Player } from "../../parts/player";
 import { int, percent, si, time } from "../../text/format";
 import { change } from "../../url";
@@ -87,24 +87,14 @@ export function MatrixView({ place, share }: { place: Place; share: (shared: Sha
           ]}
           onChange={(value) => set({ "single-buffered": value })}
         />
-        <hr class="rule" />
-        <div class="field">
-          <span class="lab">Examples</span>
-          <div class="list">
-            {examples.map(([name, part]) => (
-              <button
-                type="button"
-                key={name}
-                aria-pressed={
-                  ["M", "K", "N"].every((key) => part[key] === given[key]) && (part.array ?? "") === (given.array ?? "")
-                }
-                onClick={() => set({ on: "", array: "", "single-buffered": "", ...part })}
-              >
-                {name}
-              </button>
-            ))}
-          </div>
-        </div>
+        <Examples
+          of={examples.map(([name, part]) => ({
+            name,
+            chosen:
+              ["M", "K", "N"].every((key) => part[key] === given[key]) && (part.array ?? "") === (given.array ?? ""),
+            choose: () => set({ on: "", array: "", "single-buffered": "", ...part }),
+          }))}
+        />
       </Panel>
       <AnswerFrame asked={asked} request={request as Request}>
         {(answer) => <MatrixAnswer answer={answer} place={place} />}

@@ -13,7 +13,7 @@ import { Card, NotesCard } from "../../parts/card";
 import { Derived, Tree } from "../../parts/derivation";
 import { Select, TextField } from "../../parts/fields";
 import { ClusterFields } from "../../parts/model";
-import { Panel, problemAt } from "../../parts/panel";
+import { Examples, Panel, problemAt } from "../../parts/panel";
 import { Scroll } from "../../parts/scroll";
 import { bytes, int, percent, si, sig, time, timeRange } from "../../text/format";
 import { change } from "../../url";
@@ -87,24 +87,13 @@ export function NetworkView({ place, share }: { place: Place; share: (shared: Sh
           problem={problemAt(refusal, "axes")}
           hint="X, or X,Y; Y=4 for four neighbours"
         />
-        <hr class="rule" />
-        <div class="field">
-          <span class="lab">Examples</span>
-          <div class="list">
-            {examples.map(([name, part]) => (
-              <button
-                type="button"
-                key={name}
-                aria-pressed={
-                  part.kind === given.kind && part.on === given.on && (part.axes ?? "") === (given.axes ?? "")
-                }
-                onClick={() => set({ axes: "", ...part })}
-              >
-                {name}
-              </button>
-            ))}
-          </div>
-        </div>
+        <Examples
+          of={examples.map(([name, part]) => ({
+            name,
+            chosen: part.kind === given.kind && part.on === given.on && (part.axes ?? "") === (given.axes ?? ""),
+            choose: () => set({ axes: "", ...part }),
+          }))}
+        />
       </Panel>
       <AnswerFrame asked={asked} request={request as Request}>
         {(answer) => (

@@ -6,7 +6,7 @@ import { ask, refused } from "../../engine/ask";
 import { chipOf, clusterOf, resize, shapeOf, v, withArguments } from "../../engine/request";
 import type { Arguments, Interval, TrainResults } from "../../engine/schema";
 import { Card } from "../../parts/card";
-import { Between, Num, Tag, Track } from "../../parts/basics";
+import { Between, Gain, Num, Tag } from "../../parts/basics";
 import type { Verdict } from "../../parts/basics";
 import { Scroll } from "../../parts/scroll";
 import { bytes, signed, time } from "../../text/format";
@@ -166,12 +166,7 @@ export function ChangesCard({ changes }: { changes: Change[] }): JSX.Element {
                     )}
                   </td>
                   <td class="hide-s wide">
-                    <Track
-                      value={one.gain}
-                      least={least}
-                      most={most}
-                      fill={one.gain < 0 ? "var(--s2)" : "var(--accent)"}
-                    />
+                    <Gain value={one.gain} least={least} most={most} />
                   </td>
                   <td class="n">{signed(one.gain)}</td>
                   <td class="n">

@@ -125,6 +125,11 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
   const best = verdict === "fits" ? better : roomy;
   const over = v(memory.total) - v(memory.capacity);
   const stepNum = <Num of="step time">{time(estimate)}</Num>;
+  const applyRoomy = roomy && (
+    <button type="button" class="btn" onClick={() => apply(roomy)}>
+      Apply <span class="mono">{roomy.flags}</span>
+    </button>
+  );
   return (
     <>
       <Head
@@ -149,16 +154,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
         )}
       </Head>
       {verdict === "tight" && (
-        <Callout
-          kind="tight"
-          actions={
-            roomy && (
-              <button type="button" class="btn" onClick={() => apply(roomy)}>
-                Apply <span class="mono">{roomy.flags}</span>
-              </button>
-            )
-          }
-        >
+        <Callout kind="tight" actions={applyRoomy}>
           <p>
             <b>
               {bytes(v(memory.total))} is estimated, but runs like this one peaked at up to{" "}
@@ -170,16 +166,7 @@ function PlanHead({ answer, changes }: { answer: Answer<"train">; changes: Chang
         </Callout>
       )}
       {verdict === "no" && (
-        <Callout
-          kind="no"
-          actions={
-            roomy && (
-              <button type="button" class="btn" onClick={() => apply(roomy)}>
-                Apply <span class="mono">{roomy.flags}</span>
-              </button>
-            )
-          }
-        >
+        <Callout kind="no" actions={applyRoomy}>
           <p>
             <b>
               {bytes(over)} too much{memory.reason ? `: ${memory.reason}` : ""}.

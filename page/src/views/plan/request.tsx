@@ -5,7 +5,7 @@ import { chipOf, filled, resize } from "../../engine/request";
 import { options } from "../../engine/schema";
 import { TextField } from "../../parts/fields";
 import { ClusterFields, ModelField, isConfig } from "../../parts/model";
-import { OptionGroups, Panel, problemAt } from "../../parts/panel";
+import { Examples, OptionGroups, Panel, problemAt } from "../../parts/panel";
 import { toast } from "../../parts/share";
 import { bytes } from "../../text/format";
 import { change, go, here } from "../../url";
@@ -185,29 +185,22 @@ export function PlanRequest({
           )}
         </div>
       </details>
-      <hr class="rule" />
-      <div class="field">
-        <span class="lab">Examples</span>
-        <div class="list">
-          {examples.map((one) => {
-            const target = { ...defaults, ...one.query };
-            const same = ["model", "on", "batch", "seq"].every((key) => (target[key] ?? "") === (at[key] ?? ""));
-            return (
-              <button
-                type="button"
-                key={one.name}
-                aria-pressed={same}
-                onClick={() => go({ view: "plan", query: { ...keepLook(query), ...target } })}
-              >
-                <span class="spread">
-                  {one.name}
-                  <small>{one.note}</small>
-                </span>
-              </button>
-            );
-          })}
-        </div>
-      </div>
+      <Examples
+        of={examples.map((one) => {
+          const target = { ...defaults, ...one.query };
+          return {
+            name: one.name,
+            shown: (
+              <span class="spread">
+                {one.name}
+                <small>{one.note}</small>
+              </span>
+            ),
+            chosen: ["model", "on", "batch", "seq"].every((key) => (target[key] ?? "") === (at[key] ?? "")),
+            choose: () => go({ view: "plan", query: { ...keepLook(query), ...target } }),
+          };
+        })}
+      />
     </Panel>
   );
 }

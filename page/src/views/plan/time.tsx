@@ -3,7 +3,7 @@ import type { Quantity, TrainResults } from "../../engine/schema";
 import { v } from "../../engine/request";
 import { mix } from "../../draw/svg";
 import { Card } from "../../parts/card";
-import { Num, Track } from "../../parts/basics";
+import { Gain, Num, Track } from "../../parts/basics";
 import { alike, percent, sig, signed, time, timeRange } from "../../text/format";
 import { StackedBar } from "../bars";
 import { limitFill, limitName, stepParts } from "../words";
@@ -166,12 +166,7 @@ export function LimitsCard({ results, more }: { results: TrainResults; more: Tra
               >
                 <td>{rate.rate.charAt(0).toUpperCase() + rate.rate.slice(1)}</td>
                 <td class="wide">
-                  <Track
-                    value={rate.gain}
-                    least={least}
-                    most={most}
-                    fill={rate.gain < 0 ? "var(--s2)" : "var(--accent)"}
-                  />
+                  <Gain value={rate.gain} least={least} most={most} />
                 </td>
                 <td class="n">
                   <Num

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { asQuery, v } from "../../engine/request";
 import type { ServeResults } from "../../engine/schema";
-import { Track } from "../../parts/basics";
+import { Gain } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Scroll } from "../../parts/scroll";
 import { capital, signed, time } from "../../text/format";
@@ -50,12 +50,7 @@ export function HelpsCard({ helps, at }: { helps: readonly Help[]; at: Query }):
                   {one.change.startsWith("--") ? <span class="mono tiny">{one.change}</span> : capital(one.change)}
                 </td>
                 <td class="hide-s wide">
-                  <Track
-                    value={one.output_gain}
-                    least={least}
-                    most={most}
-                    fill={one.output_gain < 0 ? "var(--s2)" : "var(--accent)"}
-                  />
+                  <Gain value={one.output_gain} least={least} most={most} />
                 </td>
                 <td class="n">{signed(one.output_gain)}</td>
                 <td class="n">{time(v(one.time_per_token))}</td>

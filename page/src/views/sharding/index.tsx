@@ -11,7 +11,7 @@ import type { Node } from "../../parts/basics";
 import { Card } from "../../parts/card";
 import { Derived } from "../../parts/derivation";
 import { TextField } from "../../parts/fields";
-import { Panel, problemAt } from "../../parts/panel";
+import { Examples, Panel, problemAt } from "../../parts/panel";
 import { Player } from "../../parts/player";
 import { Scroll } from "../../parts/scroll";
 import { bytes, int, sentence, si, time } from "../../text/format";
@@ -169,23 +169,19 @@ export function ShardingView({ place, share }: { place: Place; share: (shared: S
             problem={problemAt(refusal, "dtype")}
           />
         </div>
-        <hr class="rule" />
-        <div class="field">
-          <span class="lab">Examples</span>
-          <div class="list">
-            {examples.map(([name, part]) => (
-              <button
-                type="button"
-                key={name}
-                aria-pressed={part.expr === given.expr && part.mesh === given.mesh}
-                onClick={() => set(part)}
-              >
+        <Examples
+          of={examples.map(([name, part]) => ({
+            name,
+            shown: (
+              <>
                 {name}
                 <small class="mono">{part.expr}</small>
-              </button>
-            ))}
-          </div>
-        </div>
+              </>
+            ),
+            chosen: part.expr === given.expr && part.mesh === given.mesh,
+            choose: () => set(part),
+          }))}
+        />
       </Panel>
       <AnswerFrame asked={asked} request={request as Request}>
         {(answer) => <ShardingAnswer answer={answer} given={given} request={request} place={place} />}

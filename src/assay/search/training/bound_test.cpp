@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/testing/sampling.h"
+#include "assay/testing/training_search_case.h"
 
 namespace assay::search {
 namespace {
@@ -15,20 +16,13 @@ constexpr std::int64_t sequence = 2048;
 /// Layers of experts, five of them: they do not divide evenly over stages. Where they alternate, eight, and every
 /// second one has no experts.
 model::Transformer small_model(bool alternate) {
-  model::Transformer model;
-  model.id = "small";
-  model.d_model = 512;
+  model::Transformer model = assay::testing::training_search::tiny_model();
   model.vocabulary = 32768;
-  model::Layer layer;
-  model::Attention attention;
-  attention.heads = attention.kv_heads = 8;
-  attention.head_dim = attention.value_dim = 64;
-  layer.attention = attention;
-  model::FeedForward mlp;
-  mlp.width = 1024;
-  mlp.experts = 8;
-  mlp.experts_per_token = 2;
-  layer.feed_forward = mlp;
+  model::Layer layer = model.decoder.kinds.front();
+  layer.feed_forward->width = 1024;
+  layer.feed_forward->experts = 8;
+  layer.feed_forward->experts_per_token = 2;
+  model.decoder = {};
   model::Layer plain = layer;
   plain.feed_forward->experts = 0;
   for (int i = 0; i < (alternate ? 8 : 5); ++i) model.decoder.add(alternate && i % 2 == 0 ? plain : layer);
