@@ -233,9 +233,19 @@ Result<void> keep_trees(const hardware::Catalogue& catalogue, FitProblem& proble
   return {};
 }
 
+bool is_ignored(const KernelRow& row, const KernelRanges& ranges) {
+  const bool grouped = row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch > 1.0;
+  const std::string_view kind =
+      grouped ? "grouped" : estimate::kernel_kind_names[static_cast<std::size_t>(row.kernel.kind)];
+  return std::any_of(ranges.ignored.begin(), ranges.ignored.end(), [&](const IgnoredRows& rows) {
+    return rows.table == row.source && (rows.chip.empty() || rows.chip == row.chip) &&
+           std::find(rows.kinds.begin(), rows.kinds.end(), kind) != rows.kinds.end();
+  });
+}
+
 void take_kernels(KernelRows rows, const FitInput& input, FitProblem& problem) {
   for (KernelRow& row : rows.rows) {
-    row.fitted = input.sees(row.fold);
+    row.fitted = input.sees(row.fold) && !is_ignored(row, problem.ranges);
     if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
   }
 }

@@ -10,12 +10,9 @@ namespace {
 
 std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
-/// Products of any shape on a chip at nominal power. The B200 in simumax's tables is a quarter slower than all others,
-/// more so for large products: a limit of that host, not of the chip. stas00-mamf has only the best shapes of a
-/// sweep.
+/// Products of any shape.
 bool is_matmul(const KernelRow& row) {
-  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != "stas00-mamf" &&
-         row.source != odd_table && !(row.source == "simumax" && row.chip == "b200");
+  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != odd_table;
 }
 
 /// The numbers of one die that have rows to fit. Chips that differ only in memory share them.

@@ -103,6 +103,11 @@ void read_kernel_file(RecordReader& reader, KernelRanges& out) {
     inner.text("name", start.name);
     read_start(inner, start);
   });
+  reader.items("ignored", out.ignored, [](IgnoredRows& rows, RecordReader& inner) {
+    inner.text("table", rows.table);
+    if (inner.has("chip")) inner.text("chip", rows.chip);
+    inner.texts("kinds", rows.kinds);
+  });
 }
 
 void read_measured_file(RecordReader& reader, MeasuredRanges& out) {

@@ -63,6 +63,12 @@ struct HarnessStart {
   bool whole_k = false;  ///< its kernels do not split k
 };
 
+/// Rows of a table that tell nothing about a chip: no fit takes them.
+struct IgnoredRows {
+  std::string table, chip;         ///< no chip: of all
+  std::vector<std::string> kinds;  ///< names of kinds of kernels; those of experts are "grouped"
+};
+
 /// catalogue/fits/kernels.toml.
 struct KernelRanges {
   MatmulRanges matmul;
@@ -73,6 +79,7 @@ struct KernelRanges {
   HarnessRanges harness;
   HarnessStart own;  ///< our own tables
   std::vector<HarnessStart> tables;
+  std::vector<IgnoredRows> ignored;
 };
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 

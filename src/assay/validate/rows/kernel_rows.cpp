@@ -78,7 +78,7 @@ class KernelTableRow {
     out.id = text("id");
     out.source = text("source_key");
     if (auto why = unread(table_, row_, fields)) return why;
-    const std::optional<std::string> chip = chips_.find(text("chip"));
+    const std::optional<std::string> chip = chips_.find(text("chip"), out.source);
     if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
     out.chip = *chip;
     const auto* const dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
@@ -119,6 +119,11 @@ class KernelTableRow {
     return fmt::format("{} has no model", op);
   }
 
+  /// Tables that give only how fast the work was done.
+  void time_from_rate(KernelRow& out, Flops work) const {
+    if (!(out.measured > Seconds(0)) && number("tflops") > 0) out.measured = work / (number("tflops") * 1_TFLOP_per_s);
+  }
+
   Why read_matmul(KernelRow& out, double groups) {
     const ProductSizes sizes{groups * std::max(1.0, number("batch", 1)), number("m"), number("n"), number("k"),
                              groups > 1.0};
@@ -128,6 +133,7 @@ class KernelTableRow {
     // GPU tables have many N x K. Tables of chips that run whole programs have one or two, and vary M.
     out.shape = fmt::format("{}x{}", text("n"), text("k"));
     if (chips_.compiled_whole(out.chip)) out.shape = fmt::format("{}x{}", text("m"), out.shape);
+    time_from_rate(out, Flops(2.0 * sizes.batch * sizes.m * sizes.n * sizes.k));
     const std::string_view result = accumulates ? "+= fp32" : dtype_ == "fp16" ? "-> fp16" : "-> bf16";
     return set_operation(out, product_text(sizes, dtype_, result));
   }
@@ -153,11 +159,11 @@ class KernelTableRow {
                                   window < keys ? window : 0.0},
                                  kernel))
       return why;
-    if (out.source == "simumax") {  // rates only, and they count all scores, including masked ones
-      const double products = backward ? 2.5 : 1.0;
-      const double flops = 4.0 * out.kernel.work.heads * queries * keys * out.kernel.work.head_dim * products;
-      out.measured = Flops(flops) / (number("tflops") * 1_TFLOP_per_s);
-    }
+    // A rate counts the scores that a causal mask leaves, unless a note says that it counts all.
+    const bool all = text("causal") != "y" || text("notes").find("NOT causal-halved") != std::string_view::npos;
+    const double scores = out.kernel.work.heads * queries * (all ? keys : keys - queries / 2.0);
+    const double products = backward ? 2.5 : direction == "fwd" ? 1.0 : 3.5;
+    time_from_rate(out, Flops(4.0 * scores * out.kernel.work.head_dim * products));
     return std::nullopt;
   }
 

@@ -42,6 +42,7 @@ struct Letters {
 void read_accelerator(NamedAccelerator& out, RecordReader& reader) {
   reader.text("name", out.name);
   reader.text("chip", out.chip);
+  if (reader.has("table")) reader.text("table", out.table);
   reader.number("power", out.power);
   reader.each_key("changes", [&](const std::string& path, RecordReader& inner) {
     hardware::Override& change = out.changes.emplace_back();
@@ -91,9 +92,10 @@ Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
   return known;
 }
 
-const NamedAccelerator* KnownChips::named(std::string_view accelerator) const {
+const NamedAccelerator* KnownChips::named(std::string_view accelerator, std::string_view table) const {
   for (const NamedAccelerator& known : accelerators_)
-    if (plain_name(known.name) == plain_name(accelerator)) return &known;
+    if ((known.table.empty() || known.table == table) && plain_name(known.name) == plain_name(accelerator))
+      return &known;
   return nullptr;
 }
 
@@ -111,8 +113,8 @@ std::string KnownChips::without_asides(std::string_view name) const {
   return out;
 }
 
-std::optional<std::string> KnownChips::find(std::string_view whole) const {
-  if (const NamedAccelerator* known = named(whole)) return known->chip;
+std::optional<std::string> KnownChips::find(std::string_view whole, std::string_view table) const {
+  if (const NamedAccelerator* known = named(whole, table)) return known->chip;
   const std::string accelerator = without_asides(whole);
   // What is left in brackets says that the part differs in some way.
   if (const std::size_t open = whole.find('('); open != std::string_view::npos)

@@ -18,6 +18,7 @@ namespace assay::validate {
 /// An accelerator whose name or properties differ from the catalogue's chip.
 struct NamedAccelerator {
   std::string name, chip;
+  std::string table;           ///< where it has this name; empty: everywhere
   std::optional<Watts> power;  ///< limit of each chip
   std::vector<hardware::Override> changes;
 };
@@ -44,11 +45,11 @@ class KnownChips {
 
   /// The id of an accelerator's chip: "B300-SXM-288GB" is b300, "GB200" gb200-nvl72, "NVIDIA H100 80GB HBM3" h100-sxm
   /// by the aliases of its file. Empty if there is none.
-  std::optional<std::string> find(std::string_view accelerator) const;
+  std::optional<std::string> find(std::string_view accelerator, std::string_view table = {}) const;
   /// The fold of a row that is told from others by `of`; rows on chips that no fit has seen are held out.
   std::size_t fold(std::string_view accelerator, std::string_view of, std::string_view split) const;
   /// How an accelerator differs from its chip; nullptr if it does not.
-  const NamedAccelerator* named(std::string_view accelerator) const;
+  const NamedAccelerator* named(std::string_view accelerator, std::string_view table = {}) const;
   /// The network named by a row, if it differs from the catalogue chip's: one of the table, or what its text says of
   /// the interfaces of a node with `chips` chips. 0: those are not known.
   NamedNetwork network(std::string_view text, double chips = 0) const;

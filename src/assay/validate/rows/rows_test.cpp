@@ -14,12 +14,15 @@ constexpr const char* kernels =
     "id,source_key,op,chip,dtype,kv_dtype,direction,m,n,k,batch,n_heads,n_kv_heads,head_dim,v_head_dim,q_len,kv_len,"
     "causal,window,moe_experts,time_us,tflops,framework,notes\n"
     "a,vidur,gemm,A100-PCIe-80GB,bf16,,fwd,64,512,256,,,,,,,,,,,10,,,\n"
-    "b,simumax,attention,B200-SXM-180GB,bf16,,bwd,,,,1,64,8,128,128,4096,4096,y,,,,1960,TransformerEngine/cuDNN,\n"
+    "b,simumax,attention,B200-SXM-180GB,bf16,,bwd,,,,1,64,8,128,128,4096,4096,y,,,,1960,TransformerEngine/cuDNN,NOT "
+    "causal-halved\n"
     "c,aiconfigurator,attention_decode,H100-SXM-80GB,bfloat16,fp8,fwd,,,,4,32,8,128,,1,1000,y,128,,20,,,\n"
     "d,aiconfigurator,moe_ffn,H100-SXM-80GB,fp8,,fwd,,,,,,,,,,,,,8,20,,,\n"
     "e,x,gemm,RTX-A6000,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,\n"
     "f,x,gemm,L40S,fp8_block,,fwd,1,1,1,,,,,,,,,,,1,,,\n"
-    "g,x,gemm,L40S,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,operands L2-resident\n";
+    "g,x,gemm,L40S,bf16,,fwd,1,1,1,,,,,,,,,,,1,,,operands L2-resident\n"
+    "h,x,gemm,H100-SXM-80GB,bf16,,fwd,4096,4096,8192,,,,,,,,,,,,600,,\n"
+    "i,x,attention,H100-SXM-80GB,bf16,,fwd,,,,1,64,8,128,128,4096,4096,y,,,,500,FlashAttention-2,\n";
 
 TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
@@ -51,6 +54,9 @@ TEST(TableLine, ChipsHaveTheNamesOfTheirMakersToo) {
   for (const std::string_view name :
        {"L40", "MI25", "H100 NVL", "H100-SXM-80GB(550W)", "SN40L", "B200-SXM-180GB(power-limited)", "", "B20"})
     EXPECT_FALSE(chips.find(name)) << name;
+  // A table may name a chip wrongly.
+  EXPECT_EQ(chips.find("A100-SXM-40GB", "llmcompass"), "a100-sxm-80");
+  EXPECT_EQ(chips.find("A100-SXM-40GB", "vidur"), "a100-sxm-40");
   // Rows on a chip that no fit has seen are in none.
   EXPECT_EQ(chips.fold("MI210", "a group", "calib"), held_out);
   EXPECT_EQ(chips.fold("H100-SXM-80GB", "a group", "calib"), fold_of("a group", "calib"));
@@ -60,7 +66,7 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   const auto table = CsvTable::parse(kernels, "kernels.csv");
   ASSERT_TRUE(table);
   const KernelRows rows = *read_kernels(*table, hardware::Catalogue::builtin());
-  ASSERT_EQ(rows.rows.size(), 3u);
+  ASSERT_EQ(rows.rows.size(), 5u);
   const KernelRow& gemm = rows.rows[0];
   EXPECT_EQ(gemm.chip, "a100-pcie-80");
   EXPECT_EQ(gemm.kernel.matmul.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
@@ -73,6 +79,9 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   const KernelRow& decode = rows.rows[2];
   EXPECT_EQ(decode.kernel.bytes, Bytes(4 * 8 * 128 * 256 * 1.0));  // the window's keys and values, one byte each
   EXPECT_EQ(decode.kernel.items, 32.0);
+  // Rates alone; of attention, of what its mask leaves.
+  EXPECT_NEAR(rows.rows[3].measured.value(), 2.0 * 4096 * 4096 * 8192 / 600e12, 1e-12);
+  EXPECT_NEAR(rows.rows[4].measured.value(), 4.0 * 64 * 4096 * 2048 * 128 / 500e12, 1e-12);
   ASSERT_EQ(rows.unanswered.size(), 4u);
   EXPECT_EQ(rows.unanswered[1].why, "no chip \"RTX-A6000\" in the catalogue");
   EXPECT_EQ(rows.unanswered[2].why, "fp8_block kernels have no model");
