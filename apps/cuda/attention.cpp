@@ -23,7 +23,8 @@ struct Scores {
         row_sizes{s.batch, s.heads, s.tokens, 1},
         q(array(query_sizes)),
         k(array_transposed(key_sizes)),
-        scale(graph.scalar(s.scale)) {}
+        scale(graph.scalar(s.scale)),
+        is_causal(s.causal) {}
 
   Graph::Tensor array(const Sizes& sizes) { return graph.tensor(CUDNN_DATA_BFLOAT16, sizes, strides_of(sizes)); }
   Graph::Tensor array_transposed(const Sizes& sizes) {
@@ -34,6 +35,7 @@ struct Scores {
 
   Graph::Tensor scores() {
     const Graph::Tensor scaled = graph.map(CUDNN_POINTWISE_MUL, graph.product(q, k, CUDNN_DATA_FLOAT), scale);
+    if (!is_causal) return scaled;
     const Graph::Tensor seen =
         graph.map(CUDNN_POINTWISE_CMP_GE, graph.index(scaled, 2), graph.index(scaled, 3), CUDNN_DATA_BOOLEAN);
     return graph.select(scaled, graph.scalar(std::numeric_limits<float>::lowest()), seen);
@@ -42,6 +44,7 @@ struct Scores {
   Graph graph;
   Sizes query_sizes, key_sizes, row_sizes;
   Graph::Tensor q, k, scale;
+  bool is_causal;
 };
 
 }  // namespace
