@@ -122,12 +122,11 @@ struct OptimizerState {
 /// A step of AdamW. No weight: only the master copy is stored.
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t);
 
-/// Keys or values for every head of their group: [tokens, kv_heads, width] to [tokens, heads, width]; and the sum over
-/// a group for gradients.
+/// Gradients of keys or values, made for every head of their group, summed up: [tokens, heads, width] to
+/// [tokens, kv_heads, width].
 struct Groups {
   Count tokens, heads, kv_heads, width;
 };
-void spread_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t);
 void sum_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t);
 
 }  // namespace assay::cuda
