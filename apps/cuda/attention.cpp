@@ -23,7 +23,8 @@ struct Scores {
         row_sizes{s.batch, s.heads, s.tokens, 1},
         q(array(query_sizes)),
         k(array_transposed(key_sizes)),
-        scale(graph.scalar(s.scale)) {}
+        scale(graph.scalar(s.scale)),
+        is_causal(s.causal) {}
 
   Graph::Tensor array(const Sizes& sizes) { return graph.tensor(CUDNN_DATA_BFLOAT16, sizes, strides_of(sizes)); }
   Graph::Tensor array_transposed(const Sizes& sizes) {
@@ -34,6 +35,7 @@ struct Scores {
 
   Graph::Tensor scores() {
     const Graph::Tensor scaled = graph.map(CUDNN_POINTWISE_MUL, graph.product(q, k, CUDNN_DATA_FLOAT), scale);
+    if (!is_causal) return scaled;
     const Graph::Tensor seen =
         graph.map(CUDNN_POINTWISE_CMP_GE, graph.index(scaled, 2), graph.index(scaled, 3), CUDNN_DATA_BOOLEAN);
     return graph.select(scaled, graph.scalar(std::numeric_limits<float>::lowest()), seen);
@@ -42,6 +44,7 @@ struct Scores {
   Graph graph;
   Sizes query_sizes, key_sizes, row_sizes;
   Graph::Tensor q, k, scale;
+  bool is_causal;
 };
 
 }  // namespace
@@ -62,15 +65,15 @@ struct Attention::Forward : Scores {
   Graph::Tensor v, o, statistics;
 };
 
-/// Of as many key heads as heads: grouped ones are spread before and summed after.
+/// Gradients of grouped keys and values are made for every head, and summed after.
 struct Attention::Backward : Scores {
-  Backward(const measure::cuda::Cudnn& library, AttentionShape s) : Scores(library, full(s)) {
+  Backward(const measure::cuda::Cudnn& library, const AttentionShape& s) : Scores(library, s) {
     v = array_transposed(key_sizes);
     o = array(query_sizes);
     d_o = array(query_sizes);
     dq = array(query_sizes);
-    dk = array(key_sizes);
-    dv = array(key_sizes);
+    dk = array(query_sizes);
+    dv = array(query_sizes);
     statistics = rows();
     const Graph::Tensor agreed =
         graph.map(CUDNN_POINTWISE_MUL, graph.reduce(CUDNN_REDUCE_TENSOR_ADD, graph.map(CUDNN_POINTWISE_MUL, d_o, o)),
@@ -86,15 +89,11 @@ struct Attention::Backward : Scores {
     graph.plan();
     if (s.kv_heads == s.heads) return;
     const auto bytes = static_cast<std::size_t>(2 * s.batch * s.heads * s.tokens * s.width);
-    for (std::unique_ptr<Buffer>& buffer : spread) buffer = std::make_unique<Buffer>(bytes);
-  }
-  static AttentionShape full(AttentionShape s) {
-    s.kv_heads = s.heads;
-    return s;
+    for (std::unique_ptr<Buffer>& buffer : by_head) buffer = std::make_unique<Buffer>(bytes);
   }
 
   Graph::Tensor v, o, d_o, dq, dk, dv, statistics;
-  std::unique_ptr<Buffer> spread[4];  ///< keys, values and their gradients
+  std::unique_ptr<Buffer> by_head[2];  ///< gradients of keys and of values
 };
 
 Attention::Attention() = default;
@@ -112,25 +111,24 @@ void Attention::backward(const AttentionShape& shape, const Inputs& in, const Gr
   if (!pass) pass = std::make_unique<Backward>(library_, shape);
   const bool is_grouped = shape.kv_heads < shape.heads;
   const Groups groups{shape.batch * shape.tokens, shape.heads, shape.kv_heads, shape.width};
-  void* used[4] = {in.k, in.v, out.dk, out.dv};
+  void *dk = out.dk, *dv = out.dv;
   if (is_grouped) {
-    for (int i = 0; i < 4; ++i) used[i] = pass->spread[i]->at();
-    spread_heads(static_cast<const bf16*>(in.k), static_cast<bf16*>(used[0]), groups, stream);
-    spread_heads(static_cast<const bf16*>(in.v), static_cast<bf16*>(used[1]), groups, stream);
+    dk = pass->by_head[0]->at();
+    dv = pass->by_head[1]->at();
   }
   pass->graph.run({{pass->q, in.q},
-                   {pass->k, used[0]},
-                   {pass->v, used[1]},
+                   {pass->k, in.k},
+                   {pass->v, in.v},
                    {pass->o, in.o},
                    {pass->statistics, in.statistics},
                    {pass->d_o, in.d_o},
                    {pass->dq, out.dq},
-                   {pass->dk, used[2]},
-                   {pass->dv, used[3]}},
+                   {pass->dk, dk},
+                   {pass->dv, dv}},
                   stream);
   if (!is_grouped) return;
-  sum_heads(static_cast<const bf16*>(used[2]), static_cast<bf16*>(out.dk), groups, stream);
-  sum_heads(static_cast<const bf16*>(used[3]), static_cast<bf16*>(out.dv), groups, stream);
+  sum_heads(static_cast<const bf16*>(dk), static_cast<bf16*>(out.dk), groups, stream);
+  sum_heads(static_cast<const bf16*>(dv), static_cast<bf16*>(out.dv), groups, stream);
 }
 
 }  // namespace assay::cuda

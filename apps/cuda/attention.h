@@ -1,4 +1,4 @@
-// Causal attention and its gradients by cuDNN, planned once for each shape.
+// Attention and its gradients by cuDNN, planned once for each shape.
 #pragma once
 #include <compare>
 #include <map>
@@ -15,6 +15,7 @@ using measure::cuda::Failure;
 /// Queries are [batch, tokens, heads, width], keys and values [batch, tokens, kv_heads, width].
 struct AttentionShape {
   long long batch = 1, heads = 1, kv_heads = 1, tokens = 1, width = 1;
+  bool causal = true;  ///< else every query sees every key
   float scale = 1;
   friend auto operator<=>(const AttentionShape&, const AttentionShape&) = default;
 };

@@ -1,10 +1,7 @@
 #include <cuda_pipeline.h>
 #include <math_constants.h>
 
-#include <algorithm>
-
-#include "cuda/cache_kernels.h"
-#include "cuda/pack.cuh"
+#include "cuda/cache_parts.cuh"
 
 namespace assay::cuda {
 namespace {
@@ -16,36 +13,8 @@ __global__ void cache_write_kernel(const bf16* fresh, const int* places, bf16* c
   for (Count i = threadIdx.x * lanes; i < s.width; i += blockDim.x * lanes) store(to + i, load(from + i));
 }
 
-constexpr int cache_threads = 128, cache_warps = cache_threads / 32;
-constexpr int unrolled = 4;        // keys of a lane at once
-constexpr int stages = 3;          // of them on their way
+constexpr int unrolled = 4;  // keys of a lane at once
 constexpr int ring_bytes = cache_threads * stages * 2 * unrolled * static_cast<int>(sizeof(Pack));
-constexpr float nothing = -1e30F;  // below every score
-constexpr Count least_part = 256;  // keys
-
-/// Attention of some queries over a part of the keys: the largest score, the sum of powers of two relative to it, and
-/// as many values.
-struct PartLayout {
-  Count parts, keys_of_part;
-};
-/// Blocks of a kernel that a multiprocessor runs at once.
-constexpr int resident(int queries) { return queries > 4 ? 2 : 4; }
-/// Heads of a group that a block has, and the blocks of a group.
-Count queries_of(const CacheAttention& s) {
-  const Count group = s.heads / s.kv_heads;
-  return group > 4 ? 8 : group > 2 ? 4 : group > 1 ? 2 : 1;
-}
-Count query_blocks_of(const CacheAttention& s) { return (s.heads / s.kv_heads + queries_of(s) - 1) / queries_of(s); }
-
-/// As many parts as all run at once: a second round would leave most of the chip idle at its end.
-PartLayout parts_of(const CacheAttention& s) {
-  const Count blocks = s.sequences * s.tokens * s.kv_heads * query_blocks_of(s);
-  const Count round = static_cast<Count>(processors) * resident(static_cast<int>(queries_of(s)));
-  const Count parts = std::max<Count>(1, std::min(round / blocks, s.keys / least_part));
-  const Count step = cache_warps * 32 * unrolled / 8;
-  const Count each = ((s.keys + parts - 1) / parts + step - 1) / step * step;
-  return {(s.keys + each - 1) / each, each};
-}
 
 /// Sums of `count` values over the lanes of a key, of which each lane gets count / key_lanes: those from
 /// lane x count / key_lanes on. Halves of the values are exchanged for each other, so that few are sent.
@@ -68,12 +37,6 @@ __device__ void sum_over_lanes(float (&values)[count], int lane) {
     }
   }
 }
-
-/// What the warps of a block have found, of other keys each.
-template <int queries, int width>
-struct Joined {
-  float best[cache_warps][queries], sum[cache_warps][queries], out[cache_warps][queries][width];
-};
 
 /// Joins the lanes of a warp that have other keys.
 template <int key_lanes, int queries, int width>
@@ -102,44 +65,12 @@ __device__ void join_lanes(Joined<queries, width>& joined, float best, float sum
   }
 }
 
-struct HeadRange {
-  Count first, end;
-};
-/// Joins the warps of a block, and stores the result, or that of its part of the keys.
-template <int queries, int width>
-__device__ void store_part(const Joined<queries, width>& joined, HeadRange heads, bf16* o, float* scratch,
-                           const CacheAttention& s, const PartLayout& layout) {
-  for (int i = static_cast<int>(threadIdx.x); i < queries * width; i += cache_threads) {
-    const int q = i / width, element = i % width;
-    if (heads.first + q >= heads.end) continue;
-    float largest = nothing, all = 0.0F, value = 0.0F;
-    for (int w = 0; w < cache_warps; ++w) largest = fmaxf(largest, joined.best[w][q]);
-    for (int w = 0; w < cache_warps; ++w) {
-      const float share = exp2f(joined.best[w][q] - largest);
-      all += share * joined.sum[w][q];
-      value += share * joined.out[w][q][element];
-    }
-    const Count head = blockIdx.x * s.heads + heads.first + q;
-    if (layout.parts == 1) {
-      o[head * width + element] = half_of(value / all);
-      continue;
-    }
-    float* part = scratch + (head * layout.parts + blockIdx.z) * (width + 2);
-    part[2 + element] = value;
-    if (element == 0) {
-      part[0] = largest;
-      part[1] = all;
-    }
-  }
-}
-
 /// `key_lanes` lanes have a key, 8 elements each; a block has `queries` heads of one group. Every lane fetches what it
 /// reads itself, some keys ahead.
 template <int key_lanes, int queries>
-__global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attention_kernel(CacheOperands on,
-                                                                                             float* scratch,
-                                                                                             CacheAttention s,
-                                                                                             PartLayout layout) {
+__global__ __launch_bounds__(cache_threads,
+                             resident(queries)) void cache_attention_kernel(CacheOperands on, float* scratch,
+                                                                            CacheAttention s, PartLayout layout) {
   constexpr int width = key_lanes * lanes, at_once = 32 / key_lanes, count = unrolled * queries;
   constexpr int mine_of = count > key_lanes ? count / key_lanes : 1;  // scores of a lane
   constexpr int copies = count < key_lanes ? key_lanes / count : 1;   // lanes with the same score
@@ -147,13 +78,9 @@ __global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attent
   extern __shared__ Pack ring[];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int place = lane % key_lanes, mine = place * lanes, which = lane / key_lanes;
-  const Count group = s.heads / s.kv_heads, query_blocks = (group + queries - 1) / queries;
-  const Count row = blockIdx.x, sequence = row / s.tokens;
-  const Count kv_head = blockIdx.y / query_blocks, first_head = kv_head * group + blockIdx.y % query_blocks * queries;
-  const Count end_head = min(first_head + queries, (kv_head + 1) * group);
-  const Count seen = s.keys - s.tokens + row % s.tokens + 1;
-  const Count first = blockIdx.z * layout.keys_of_part, end = min(first + layout.keys_of_part, seen);
-  const Count stride = s.kv_heads * width, start = on.places[sequence] * s.room * stride + kv_head * width + mine;
+  const BlockWork work = block_work<queries>(on, s, layout);
+  const Count row = work.row, first = work.first, end = work.end;
+  const Count stride = s.kv_heads * width, start = work.start + mine;
   constexpr Count ahead = cache_warps * at_once * unrolled;
 
   Pack* slots = ring + warp * stages * 2 * unrolled * 32 + lane;
@@ -171,7 +98,7 @@ __global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attent
 
   float query[queries][lanes], out[queries][lanes] = {}, best = nothing, sum = 0.0F;
   for (int q = 0; q < queries; ++q) {
-    const Count head = min(first_head + q, end_head - 1);
+    const Count head = min(work.heads.first + q, work.heads.end - 1);
     const Pack pack = load(on.q + (row * s.heads + head) * width + mine);
     for (int j = 0; j < lanes; ++j) query[q][j] = number(pack.values[j]) * s.scale * CUDART_L2E_F;
   }
@@ -242,21 +169,7 @@ __global__ __launch_bounds__(cache_threads, resident(queries)) void cache_attent
   auto& joined = *reinterpret_cast<Joined<queries, width>*>(ring);
   join_lanes<key_lanes>(joined, best, sum, out);
   __syncthreads();
-  store_part(joined, {first_head, end_head}, on.o, scratch, s, layout);
-}
-
-__global__ void join_parts_kernel(const float* scratch, bf16* o, Count parts, Count width) {
-  const float* mine = scratch + blockIdx.x * parts * (width + 2);
-  float largest = nothing;
-  for (Count p = 0; p < parts; ++p) largest = fmaxf(largest, mine[p * (width + 2)]);
-  float all = 0.0F, value = 0.0F;
-  for (Count p = 0; p < parts; ++p) {
-    const float* part = mine + p * (width + 2);
-    const float share = exp2f(part[0] - largest);
-    all += share * part[1];
-    value += share * part[2 + threadIdx.x];
-  }
-  o[blockIdx.x * width + threadIdx.x] = half_of(value / all);
+  store_part(joined, work.heads, on.o, scratch, s, layout);
 }
 
 template <int key_lanes, int queries>
@@ -267,23 +180,17 @@ void launch(const CacheOperands& on, float* scratch, const CacheAttention& s, cu
   const auto kernel = cache_attention_kernel<key_lanes, queries>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, ring_bytes);
   kernel<<<grid, cache_threads, ring_bytes, stream>>>(on, scratch, s, layout);
-  if (layout.parts > 1)
-    join_parts_kernel<<<static_cast<unsigned>(s.sequences * s.tokens * s.heads), static_cast<unsigned>(s.width), 0,
-                        stream>>>(scratch, on.o, layout.parts, s.width);
+  join_parts(scratch, on.o, s, layout, stream);
 }
 
 template <int key_lanes>
 void launch_for_group(const CacheOperands& on, float* scratch, const CacheAttention& s, cudaStream_t stream) {
-  switch (queries_of(s)) {
-    case 1:
-      return launch<key_lanes, 1>(on, scratch, s, stream);
-    case 2:
-      return launch<key_lanes, 2>(on, scratch, s, stream);
-    case 4:
-      return launch<key_lanes, 4>(on, scratch, s, stream);
-    default:
-      return launch<key_lanes, 8>(on, scratch, s, stream);
+  const Count queries = queries_of(s);
+  if constexpr (key_lanes > 16) {
+    if (queries > 4) return launch<key_lanes, 8>(on, scratch, s, stream);
+    if (queries > 2) return launch<key_lanes, 4>(on, scratch, s, stream);
   }
+  (queries > 1 ? launch<key_lanes, 2> : launch<key_lanes, 1>)(on, scratch, s, stream);
 }
 
 __global__ void last_tokens_kernel(const bf16* x, bf16* y, LastTokens s) {
@@ -326,7 +233,27 @@ __global__ void best_part_kernel(const float2* best, int* chosen, Count rows, Co
 
 constexpr int sample_threads = 512;
 
+__global__ void join_parts_kernel(const float* scratch, bf16* o, Count parts, Count width) {
+  const float* mine = scratch + blockIdx.x * parts * (width + 2);
+  float largest = nothing;
+  for (Count p = 0; p < parts; ++p) largest = fmaxf(largest, mine[p * (width + 2)]);
+  float all = 0.0F, value = 0.0F;
+  for (Count p = 0; p < parts; ++p) {
+    const float* part = mine + p * (width + 2);
+    const float share = exp2f(part[0] - largest);
+    all += share * part[1];
+    value += share * part[2 + threadIdx.x];
+  }
+  o[blockIdx.x * width + threadIdx.x] = half_of(value / all);
+}
+
 }  // namespace
+
+void join_parts(const float* scratch, bf16* o, const CacheAttention& s, const PartLayout& layout, cudaStream_t stream) {
+  if (layout.parts > 1)
+    join_parts_kernel<<<static_cast<unsigned>(s.sequences * s.tokens * s.heads), static_cast<unsigned>(s.width), 0,
+                        stream>>>(scratch, o, layout.parts, s.width);
+}
 
 void cache_write(const bf16* fresh, const int* places, bf16* cache, CacheWrite shape, cudaStream_t stream) {
   cache_write_kernel<<<static_cast<unsigned>(shape.sequences * shape.tokens), cache_threads, 0, stream>>>(
@@ -340,7 +267,9 @@ Count cache_scratch(const CacheAttention& s) {
 }
 
 void cache_attention(CacheOperands on, float* scratch, CacheAttention shape, cudaStream_t stream) {
-  if (shape.width == 64)
+  if (has_group_attention(shape))
+    group_attention(on, scratch, shape, stream);
+  else if (shape.width == 64)
     launch_for_group<8>(on, scratch, shape, stream);
   else if (shape.width == 128)
     launch_for_group<16>(on, scratch, shape, stream);

@@ -295,13 +295,6 @@ __global__ void update_kernel(const float* gradient, bf16* weight, OptimizerStat
   if (threadIdx.x == 0 && state.squares) atomicAdd(state.squares, static_cast<double>(sum.x));
 }
 
-__global__ void spread_heads_kernel(const bf16* from, bf16* to, Groups s) {
-  const Count work = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x, per_row = s.width / lanes;
-  if (work >= s.tokens * s.heads * per_row) return;
-  const Count row = work / per_row, head = row % s.heads / (s.heads / s.kv_heads);
-  store(to + work * lanes, load(from + ((row / s.heads * s.kv_heads + head) * per_row + work % per_row) * lanes));
-}
-
 __global__ void sum_heads_kernel(const bf16* from, bf16* to, Groups s) {
   const Count work = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x, per_row = s.width / lanes;
   if (work >= s.tokens * s.kv_heads * per_row) return;
@@ -425,11 +418,6 @@ void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* 
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t stream) {
   const unsigned wanted = blocks_for(n / 4), most = 16 * processors, blocks = wanted < most ? wanted : most;
   update_kernel<<<blocks, threads, 0, stream>>>(gradient, weight, state, n, adam);
-}
-
-void spread_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t stream) {
-  const Count work = shape.tokens * shape.heads * shape.width / lanes;
-  spread_heads_kernel<<<blocks_for(work), threads, 0, stream>>>(from, to, shape);
 }
 
 void sum_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t stream) {

@@ -102,6 +102,19 @@ void part_rows(const void* from, void* to, PartShape shape, cudaStream_t);
 /// One part of [outer, parts, inner].
 void one_part(const void* from, void* to, PartShape shape, Count which, cudaStream_t);
 
+/// Attention over some of the keys: o [batch, tokens, heads, width] in bf16 or fp32, and the logarithms of the sums of
+/// exponentials [batch, heads, tokens].
+struct JoinedPart {
+  void* o;
+  float* statistics;
+  bool is_wide;
+};
+struct JoinShape {
+  Count batch, heads, tokens, width;
+};
+/// Attention over the keys of both parts. The second one is in bf16.
+void join(const JoinedPart& a, const JoinedPart& b, const JoinedPart& both, JoinShape shape, cudaStream_t);
+
 struct OptimizerState {
   float *master, *first, *second;
   double* squares;  ///< those of the gradient are added to it; null: another device counts them
@@ -109,12 +122,11 @@ struct OptimizerState {
 /// A step of AdamW. No weight: only the master copy is stored.
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t);
 
-/// Keys or values for every head of their group: [tokens, kv_heads, width] to [tokens, heads, width]; and the sum over
-/// a group for gradients.
+/// Gradients of keys or values, made for every head of their group, summed up: [tokens, heads, width] to
+/// [tokens, kv_heads, width].
 struct Groups {
   Count tokens, heads, kv_heads, width;
 };
-void spread_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t);
 void sum_heads(const bf16* from, bf16* to, Groups shape, cudaStream_t);
 
 }  // namespace assay::cuda

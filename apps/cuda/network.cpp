@@ -77,7 +77,7 @@ void make_unique_id(char* bytes) {
 int Network::device_of(const AssayCudaRanks* ranks, int devices) { return ranks ? ranks->local_rank % devices : 0; }
 
 Network::Network(const AssayCudaJob& job) {
-  if (!job.ranks) return;
+  if (!job.ranks || job.group_count + job.channel_count == 0) return;  // nothing is sent
   ranks_ = *job.ranks;
   for (int i = 0; i < job.group_count; ++i) {
     const AssayCudaGroup& group = job.groups[i];
@@ -89,6 +89,7 @@ Network::Network(const AssayCudaJob& job) {
   check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   if (ranks_.local_count > devices) {  // NCCL refuses two ranks of one GPU
     name = "host memory";
+    open_channels(job, nullptr);
     return;
   }
   library_ = std::make_unique<Library>();
@@ -107,9 +108,92 @@ Network::Network(const AssayCudaJob& job) {
     library_->check(library_->split(all, colour, group.mine, &made, nullptr), "ncclCommSplit");
     communicators_.push_back(made);
   }
+  open_channels(job, all);
+}
+
+/// One way between two ranks, with a communicator of its own: nothing that is sent waits for anything else.
+struct Network::Channel {
+  int ranks[2] = {0, 0};
+  bool sends = false, receives = false;
+  void* communicator = nullptr;
+  cudaStream_t stream = nullptr;  ///< of what is sent
+  cudaEvent_t event = nullptr;
+
+  ~Channel() {
+    if (event) cudaEventDestroy(event);
+    if (stream) cudaStreamDestroy(stream);
+  }
+};
+
+void Network::open_channels(const AssayCudaJob& job, void* all) {
+  for (int i = 0; i < job.channel_count; ++i) {
+    Channel& made = *channels_.emplace_back(std::make_unique<Channel>());
+    made.ranks[0] = job.channels[i].from;
+    made.ranks[1] = job.channels[i].to;
+    made.sends = made.ranks[0] == ranks_.rank;
+    made.receives = made.ranks[1] == ranks_.rank;
+    if (!library_) continue;
+    const bool is_mine = made.sends || made.receives;
+    constexpr int no_colour = -1;
+    library_->check(
+        library_->split(all, is_mine ? made.ranks[0] : no_colour, made.receives ? 1 : 0, &made.communicator, nullptr),
+        "ncclCommSplit");
+    if (!is_mine) continue;
+    check(cudaStreamCreateWithFlags(&made.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    check(cudaEventCreateWithFlags(&made.event, cudaEventDisableTiming), "cudaEventCreate");
+    // The first message also connects both ends, which wait for each other: here all ranks come in the same order.
+    void* word = scratch(0, sizeof(float));
+    library_->check(made.sends ? library_->send(word, 1, nccl_float32, 1, made.communicator, made.stream)
+                               : library_->receive(word, 1, nccl_float32, 0, made.communicator, made.stream),
+                    "ncclSend");
+    check(cudaStreamSynchronize(made.stream), "cudaStreamSynchronize");
+  }
+}
+
+const char* Network::send_on_host(int kind, const Channel& channel, void* values, const Sent& what) const {
+  const AssayCudaExchange sent{kind, channel.ranks, 2, channel.sends ? 0 : 1, values, values, what.elements, what.type};
+  return ranks_.exchange(ranks_.context, &sent);
+}
+
+void Network::send(std::size_t number, const Sent& what, cudaStream_t stream) {
+  const Channel& channel = *channels_.at(number);
+  if (!library_) {
+    std::vector<char> values(static_cast<std::size_t>(what.elements) * width_of(what.type));
+    check(cudaMemcpyAsync(values.data(), what.data, values.size(), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    if (const char* why = send_on_host(assay_cuda_send, channel, values.data(), what)) throw Failure(why);
+    return;
+  }
+  check(cudaEventRecord(channel.event, stream), "cudaEventRecord");
+  check(cudaStreamWaitEvent(channel.stream, channel.event, 0), "cudaStreamWaitEvent");
+  library_->check(library_->send(what.data, static_cast<std::size_t>(what.elements), nccl_type(what.type), 1,
+                                 channel.communicator, channel.stream),
+                  "ncclSend");
+}
+
+void Network::receive(std::size_t number, const Sent& what, cudaStream_t stream) {
+  const Channel& channel = *channels_.at(number);
+  if (library_)
+    return library_->check(library_->receive(what.data, static_cast<std::size_t>(what.elements), nccl_type(what.type),
+                                             0, channel.communicator, stream),
+                           "ncclRecv");
+  std::vector<char> values(static_cast<std::size_t>(what.elements) * width_of(what.type));
+  if (const char* why = send_on_host(assay_cuda_receive, channel, values.data(), what)) throw Failure(why);
+  check(cudaMemcpyAsync(what.data, values.data(), values.size(), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");  // before the memory of the host goes
+}
+
+void Network::wait_for_sent(cudaStream_t stream) {
+  for (const std::unique_ptr<Channel>& channel : channels_) {
+    if (!library_ || !channel->sends) continue;
+    check(cudaEventRecord(channel->event, channel->stream), "cudaEventRecord");
+    check(cudaStreamWaitEvent(stream, channel->event, 0), "cudaStreamWaitEvent");
+  }
 }
 
 Network::~Network() {
+  for (const std::unique_ptr<Channel>& channel : channels_)
+    if (channel->communicator) library_->destroy(channel->communicator);
   while (!communicators_.empty()) {
     library_->destroy(communicators_.back());
     communicators_.pop_back();
@@ -128,7 +212,8 @@ void Network::run(int kernel, const Operands& on, const long long* sizes, cudaSt
   if (group >= groups_.size()) throw Failure("a collective without its devices");
   const long long count = groups_[group].count;
   const std::size_t width = width_of(on.type), bytes = static_cast<std::size_t>(part * count) * width;
-  if (kernel == assay_cuda_all_reduce) return exchange({kernel, on.in, on.out, part, on.type, group}, stream);
+  if (kernel == assay_cuda_all_reduce || kernel == assay_cuda_shift)
+    return exchange({kernel, on.in, on.out, part, on.type, group}, stream);
   // Parts of a dimension that is not the first one lie apart: they are brought together before, or spread after.
   const void* in = on.in;
   if (kernel != assay_cuda_all_gather && outer > 1) {
@@ -157,6 +242,12 @@ void Network::exchange(const Exchange& what, cudaStream_t stream) {
     return library_->check(library_->all_reduce(in, out, n, as, nccl_sum, among, stream), "ncclAllReduce");
   const std::size_t bytes = n * width_of(type);
   library_->check(library_->group_start(), "ncclGroupStart");
+  if (kernel == assay_cuda_shift) {
+    const int mine = groups_[group].mine;
+    library_->check(library_->send(in, n, as, (mine + 1) % count, among, stream), "ncclSend");
+    library_->check(library_->receive(out, n, as, (mine + count - 1) % count, among, stream), "ncclRecv");
+    return library_->check(library_->group_end(), "ncclGroupEnd");
+  }
   for (int m = 0; m < count; ++m) {
     const std::size_t at = static_cast<std::size_t>(m) * bytes;
     library_->check(library_->send(static_cast<const char*>(in) + at, n, as, m, among, stream), "ncclSend");

@@ -33,6 +33,17 @@ class Network {
   /// The sizes are those of a task.
   void run(int kernel, const Operands& on, const long long* sizes, cudaStream_t stream);
 
+  /// What a stage sends travels beside the stream, and what it receives does not.
+  struct Sent {
+    void* data;
+    long long elements;
+    int type;
+  };
+  void send(std::size_t channel, const Sent& what, cudaStream_t stream);
+  void receive(std::size_t channel, const Sent& what, cudaStream_t stream);
+  /// The stream waits until everything that was sent has arrived.
+  void wait_for_sent(cudaStream_t stream);
+
   std::string name;  ///< "NCCL 2.28.3"; empty: there is nobody else
 
   struct Library;  ///< NCCL
@@ -47,6 +58,9 @@ class Network {
     int type;
     std::size_t group;
   };
+  struct Channel;
+  void open_channels(const AssayCudaJob& job, void* all);
+  const char* send_on_host(int kind, const Channel& channel, void* values, const Sent& what) const;
   void exchange(const Exchange& what, cudaStream_t stream);
   void exchange_on_host(const Exchange& what, cudaStream_t stream);
   char* scratch(int which, std::size_t bytes);
@@ -56,6 +70,7 @@ class Network {
   AssayCudaRanks ranks_{};
   std::unique_ptr<Library> library_;  ///< nothing: messages over the host
   std::vector<void*> communicators_;  ///< of all ranks first, then by group
+  std::vector<std::unique_ptr<Channel>> channels_;
   std::unique_ptr<Buffer> scratch_[2];
 };
 

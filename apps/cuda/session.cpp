@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "cuda/cache_kernels.h"
 
@@ -18,6 +19,8 @@ std::string gibibytes(std::size_t bytes) {
 
 /// The GPU of this process, chosen before anything is allocated on it.
 std::string chosen_device(const AssayCudaRanks* ranks) {
+  // What waits to be sent must not stand before kernels of other streams in one of the GPU's queues.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) throw Failure("there is no GPU here");
   const int device = Network::device_of(ranks, count);
@@ -136,7 +139,8 @@ AssayCudaStep Session::step(const int* tokens, const int* targets, double* clock
   check(cudaMemsetAsync(totals_.at(), 0, totals_.bytes(), stream_), "cudaMemsetAsync");
   run_all(tasks_, true);
   check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-  for (std::size_t i = 0; i < tasks_.size(); ++i) clocks[tasks_[i].step] += seconds_between(i, i + 1);
+  for (std::size_t i = 0; i < tasks_.size(); ++i)
+    if (tasks_[i].step >= 0) clocks[tasks_[i].step] += seconds_between(i, i + 1);
   double totals[2] = {};
   check(cudaMemcpy(totals, totals_.at(), sizeof totals, cudaMemcpyDeviceToHost), "cudaMemcpy");
   return {totals[0], totals[1], seconds_between(0, tasks_.size())};
@@ -216,6 +220,12 @@ void Session::run(const AssayCudaTask& t) {
     case assay_cuda_attention:
     case assay_cuda_attention_grad:
       return run_attention(t);
+    case assay_cuda_join:
+      return run_join(t);
+    case assay_cuda_clear:
+      return check(
+          cudaMemsetAsync(at(out[0]), 0, static_cast<std::size_t>(array(out[0]).elements) * width_of(out[0]), stream_),
+          "cudaMemsetAsync");
     case assay_cuda_activate:
       return activate(halves(in[0]), in[1] < 0 ? nullptr : halves(in[1]), halves(out[0]), s[0], stream_);
     case assay_cuda_activate_grad:
@@ -241,10 +251,17 @@ void Session::run(const AssayCudaTask& t) {
       return run_cache(t);
     case assay_cuda_slice:
       return one_part(at(in[0]), at(out[0]), {s[0], s[2], s[1], width_of(in[0]), false}, s[3], stream_);
+    case assay_cuda_send:
+      return network_.send(static_cast<std::size_t>(s[1]), {at(in[0]), s[0], array(in[0]).type}, stream_);
+    case assay_cuda_receive:
+      return network_.receive(static_cast<std::size_t>(s[1]), {at(out[0]), s[0], array(out[0]).type}, stream_);
+    case assay_cuda_arrived:
+      return network_.wait_for_sent(stream_);
     case assay_cuda_all_gather:
     case assay_cuda_reduce_scatter:
     case assay_cuda_all_reduce:
     case assay_cuda_all_to_all:
+    case assay_cuda_shift:
       return network_.run(t.kernel, {at(in[0]), at(out[0]), array(in[0]).type}, s, stream_);
     default:
       return run_experts(t);
@@ -335,7 +352,13 @@ void Session::run_rotate(const AssayCudaTask& t) {
 }
 
 void Session::run_attention(const AssayCudaTask& t) {
-  const AttentionShape shape{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3], t.sizes[4], static_cast<float>(t.number)};
+  const AttentionShape shape{t.sizes[0],
+                             t.sizes[1],
+                             t.sizes[2],
+                             t.sizes[3],
+                             t.sizes[4],
+                             (t.flags & assay_cuda_unmasked) == 0,
+                             static_cast<float>(t.number)};
   if (t.kernel == assay_cuda_attention)
     attention_.forward(shape, {halves(t.in[0]), halves(t.in[1]), halves(t.in[2]), halves(t.out[0]), floats(t.out[1])},
                        stream_);
@@ -343,6 +366,14 @@ void Session::run_attention(const AssayCudaTask& t) {
     attention_.backward(
         shape, {halves(t.in[0]), halves(t.in[1]), halves(t.in[2]), halves(t.in[3]), halves(t.in[4]), floats(t.in[5])},
         {halves(t.out[0]), halves(t.out[1]), halves(t.out[2])}, stream_);
+}
+
+void Session::run_join(const AssayCudaTask& t) {
+  const auto part = [&](int o, int statistics) {
+    return JoinedPart{at(o), floats(statistics), array(o).type == assay_cuda_fp32};
+  };
+  join(part(t.in[0], t.in[1]), part(t.in[2], t.in[3]), part(t.out[0], t.out[1]),
+       {t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]}, stream_);
 }
 
 void Session::run_add(const AssayCudaTask& t) {

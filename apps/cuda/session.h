@@ -49,6 +49,7 @@ class Session {
   void run_norm_grad(const AssayCudaTask& task);
   void run_rotate(const AssayCudaTask& task);
   void run_attention(const AssayCudaTask& task);
+  void run_join(const AssayCudaTask& task);
   void run_add(const AssayCudaTask& task);
   void run_update(const AssayCudaTask& task);
   void check_sizes(const std::vector<AssayCudaTask>& tasks) const;

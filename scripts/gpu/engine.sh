@@ -13,7 +13,8 @@ done
 for options in "llama-3-8b" "llama-3-8b --speculate 2" "mixtral-8x7b" "llama-3-8b --prompt-length 1500 --new-tokens 4"; do
   "$assay" run serve $options $model --engine cuda --check
 done
-for options in "2 --tp 2 --sequence-parallel" "2 --dp 2 --zero 1" "2 --fsdp 2" "4 --fsdp 2 --tp 2" "4 --dp 2 --fsdp 2 --zero 2"; do
+for options in "2 --tp 2 --sequence-parallel" "2 --dp 2 --zero 1" "2 --fsdp 2" "4 --fsdp 2 --tp 2" "4 --dp 2 --fsdp 2 --zero 2" "2 --cp 2" \
+  "2 --pp 2 --schedule zb-h1" "4 --pp 2 --cp 2"; do
   mpirun --oversubscribe -n ${options%% *} "$assay" run train llama-3-8b $small --engine cuda --check ${options#* }
 done
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "assay/execute/array.h"
@@ -31,6 +32,20 @@ class Transport {
   /// Returns at once; what is sent travels while the caller computes.
   virtual void send(std::size_t to, int tag, Message message) = 0;
   virtual Message receive(std::size_t from, int tag) = 0;
+};
+
+/// Some ranks of a transport that follow each other, as a transport of their own.
+class TransportPart : public Transport {
+ public:
+  TransportPart(Transport& all, std::size_t first, std::size_t count) : all_(all), first_(first), count_(count) {}
+  std::size_t rank() const override { return all_.rank() - first_; }
+  std::size_t count() const override { return count_; }
+  void send(std::size_t to, int tag, Message message) override { all_.send(first_ + to, tag, std::move(message)); }
+  Message receive(std::size_t from, int tag) override { return all_.receive(first_ + from, tag); }
+
+ private:
+  Transport& all_;
+  std::size_t first_, count_;
 };
 
 /// Tags of messages: between the devices of a mesh, the same while others compute, and of everything else that

@@ -30,6 +30,7 @@ class HostEngine {
       groups_.emplace_back(job.groups[i].ranks, job.groups[i].ranks + job.groups[i].count);
       places_.push_back(job.groups[i].mine);
     }
+    channels_.assign(job.channels, job.channels + job.channel_count);
     for (int i = 0; i < job.start_count; ++i) draw(job.starts[i]);
   }
 
@@ -223,7 +224,18 @@ class HostEngine {
       case assay_cuda_reduce_scatter:
       case assay_cuda_all_reduce:
       case assay_cuda_all_to_all:
+      case assay_cuda_shift:
         return exchange(t);
+      case assay_cuda_send:
+        return hand_over(t.kernel, t.in[0], s[1]);
+      case assay_cuda_receive:
+        return hand_over(t.kernel, t.out[0], s[1]);
+      case assay_cuda_arrived:
+        return;
+      case assay_cuda_join:
+        return join(t);
+      case assay_cuda_clear:
+        return put(t.out[0], execute::zeros<double>({size(t.out[0])}));
       case assay_cuda_sample:
       case assay_cuda_best_part:
         return choose(t);
@@ -273,6 +285,7 @@ class HostEngine {
     place.heads_per_kv_head = s[1] / s[2];
     place.value_dim = s[4];
     place.scale = t.number;
+    place.causal = (t.flags & assay_cuda_unmasked) == 0;
     const Shape queries{s[0], s[3], s[1], s[4]}, keys{s[0], s[3], s[2], s[4]}, rows{s[0], s[3], s[1]};
     if (t.kernel == assay_cuda_attention) {
       const Numbers v = numbers(t.in[2], keys);
@@ -311,6 +324,29 @@ class HostEngine {
       const auto [o, rest] = execute::attention(q, cached[0], &cached[1], nullptr, place);
       for (std::int64_t i = 0; i < mine; ++i) set(t.out[0], b * mine + i, o.values[static_cast<std::size_t>(i)]);
     }
+  }
+
+  /// Statistics are [batch, tokens, heads] here.
+  void join(const AssayCudaTask& t) {
+    for (std::int64_t i = 0; i < size(t.out[0]); ++i) {
+      const std::int64_t row = i / t.sizes[3];
+      const double a = std::exp(get(t.in[1], row)), b = std::exp(get(t.in[3], row));
+      set(t.out[0], i, (get(t.in[0], i) * a + get(t.in[2], i) * b) / (a + b));
+      set(t.out[1], row, std::log(a + b));
+    }
+  }
+
+  void hand_over(int kind, int array, long long channel) {
+    const AssayCudaChannel& way = channels_[static_cast<std::size_t>(channel)];
+    const int ranks[2] = {way.from, way.to};
+    std::vector<float> values(static_cast<std::size_t>(size(array)));
+    for (std::int64_t i = 0; i < size(array); ++i)
+      values[static_cast<std::size_t>(i)] = static_cast<float>(get(array, i));
+    const AssayCudaExchange what{kind,          ranks,         2,           kind == assay_cuda_send ? 0 : 1,
+                                 values.data(), values.data(), size(array), assay_cuda_fp32};
+    ranks_.exchange(ranks_.context, &what);
+    for (std::int64_t i = 0; kind == assay_cuda_receive && i < size(array); ++i)
+      set(array, i, static_cast<double>(values[static_cast<std::size_t>(i)]));
   }
 
   /// Parts one after the other, as the processes exchange them, in fp32.
@@ -393,6 +429,7 @@ class HostEngine {
   AssayCudaRanks ranks_{};
   std::vector<std::vector<int>> groups_;
   std::vector<int> places_;
+  std::vector<AssayCudaChannel> channels_;
   std::int64_t steps_ = 0;
   double loss_ = 0, squares_ = 0;
 };

@@ -9,21 +9,27 @@
 
 namespace assay::execute {
 
+ReplicaPlace replica_place(const ServerShare& share) {
+  const std::size_t rank = share.transport ? share.transport->rank() : 0;
+  const std::size_t devices = at(replica_of(share.parallelism).devices());
+  return {rank - rank % devices, rank % devices};
+}
+
 Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, const model::Transformer& model,
                                                      const Room& room, std::uint64_t seed, const ServerShare& share) {
   std::unique_ptr<CudaServer> server(new CudaServer(engine, model, room, share));
   const auto program_of = [&](std::int64_t queries, std::int64_t keys) {
-    return served_program(model, share.parallelism, room.sequences, queries, keys);
+    return served_program(model, server->parallelism_, room.sequences, queries, keys);
   };
   std::vector<const model::Transformer*> models{&server->model_};
   if (room.drafts > 0) models.push_back(&server->draft_model_);
-  ASSAY_TRY(kept,
-            kept_arrays(models, program_of(1, room.tokens), server->device_, {room.sequences, room.tokens}, seed));
+  ASSAY_TRY(kept, kept_arrays(models, program_of(1, room.tokens), server->place_.device, {room.sequences, room.tokens},
+                              seed));
   server->kept_ = std::move(kept);
   // The longest prompts take most memory, together with their first drafts, or a verification of drafts does.
   const std::int64_t prompt = room.prompt + room.drafts, scored = room.drafts + 1;
   for (const auto& [queries, keys] : {std::pair(prompt, prompt), std::pair(scored, std::max(scored, room.tokens))}) {
-    ASSAY_TRY(tasks, serving_tasks(program_of(queries, keys), model, server->kept_, {server->device_, 0, scored},
+    ASSAY_TRY(tasks, serving_tasks(program_of(queries, keys), model, server->kept_, {server->place_.device, 0, scored},
                                    server->movements_));
     server->bytes_ = std::max(server->bytes_, tasks.bytes);
   }
@@ -38,6 +44,8 @@ Result<std::unique_ptr<CudaServer>> CudaServer::open(const AssayCuda& engine, co
                    -1,
                    -1,
                    {},
+                   nullptr,
+                   0,
                    nullptr,
                    0,
                    nullptr};
@@ -62,14 +70,14 @@ Result<void> CudaServer::set_weights(const NamedArrays& weights) {
   return {};
 }
 
-std::vector<float> CudaServer::gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary) const {
+std::vector<float> CudaServer::gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary) {
   const std::int64_t whole = model_.vocabulary;
-  if (!share_.transport || vocabulary[device_].size == whole) return mine;
-  const auto all = gather_values(*share_.transport, {mine.begin(), mine.end()});
+  if (!replica_ || vocabulary[place_.device].size == whole) return mine;
+  const auto all = gather_values(*replica_, {mine.begin(), mine.end()});
   // Long messages move only while their sender waits for messages, too. All have theirs before one waits for its GPU,
   // which waits for the others.
-  gather_values(*share_.transport, {});
-  const std::int64_t rows = std::ssize(mine) / vocabulary[device_].size;
+  gather_values(*replica_, {});
+  const std::int64_t rows = std::ssize(mine) / vocabulary[place_.device].size;
   std::vector<float> out(at(rows * whole));
   for (std::size_t device = 0; device < all.size(); ++device)
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -83,11 +91,12 @@ std::vector<float> CudaServer::gathered(const std::vector<float>& mine, const st
 Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
   const model::Transformer& model = asked.drafts ? draft_model_ : model_;
   const auto sequences = std::ssize(asked.places), queries = std::ssize(asked.tokens) / sequences;
-  const program::Program program = served_program(model, share_.parallelism, sequences, queries, asked.known + queries);
+  const program::Program program = served_program(model, parallelism_, sequences, queries, asked.known + queries);
   movements_.moved = movements_.stated = {};
-  ASSAY_TRY(tasks, serving_tasks(program, model, kept_, {device_, asked.drafts ? 1u : 0u, asked.scored}, movements_));
+  ASSAY_TRY(tasks,
+            serving_tasks(program, model, kept_, {place_.device, asked.drafts ? 1u : 0u, asked.scored}, movements_));
   const auto rows = at(asked.scored * sequences), vocabulary = at(model.vocabulary);
-  std::vector<float> logits(asked.greedy ? 0 : rows * at(tasks.vocabulary[device_].size));
+  std::vector<float> logits(asked.greedy ? 0 : rows * at(tasks.vocabulary[place_.device].size));
   std::vector<int> chosen(rows);
   std::vector<double> clocks(program.steps.size(), 0.0);
   Made made;

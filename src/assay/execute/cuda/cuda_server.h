@@ -1,23 +1,31 @@
 // Steps of a server on GPUs, in bf16: caches stay there, and every step is timed.
 #pragma once
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "assay/base/index.h"
 #include "assay/execute/cuda/connection.h"
 #include "assay/execute/cuda/serving_tasks.h"
 #include "assay/execute/program/run_program.h"
-#include "assay/execute/serving/server.h"
+#include "assay/execute/serving/replicas.h"
 
 namespace assay::execute {
 
-/// How devices share the model of a server; with a transport, the others are in its other processes, which serve the
-/// same requests.
+/// How devices share the model of a server; with a transport, the others are in its other processes. Those of a replica
+/// serve the same requests.
 struct ServerShare {
   lower::Parallelism parallelism = {};
   Transport* transport = nullptr;
 };
+
+/// A device of a replica, whose first one has rank `first`.
+struct ReplicaPlace {
+  std::size_t first = 0, device = 0;
+};
+ReplicaPlace replica_place(const ServerShare& share);
 
 class CudaServer : public ServingEngine {
  public:
@@ -37,6 +45,9 @@ class CudaServer : public ServingEngine {
 
   Result<Made> run(const Asked& asked) override;
 
+  /// The processes that serve the same requests; null: this one alone.
+  Transport* replica() { return replica_ ? &*replica_ : nullptr; }
+
   std::string device() const { return engine_.device(session_.get()); }
   /// What carries collectives: "NCCL 2.28.3"; empty: there are none.
   std::string network() const { return engine_.network(session_.get()); }
@@ -48,18 +59,21 @@ class CudaServer : public ServingEngine {
       : engine_(engine),
         model_(model),
         draft_model_(first_layers(model, room.draft_layers)),
-        share_(share),
-        device_(share.transport ? share.transport->rank() : 0),
-        movements_(lower::serving_stage(share.parallelism, {}, model).mesh, device_),
-        session_(nullptr, engine.close) {}
+        parallelism_(replica_of(share.parallelism)),
+        place_(replica_place(share)),
+        movements_(lower::serving_stage(parallelism_, {}, model).mesh, place_.device, place_.first),
+        session_(nullptr, engine.close) {
+    if (share.transport) replica_.emplace(*share.transport, place_.first, at(parallelism_.devices()));
+  }
   /// The logits of all devices, each of which has those of its part of the vocabulary.
-  std::vector<float> gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary) const;
+  std::vector<float> gathered(const std::vector<float>& mine, const std::vector<Extent>& vocabulary);
 
   const AssayCuda& engine_;
   const model::Transformer& model_;
   model::Transformer draft_model_;
-  ServerShare share_;
-  std::size_t device_;
+  lower::Parallelism parallelism_;  ///< of one replica
+  ReplicaPlace place_;
+  std::optional<TransportPart> replica_;  ///< nothing: one process
   Movements movements_;
   std::unique_ptr<Connection> connection_;  ///< nothing: one process
   KeptArrays kept_;

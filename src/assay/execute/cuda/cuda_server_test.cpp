@@ -104,6 +104,31 @@ TEST(CudaServer, SharesTheModelWithOtherDevices) {
       }
 }
 
+TEST(CudaServer, HasReplicasThatServeTheirShareEach) {
+  const std::vector<Prompt> prompts = uneven_prompts();
+  const model::Transformer m = served_llama(false);
+  const NamedArrays weights = first_weights(m);
+  for (const std::int64_t tensor : {1, 2})
+    on_thread_ranks(static_cast<std::size_t>(2 * tensor), [&](Transport& transport) {
+      const ServerShare share{{.data = 2, .tensor = tensor}, &transport};
+      const std::vector<Prompt> own = own_prompts(prompts, {transport.rank() / at(tensor), 2});
+      auto server = CudaServer::open(testing::host_engine(), m, {.sequences = 2, .prompt = 6, .tokens = 12}, 3, share);
+      ASSERT_TRUE(server) << server.error().what;
+      const ServerOptions options{.parallelism = replica_of(share.parallelism),
+                                  .slots = 2,
+                                  .transport = (*server)->replica(),
+                                  .engine = server->get()};
+      const ServerReport mine = Server(m, weights, options).serve(own).value();
+      const ServerReport all = joined_reports(transport, at(tensor), mine, prompts.size());
+      EXPECT_GT(all.prefills, mine.prefills);
+      EXPECT_EQ(all.moved > Bytes(), tensor > 1);
+      for (std::size_t i = 0; i < prompts.size(); ++i) {
+        ASSERT_EQ(std::ssize(all.requests[i].tokens), prompts[i].wanted);
+        EXPECT_LT(largest_shortfall(m, weights, prompts[i].tokens, all.requests[i].tokens), 0.05) << i;
+      }
+    });
+}
+
 TEST(CudaServer, TimesEveryStep) {
   const model::Transformer m = served_llama(false);
   const ServerReport report = served_elsewhere(m, first_weights(m), {.slots = 7});

@@ -23,6 +23,8 @@ Result<CudaSession> CudaSession::open(const AssayCuda& engine, TaskList list, co
                    {adam.rate, adam.first_decay, adam.second_decay, adam.epsilon, adam.weight_decay},
                    nullptr,
                    0,
+                   own.channels.data(),
+                   static_cast<int>(own.channels.size()),
                    nullptr};
   if (transport) {
     ASSAY_TRY(connection, Connection::open(engine, *transport));
@@ -55,20 +57,22 @@ Result<CudaSession::Timed> CudaSession::step(const Array<double>& tokens, const 
   AssayCudaStep result{};
   ASSAY_CHECK(told_by_engine(engine_->step(session_.get(), given.data(), wanted.data(), &result, seconds_.data())));
   ++timed_;
-  double losses = list_.counts_loss ? result.loss_sum : 0.0, squares = result.squared_gradients;
+  std::vector<double> sums{list_.counts_loss ? result.loss_sum : 0.0, result.squared_gradients, list_.moved.value(),
+                           list_.stated.value(), list_.handed.value()};
+  double devices = 1;
   if (transport_) {
-    const auto all = gather_values(*transport_, {losses, squares});
-    losses = squares = 0;
-    for (const std::vector<double>& one : all) {
-      losses += one[0];
-      squares += one[1];
-    }
+    devices = static_cast<double>(transport_->count());
+    std::vector<double> all(sums.size(), 0.0);
+    for (const std::vector<double>& one : gather_values(*transport_, sums))
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] += one[i];
+    sums = std::move(all);
   }
   Timed out;
-  out.step.loss = losses / static_cast<double>(tokens.values.size());
-  out.step.gradient_norm = std::sqrt(squares);
-  out.step.moved = list_.moved;
-  out.step.stated = list_.stated;
+  out.step.loss = sums[0] / static_cast<double>(tokens.values.size());
+  out.step.gradient_norm = std::sqrt(sums[1]);
+  out.step.moved = Bytes(sums[2] / devices);
+  out.step.stated = Bytes(sums[3] / devices);
+  out.step.handed = Bytes(sums[4] / devices);
   out.time = Seconds(result.seconds);
   return out;
 }
@@ -91,6 +95,7 @@ Result<void> CudaSession::set_weights(const NamedArrays& weights) {
 Result<NamedArrays> CudaSession::weights() const {
   NamedArrays out;
   for (const TaskWeight& weight : list_.weights) {
+    if (weight.master < 0) continue;
     std::vector<float> values(at(element_count(weight.shape)));
     ASSAY_CHECK(told_by_engine(engine_->read(session_.get(), weight.master, values.data())));
     out[weight.name] = {weight.shape, {values.begin(), values.end()}};

@@ -25,6 +25,9 @@ enum AssayCudaKernel {
                                 position; base; flag: back */
   assay_cuda_attention,      /* q, k, v: o, statistics          batch, heads, key heads, tokens, width; scale */
   assay_cuda_attention_grad, /* do, q, k, v, o, statistics: dq, dk, dv   the same */
+  assay_cuda_join,           /* o, statistics, o of other keys, its statistics: o, statistics of all   batch, heads,
+                                tokens, width; o may be in fp32 on its way */
+  assay_cuda_clear,          /* : zeros */
   assay_cuda_activate,       /* up, gate or none: y             elements */
   assay_cuda_activate_grad,  /* dy, up, gate or none: d_up, d_gate   elements */
   assay_cuda_add,            /* a, b, ...: sum                  elements */
@@ -53,6 +56,10 @@ enum AssayCudaKernel {
   assay_cuda_reduce_scatter, /* x: y     the same; x is [outer, devices, inner] */
   assay_cuda_all_reduce,     /* x: y     1, elements, group */
   assay_cuda_all_to_all,     /* x: y     outer, inner, group, outer of y, inner of y; both as above */
+  assay_cuda_shift,          /* x: y     1, elements, group; x goes to the next device, y comes from the one before */
+  assay_cuda_send,           /* x:       elements, channel; does not wait for the receiver, and x must stay as it is */
+  assay_cuda_receive,        /* : y      elements, channel; in the order of sending */
+  assay_cuda_arrived,        /* all that was sent has arrived */
   assay_cuda_kernels
 };
 
@@ -62,7 +69,8 @@ enum AssayCudaFlag {
   assay_cuda_backwards = 4,
   assay_cuda_decays = 8,
   assay_cuda_accumulates = 16, /* gradients of weights are added to those of earlier microbatches */
-  assay_cuda_partial = 32      /* of a part of the vocabulary: sums of a loss are exponentials, not logarithms */
+  assay_cuda_partial = 32,     /* of a part of the vocabulary: sums of a loss are exponentials, not logarithms */
+  assay_cuda_unmasked = 64     /* queries see all keys, which come before them */
 };
 
 #define ASSAY_CUDA_INPUTS 7
@@ -70,7 +78,7 @@ enum AssayCudaFlag {
 
 struct AssayCudaTask {
   int kernel;
-  int step;                                           /* of the program: its clock runs */
+  int step;                                           /* of the program: its clock runs; below 0: none */
   int in[ASSAY_CUDA_INPUTS], out[ASSAY_CUDA_OUTPUTS]; /* numbers of arrays; below 0: none */
   long long sizes[7];
   double number;
@@ -97,7 +105,7 @@ struct AssayCudaAdam {
 
 /* A collective between some of the processes of a run, over memory of the host. `elements` of each part: a gathering
    has one part before and `count` after, a reduce-scatter the other way round, an all-to-all `count` of them; an
-   all-reduce has all. */
+   all-reduce has all, and a shift passes one on. What is sent or received is between two: the sender comes first. */
 struct AssayCudaExchange {
   int kind; /* assay_cuda_all_gather, ... */
   const int* ranks;
@@ -112,6 +120,11 @@ struct AssayCudaExchange {
 struct AssayCudaGroup {
   const int* ranks;
   int count, mine;
+};
+
+/* From one device to another, of different stages of a pipeline. */
+struct AssayCudaChannel {
+  int from, to; /* ranks; other devices have the same channel between other ranks, or no end of it */
 };
 
 /* The processes of a run. NCCL connects them where each has a GPU; otherwise `exchange` carries what they send. */
@@ -134,6 +147,8 @@ struct AssayCudaJob {
   struct AssayCudaAdam adam;
   const struct AssayCudaGroup* groups;
   int group_count;
+  const struct AssayCudaChannel* channels;
+  int channel_count;
   const struct AssayCudaRanks* ranks; /* null: one process */
 };
 
@@ -175,5 +190,5 @@ struct AssayCuda {
   void (*close)(void* session);
 };
 
-#define ASSAY_CUDA_VERSION 3
+#define ASSAY_CUDA_VERSION 4
 #define ASSAY_CUDA_TABLE "assay_cuda_table"

@@ -47,6 +47,18 @@ void HostExchange::run(const AssayCudaExchange& what) {
   auto* out = static_cast<std::byte*>(what.out);
   const auto width = at(bytes_of_type(what.type)), count = static_cast<std::size_t>(what.count);
   const auto own = static_cast<std::size_t>(what.mine);
+  if (what.kind == assay_cuda_send) return send(what.ranks[1], in, at(what.elements) * width);
+  if (what.kind == assay_cuda_receive) {
+    const Message got = receive(what.ranks[0]);
+    std::memcpy(out, got.data(), got.size());
+    return;
+  }
+  if (what.kind == assay_cuda_shift) {
+    send(what.ranks[(own + 1) % count], in, at(what.elements) * width);
+    const Message got = receive(what.ranks[(own + count - 1) % count]);
+    std::memcpy(out, got.data(), got.size());
+    return;
+  }
   const bool whole = what.kind == assay_cuda_all_reduce;
   const auto part_start = [&](std::size_t m) { return whole ? at(what.elements) * m / count : m * at(what.elements); };
   const auto part_bytes = [&](std::size_t m) { return (part_start(m + 1) - part_start(m)) * width; };
@@ -99,6 +111,7 @@ const char* HostExchange::call(void* self, const AssayCudaExchange* what) {
 
 Bytes exchanged_bytes(int kind, int devices, std::int64_t elements, int type) {
   const double all = static_cast<double>(elements * bytes_of_type(type)), others = devices - 1.0;
+  if (kind == assay_cuda_shift) return Bytes(all);
   return Bytes(kind == assay_cuda_all_reduce ? 2.0 * all * others / devices : all * others);
 }
 

@@ -141,11 +141,34 @@ Result<AssayCudaTask> Movements::task(const StepPlace& place, const program::Ste
   return made.task;
 }
 
+Result<void> Movements::prepare(const StepPlace& place) {
+  for (const program::Step& step : place.program.steps) {
+    if (!program::is_movement(step.op)) continue;
+    ASSAY_TRY(made, Movement(place, step).run());
+    if (!made.axes.empty()) number_of(made.axes);
+  }
+  return {};
+}
+
+Result<RingShift> Movements::shift(const StepPlace& place, const program::Step& step) {
+  ASSAY_TRY(made, Movement(place, step).run());
+  RingShift shift{empty_task(assay_cuda_shift)};
+  const int group = number_of(made.axes);
+  shift.task.sizes[0] = 1;
+  shift.task.sizes[1] = made.task.sizes[0] * made.task.sizes[1];
+  shift.task.sizes[2] = group;
+  shift.mine = groups_.places[at(group)];
+  shift.count = static_cast<int>(groups_.devices[at(group)].size());
+  stated += step.bytes;
+  return shift;
+}
+
 int Movements::number_of(const std::vector<int>& axes) {
   const auto [known, is_new] = numbers_.try_emplace(axes, static_cast<int>(groups_.devices.size()));
   if (!is_new) return known->second;
   const std::vector<std::size_t> all = devices_.group(device_, axes);
-  groups_.devices.emplace_back(all.begin(), all.end());
+  std::vector<int>& ranks = groups_.devices.emplace_back();
+  for (const std::size_t device : all) ranks.push_back(static_cast<int>(first_ + device));
   groups_.places.push_back(static_cast<int>(std::find(all.begin(), all.end(), device_) - all.begin()));
   return known->second;
 }

@@ -89,6 +89,11 @@ void TaskBuilder::add(AssayCudaTask task) {
   tasks_.push_back(task);
 }
 
+void TaskBuilder::keep(int number) {
+  Lifetime& lifetime = lifetimes_[at(parts_[at(number)] < 0 ? number : parts_[at(number)])];
+  lifetime.last = std::max<std::int64_t>(lifetime.last, std::ssize(tasks_) - 1);
+}
+
 std::int64_t TaskBuilder::place(std::int64_t start) {
   const MemoryPlan plan = plan_memory(lifetimes_);
   for (std::size_t i = 0; i < arrays_.size(); ++i) {

@@ -27,6 +27,9 @@ class TaskBuilder {
   /// Adds a task. What moves tokens to experts and back also gets their slots, which follow from the gates.
   void add(AssayCudaTask task);
 
+  /// An array stays in use until the last task so far.
+  void keep(int number);
+
   /// Gives every array that is not fixed its place, from `start` on; returns where they end.
   std::int64_t place(std::int64_t start = 0);
 

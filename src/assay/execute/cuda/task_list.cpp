@@ -1,253 +1,300 @@
 #include "assay/execute/cuda/task_list.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
+#include <map>
 
 #include "assay/base/index.h"
-#include "assay/execute/cuda/task_builder.h"
+#include "assay/execute/cuda/block_tasks.h"
+#include "assay/execute/cuda/stage_messages.h"
 #include "assay/execute/cuda/task_of_step.h"
-#include "assay/execute/program/training_pass.h"
+#include "assay/pipeline/stage_split.h"
 
 namespace assay::execute {
 namespace {
 
-constexpr const char* engine_name = "--engine cuda";
+using MessageKind = StageMessage::Kind;
+using Work = pipeline::PipelineWork;
 
+HeldLayers held_layers(const StageParts& parts, std::int64_t stage, std::int64_t layers) {
+  HeldLayers held{std::vector<char>(at(layers), 0), false, false, true};
+  for (const std::int64_t part : parts.held_by(stage)) {
+    std::fill(held.layers.begin() + parts[part].first, held.layers.begin() + parts[part].last, char{1});
+    held.embeds = held.embeds || part == 0;
+    held.ends = held.ends || part + 1 == parts.count();
+  }
+  held.counts_squares = !parts.is_dual() || 2 * stage < parts.shape().stages;
+  return held;
+}
+
+/// The operations of a stage in the order of its schedule, with what it receives before them and sends after them.
 class TaskLister {
  public:
-  TaskLister(const program::Program& program, const model::Transformer& model, std::size_t device)
+  TaskLister(const program::Program& program, const model::Transformer& model, const TaskPlace& place)
       : program_(program),
-        layout_(program),
-        device_(device),
-        runner_(program, model, 1),
-        movements_(program.mesh, device),
-        sums_(at(runner_.layers() + 1), Numbering(program.tensors.size(), -1)),
-        is_sum_(program.tensors.size(), 0) {
-    for (const int id : summed_tensors(program, false)) is_sum_[at(id)] = 1;
-    list_.runs.assign(program.steps.size(), 0);
+        parts_(model, place.pipeline, program.microbatches),
+        devices_(program.mesh.devices()),
+        stage_(static_cast<std::int64_t>(place.rank) / devices_),
+        device_(place.rank % at(devices_)),
+        tied_(tied_tensors(program)),
+        order_(parts_.order(stage_)),
+        messages_(stage_messages(parts_, std::ssize(tied_))),
+        channels_(stage_channels(parts_, std::ssize(tied_))),
+        tasks_(program, model, device_, at(stage_ * devices_), held_layers(parts_, stage_, pipeline::layers_of(model))),
+        arriving_(order_.size()),
+        arrived_(order_.size() + 1) {
+    for (const SentMessage& message : messages_)
+      if (message.to == stage_) arriving_[at(message.received_before)].push_back(&message);
   }
 
   Result<TaskList> run(const std::vector<WeightStart>& starts) {
-    add_weights(starts);
+    ASSAY_CHECK(tasks_.prepare());
+    tasks_.add_weights(starts);
     const int given_tokens = given_of("embedding", "Tokens");
     const program::ProgramTensor& tokens = program_.tensor(given_tokens);
-    const std::int64_t count = elements_of(tokens);
-    all_tokens_ = static_cast<double>(tokens.dims[0].size * tokens.dims[1].size * program_.microbatches);
-    list_.tokens_at = layout_.extents(given_tokens, device_);
-    list_.tokens = builder_.kept(assay_cuda_int32, count * program_.microbatches);
-    list_.targets = builder_.kept(assay_cuda_int32, count * program_.microbatches);
-    for (std::int64_t m = 0; m < program_.microbatches; ++m) {
-      microbatch_ = m;
-      memory_ = weights_;
-      give(-1, given_of("embedding", "Tokens"), builder_.part_of(list_.tokens, m * count, count));
-      give(-1, given_of("head", "Targets"), builder_.part_of(list_.targets, m * count, count));
-      ASSAY_CHECK(run_passes());
+    own_tokens_ = elements_of(tokens);
+    tasks_.set_tokens(static_cast<double>(tokens.dims[0].size * tokens.dims[1].size * program_.microbatches));
+    all_tokens_ = builder().kept(assay_cuda_int32, own_tokens_ * program_.microbatches);
+    all_targets_ = builder().kept(assay_cuda_int32, own_tokens_ * program_.microbatches);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      now_ = i;
+      receive_due();
+      ASSAY_CHECK(order_[i].work == Work::forward ? forward(order_[i]) : backward(order_[i]));
     }
-    const program::AxisSet split = tokens.sharding.split_axes();
-    const Coordinates here = coordinates(program_.mesh, static_cast<std::int64_t>(device_));
-    for (std::size_t axis = 0; axis < here.size(); ++axis)
-      if (here[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) list_.counts_loss = false;
-    memory_ = weights_;
-    for (std::size_t i = 0; i < sums_.size(); ++i)
-      for (std::size_t id = 0; id < sums_[i].size(); ++id)
-        if (sums_[i][id] >= 0) memory_[i][id] = sums_[i][id];
-    ASSAY_CHECK(run_updates());
-    list_.bytes = builder_.place();
-    list_.arrays = builder_.arrays();
-    list_.tasks = builder_.tasks();
-    list_.groups = movements_.groups();
-    list_.moved = movements_.moved;
-    list_.stated = movements_.stated;
-    return std::move(list_);
+    if (parts_.is_dual()) exchange_sums();
+    if (has_sent_) wait_for_sent();
+    if (parts_.is_dual()) add_sums();
+    ASSAY_CHECK(tasks_.run_updates());
+    share_embedding();
+    const std::vector<Extent> tokens_at = tasks_.layout().extents(given_tokens, device_);
+    TaskList list = std::move(tasks_).finished();
+    list.tokens = all_tokens_;
+    list.targets = all_targets_;
+    list.tokens_at = tokens_at;
+    list.counts_loss = counts_loss(tokens);
+    list.handed = handed_;
+    for (const auto& [from, to] : channels_) list.channels.push_back({rank_of(from), rank_of(to)});
+    return list;
   }
 
  private:
-  using Numbering = std::vector<int>;  ///< arrays by tensor; below 0: none
-
+  TaskBuilder& builder() { return tasks_.builder(); }
+  const ProgramRunner& runner() const { return tasks_.runner(); }
+  int rank_of(std::int64_t stage) const { return static_cast<int>(stage * devices_) + static_cast<int>(device_); }
   int given_of(std::string_view block, std::string_view name) const {
-    return given(program_, runner_.block(block, program::Phase::forward, -1), name);
+    return given(program_, runner().block(block, program::Phase::forward, -1), name);
   }
-  void give(std::int64_t layer, int id, int array) { memory_[at(layer + 1)][at(id)] = array; }
-  int array_of(std::int64_t layer, int id) const { return memory_[at(layer + 1)][at(id)]; }
-
-  /// What the optimizer has of a weight: less than its device where its states are sharded.
-  std::vector<Extent> optimizer_part(int tensor) const {
-    for (const program::Step& step : program_.steps)
-      if (step.op == program::Op::update && step.in[1] == tensor) return layout_.extents(step.out[0], device_);
-    return layout_.extents(tensor, device_);
+  LayerArrays& memory_of(std::int64_t microbatch) {
+    return memories_.try_emplace(microbatch, tasks_.weights()).first->second;
   }
 
-  void add_weights(const std::vector<WeightStart>& starts) {
-    weights_.assign(at(runner_.layers() + 1), Numbering(program_.tensors.size(), -1));
-    states_ = weights_;
-    std::map<std::string, std::size_t> known;
-    for (const WeightStart& start : starts) {
-      const program::ProgramTensor& tensor = program_.tensor(start.tensor);
-      TaskWeight weight{start.name,
-                        start.shape,
-                        builder_.kept(type_of(tensor), elements_of(tensor)),
-                        -1,
-                        layout_.extents(start.tensor, device_),
-                        optimizer_part(start.tensor)};
-      std::int64_t elements = 1;
-      for (const Extent& extent : weight.master_at) elements *= extent.size;
-      const bool apart = weight.is_shared_out() || tensor.dtype != Dtype::fp32;
-      weight.master = apart ? builder_.kept(assay_cuda_fp32, elements) : weight.weight;
-      if (weight.is_shared_out()) {
-        list_.starts.push_back(cuda_start(-1, weight.weight, start, weight.weight_at));
-        list_.starts.push_back(cuda_start(weight.master, -1, start, weight.master_at));
-      } else {
-        list_.starts.push_back(cuda_start(weight.master, weight.weight, start, weight.weight_at));
-      }
-      known[start.name] = list_.weights.size();
-      list_.weights.push_back(std::move(weight));
+  /// Whether no other device has the same tokens before this one.
+  bool counts_loss(const program::ProgramTensor& tokens) const {
+    const program::AxisSet split = tokens.sharding.split_axes();
+    const Coordinates here = coordinates(program_.mesh, static_cast<std::int64_t>(device_));
+    for (std::size_t axis = 0; axis < here.size(); ++axis)
+      if (here[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
+    return true;
+  }
+
+  int channel(std::int64_t from, std::int64_t to) const {
+    return static_cast<int>(std::find(channels_.begin(), channels_.end(), std::pair(from, to)) - channels_.begin());
+  }
+  void send(int array, std::int64_t to) {
+    AssayCudaTask task = empty_task(assay_cuda_send);
+    task.step = -1;
+    task.in[0] = array;
+    task.sizes[0] = builder().array(array).elements;
+    task.sizes[1] = channel(stage_, to);
+    builder().add(task);
+    has_sent_ = true;
+  }
+  void receive(int array, std::int64_t from) {
+    AssayCudaTask task = empty_task(assay_cuda_receive);
+    task.step = -1;
+    task.out[0] = array;
+    task.sizes[0] = builder().array(array).elements;
+    task.sizes[1] = channel(from, stage_);
+    builder().add(task);
+    handed_ += Bytes(static_cast<double>(task.sizes[0] * bytes_of_type(builder().array(array).type)));
+  }
+
+  /// What other stages send that this operation needs, or that was sent before. Arrays that have arrived there are
+  /// free.
+  void receive_due() {
+    for (const SentMessage* message : arriving_[now_]) {
+      const program::ProgramTensor& tensor = program_.tensor(tensor_of(message->what));
+      const int array = builder().added(type_of(tensor), elements_of(tensor));
+      receive(array, message->from);
+      passed_[message->what] = array;
     }
-    for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
-      for (const auto& [id, name] : runner_.names(layer)) {
-        weights_[at(layer + 1)][at(id)] = list_.weights[known.at(name)].weight;
-        states_[at(layer + 1)][at(id)] = static_cast<int>(known.at(name));
-      }
+    for (const int array : arrived_[now_]) builder().keep(array);
   }
-
-  Result<void> run_passes() {
-    const program::Block& embedding = runner_.block("embedding", program::Phase::forward, -1);
-    ASSAY_CHECK(run_block(embedding, -1, false));
-    int flowing = array_of(-1, embedded_by(program_, embedding));
-    for (std::int64_t l = 0; l < runner_.layers(); ++l) {
-      const program::Block& block = runner_.layer_block(l, program::Phase::forward);
-      if (const int in = given(program_, block, "In"); in >= 0) give(l, in, flowing);
-      ASSAY_CHECK(run_block(block, l, false));
-      flowing = array_of(l, result_of(program_, block));
+  /// The residual stream between parts of the model, its gradient, or a gradient of the head.
+  int tensor_of(const StageMessage& message) const {
+    if (message.kind == MessageKind::tied_gradients) return tied_[at(message.part)];
+    if (message.kind == MessageKind::activations)
+      return given(program_, runner().layer_block(parts_[message.part].first, program::Phase::forward), "In");
+    const std::int64_t layer = parts_[message.part].last - 1;
+    const int result = result_of(program_, runner().layer_block(layer, program::Phase::forward));
+    return given(program_, runner().layer_block(layer, program::Phase::backward), program_.tensor(result).name, true);
+  }
+  /// Gives an array to the stage that needs it, which may be this one.
+  void pass(const StageMessage& what, std::int64_t to, int array) {
+    if (to == stage_) {
+      passed_[what] = array;
+      return;
     }
-    const program::Block& head = runner_.block("head", program::Phase::forward, -1);
-    give(-1, given(program_, head, "In"), flowing);
-    ASSAY_CHECK(run_block(head, -1, false));
-    const program::Block& back = runner_.block("head", program::Phase::backward, -1);
-    ASSAY_CHECK(run_block(back, -1, false));
-    flowing = array_of(-1, input_gradient(program_, back));
-    for (std::int64_t l = runner_.layers(); l-- > 0;) {
-      const program::Block& block = runner_.layer_block(l, program::Phase::backward);
-      const int result = result_of(program_, runner_.layer_block(l, program::Phase::forward));
-      give(l, given(program_, block, program_.tensor(result).name, true), flowing);
-      ASSAY_CHECK(run_block(block, l, false));
-      flowing = array_of(l, input_gradient(program_, block));
+    send(array, to);
+    for (const SentMessage& message : messages_)
+      if (message.from == stage_ && message.what == what) arrived_[at(message.arrived_before)].push_back(array);
+  }
+  int taken(const StageMessage& what) {
+    const auto found = passed_.find(what);
+    if (found == passed_.end()) throw InternalError("a stage waits for what was never sent");
+    const int array = found->second;
+    passed_.erase(found);
+    return array;
+  }
+
+  Result<void> forward(const pipeline::PipelineOperation& operation) {
+    const std::int64_t m = operation.microbatch, direction = parts_.direction(operation);
+    const std::int64_t here = parts_.part_of(stage_, operation.chunk);
+    LayerArrays& memory = memory_of(m);
+    const auto part_of = [&](int all) { return builder().part_of(all, m * own_tokens_, own_tokens_); };
+    int flowing = -1;
+    if (here == 0) {
+      const program::Block& embedding = runner().block("embedding", program::Phase::forward, -1);
+      memory[0][at(given_of("embedding", "Tokens"))] = part_of(all_tokens_);
+      ASSAY_CHECK(tasks_.run(embedding, -1, memory));
+      flowing = memory[0][at(embedded_by(program_, embedding))];
+    } else {
+      flowing = taken({MessageKind::activations, here, m});
     }
-    const program::Block& rows = runner_.block("embedding", program::Phase::backward, -1);
-    if (rows.first == rows.last) return {};  // nothing in it is trained
-    give(-1, given(program_, rows, program_.tensor(embedded_by(program_, embedding)).name, true), flowing);
-    return run_block(rows, -1, false);
-  }
-
-  Result<void> run_updates() {
-    for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
-      for (const program::Block& block : program_.blocks) {
-        const bool is_mine = layer < 0 ? block.kind < 0 : block.kind == runner_.kind(layer);
-        if (!is_mine || block.phase == program::Phase::forward) continue;
-        if (block.is_shared) return fail(engine_name, "layers that share weights do not run on a GPU yet", cuda_remedy);
-        ASSAY_CHECK(run_block(block, layer, true));
-      }
-    return {};
-  }
-
-  Result<void> run_block(const program::Block& block, std::int64_t layer, bool once) {
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (program_.steps[at(i)].once == once) ASSAY_CHECK(run_step(i, layer));
-    return {};
-  }
-
-  Result<void> run_step(std::int32_t number, std::int64_t layer) {
-    const program::Step& step = program_.steps[at(number)];
-    ASSAY_TRY(task, step_task(step, layer));
-    task.step = number;
-    ++list_.runs[at(number)];
-    for (std::size_t i = 0; i < std::size(task.in); ++i) {
-      if (task.in[i] < 0) continue;
-      const int id = task.in[i];
-      task.in[i] = array_of(layer, id);
-      if (task.in[i] < 0)
-        return fail(engine_name,
-                    fmt::format("{} comes from another layer, which does not run on a GPU yet: {}",
-                                program_.tensor(id).name, program::step_text(program_, step)),
-                    cuda_remedy);
+    for (std::int64_t l = parts_[here].first; l < parts_[here].last; ++l) {
+      const program::Block& block = runner().layer_block(l, program::Phase::forward);
+      if (const int in = given(program_, block, "In"); in >= 0) memory[at(l + 1)][at(in)] = flowing;
+      ASSAY_CHECK(tasks_.run(block, l, memory));
+      flowing = memory[at(l + 1)][at(result_of(program_, block))];
     }
-    if (step.op == program::Op::update) {
-      add_update(task, step, layer);
+    if (here + 1 < parts_.count()) {
+      pass({MessageKind::activations, here + 1, m}, parts_.stage_of(here + 1, direction), flowing);
       return {};
     }
-    std::vector<std::pair<int, int>> carried;  // results that are added to those of earlier microbatches
-    for (std::size_t i = 0; i < std::size(task.out); ++i) {
-      if (task.out[i] < 0) continue;
-      const int id = task.out[i];
-      const program::ProgramTensor& tensor = program_.tensor(id);
-      int& sum = sums_[at(layer + 1)][at(id)];
-      const bool adds = is_sum_[at(id)] && microbatch_ > 0;
-      if (updated_ && tensor.sharding == program_.tensor(*updated_).sharding) {
-        task.out[i] = weights_[at(layer + 1)][at(*updated_)];  // all of the weight again
-        updated_.reset();
-        continue;
+    memory[0][at(given_of("head", "In"))] = flowing;
+    memory[0][at(given_of("head", "Targets"))] = part_of(all_targets_);
+    return tasks_.run(runner().block("head", program::Phase::forward, -1), -1, memory);
+  }
+
+  Result<void> backward(const pipeline::PipelineOperation& operation) {
+    const std::int64_t m = operation.microbatch, direction = parts_.direction(operation);
+    const std::int64_t here = parts_.part_of(stage_, operation.chunk);
+    LayerArrays& memory = memory_of(m);
+    if (operation.work == Work::backward_weight) return layers_backward(here, memory, Gradients::of_weights);
+    if (here + 1 == parts_.count()) {
+      const program::Block& head = runner().block("head", program::Phase::backward, -1);
+      ASSAY_CHECK(tasks_.run(head, -1, memory));
+      flowing_ = memory[0][at(input_gradient(program_, head))];
+      for (std::int64_t i = 0; i < std::ssize(tied_); ++i)
+        pass({MessageKind::tied_gradients, i, m}, parts_.stage_of(0, direction), memory[0][at(tied_[at(i)])]);
+    } else {
+      flowing_ = taken({MessageKind::activation_gradients, here, m});
+    }
+    ASSAY_CHECK(layers_backward(here, memory, operation.work == Work::backward ? Gradients::all : Gradients::of_input));
+    if (here > 0) {
+      pass({MessageKind::activation_gradients, here - 1, m}, parts_.stage_of(here - 1, direction), flowing_);
+      return {};
+    }
+    for (std::int64_t i = 0; i < std::ssize(tied_); ++i)
+      memory[0][at(tied_[at(i)])] = taken({MessageKind::tied_gradients, i, m});
+    const program::Block& rows = runner().block("embedding", program::Phase::backward, -1);
+    if (rows.first == rows.last) return {};  // nothing in it is trained
+    const int embedded = embedded_by(program_, runner().block("embedding", program::Phase::forward, -1));
+    memory[0][at(given(program_, rows, program_.tensor(embedded).name, true))] = flowing_;
+    return tasks_.run(rows, -1, memory);
+  }
+
+  Result<void> layers_backward(std::int64_t part, LayerArrays& memory, Gradients which) {
+    for (std::int64_t l = parts_[part].last; l-- > parts_[part].first;) {
+      const program::Block& block = runner().layer_block(l, program::Phase::backward);
+      TensorArrays& arrays = memory[at(l + 1)];
+      if (which != Gradients::of_weights) {
+        const int result = result_of(program_, runner().layer_block(l, program::Phase::forward));
+        arrays[at(given(program_, block, program_.tensor(result).name, true))] = flowing_;
       }
-      if (adds && adds_up(task))
-        task.out[i] = sum;
-      else
-        task.out[i] = builder_.added(type_of(tensor), elements_of(tensor));
-      if (adds && !adds_up(task)) carried.emplace_back(sum, task.out[i]);
-      if (is_sum_[at(id)] && microbatch_ == 0) sum = task.out[i];
-      give(layer, id, task.out[i]);
-    }
-    const auto is_carried = [&](int array) {
-      return array >= 0 &&
-             std::any_of(sums_[at(layer + 1)].begin(), sums_[at(layer + 1)].end(), [&](int s) { return s == array; });
-    };
-    if (microbatch_ > 0 && adds_up(task) && (is_carried(task.out[0]) || is_carried(task.out[1]))) {
-      task.flags |= assay_cuda_accumulates;
-      if (task.kernel == assay_cuda_product) task.in[2] = task.out[0];
-    }
-    builder_.add(task);
-    for (const auto& [sum, part] : carried) {
-      AssayCudaTask more = empty_task(assay_cuda_add);
-      more.step = number;
-      more.in[0] = more.out[0] = sum;
-      more.in[1] = part;
-      more.sizes[0] = builder_.array(sum).elements;
-      builder_.add(more);
+      ASSAY_CHECK(tasks_.run(block, l, memory, which));
+      flowing_ = arrays[at(input_gradient(program_, block))];
     }
     return {};
   }
 
-  Result<AssayCudaTask> step_task(const program::Step& step, std::int64_t layer) {
-    const StepPlace place{program_, layout_, device_, layer < 0 ? nullptr : runner_.layer(layer).shape, all_tokens_};
-    return program::is_movement(step.op) ? movements_.task(place, step) : task_of_step(place, step);
+  /// The gradients of the other copy of the model that dualpipe trains.
+  void exchange_sums() {
+    const std::int64_t other = parts_.shape().stages - 1 - stage_;
+    for (const TensorArrays& layer : tasks_.sums())
+      for (const int sum : layer)
+        if (sum >= 0) {
+          send(sum, other);
+          copies_.push_back({sum, -1});
+          arrived_.back().push_back(sum);
+        }
+    for (auto& [sum, copy] : copies_) {
+      copy = builder().added(builder().array(sum).type, builder().array(sum).elements);
+      receive(copy, other);
+    }
+  }
+  void add_sums() {
+    for (const auto& [sum, copy] : copies_) {
+      AssayCudaTask task = empty_task(assay_cuda_add);
+      task.step = -1;
+      task.in[0] = task.out[0] = sum;
+      task.in[1] = copy;
+      task.sizes[0] = builder().array(sum).elements;
+      builder().add(task);
+    }
+  }
+  void wait_for_sent() {
+    AssayCudaTask task = empty_task(assay_cuda_arrived);
+    task.step = -1;
+    builder().add(task);
+    for (const int array : arrived_.back()) builder().keep(array);
   }
 
-  void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer) {
-    const TaskWeight& weight = list_.weights[at(states_[at(layer + 1)][at(step.in[1])])];
-    const std::int64_t elements = builder_.array(weight.master).elements;
-    const int part =
-        weight.is_shared_out() ? builder_.added(builder_.array(weight.weight).type, elements) : weight.weight;
-    task.in[1] = task.out[0] = part;
-    task.in[2] = weight.master;
-    task.in[3] = builder_.kept(assay_cuda_fp32, elements);
-    task.in[4] = builder_.kept(assay_cuda_fp32, elements);
-    give(layer, step.out[0], part);
-    updated_ = weight.is_shared_out() ? std::optional(step.in[1]) : std::nullopt;
-    builder_.add(task);
+  /// A head that uses the embedding's weight gets what the first stage made of it.
+  void share_embedding() {
+    const std::int64_t from = parts_.stage_of(0, 0), to = parts_.stage_of(parts_.count() - 1, 0);
+    if (tied_.empty() || parts_.is_dual() || from == to || (stage_ != from && stage_ != to)) return;
+    for (const program::Block& block : program_.blocks)
+      for (std::int32_t i = block.first; block.kind == -1 && block.name == "embedding" && i < block.last; ++i) {
+        const program::Step& step = program_.steps[at(i)];
+        if (step.op != program::Op::update) continue;
+        const int weight = tasks_.weights()[0][at(step.in[1])];
+        if (weight < 0) continue;
+        if (stage_ == from)
+          send(weight, to);
+        else
+          receive(weight, from);
+      }
   }
 
   const program::Program& program_;
-  TensorLayout layout_;
+  StageParts parts_;
+  std::int64_t devices_, stage_;
   std::size_t device_;
-  ProgramRunner runner_;
-  TaskList list_;
-  Movements movements_;
-  std::optional<int> updated_;  ///< a weight of which the optimizer has changed a part
-  TaskBuilder builder_;
-  std::vector<Numbering> weights_, memory_;  ///< by layer, embedding and head first
-  std::vector<Numbering> sums_, states_;     ///< gradients over all microbatches; numbers of weights
-  std::vector<char> is_sum_;                 ///< by tensor
-  std::int64_t microbatch_ = 0;
-  double all_tokens_ = 1;
+  std::vector<int> tied_;
+  pipeline::StageOrder order_;
+  std::vector<SentMessage> messages_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> channels_;
+  BlockTasks tasks_;
+  std::vector<std::vector<const SentMessage*>> arriving_;  ///< by operation of this stage
+  std::vector<std::vector<int>> arrived_;                  ///< arrays that were sent, by operation
+  std::map<std::int64_t, LayerArrays> memories_;           ///< by microbatch
+  std::map<StageMessage, int> passed_;
+  std::vector<std::pair<int, int>> copies_;  ///< sums of gradients, and those of the other copy of the model
+  std::size_t now_ = 0;
+  std::int64_t own_tokens_ = 0;
+  int all_tokens_ = -1, all_targets_ = -1, flowing_ = -1;
+  bool has_sent_ = false;
+  Bytes handed_;
 };
 
 }  // namespace
@@ -284,9 +331,9 @@ AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, cons
 }
 
 Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed,
-                           std::size_t device) {
-  if (model.encoder) return fail(engine_name, "models with an encoder do not run on a GPU yet", cuda_remedy);
-  return TaskLister(program, model, device).run(initial_starts(program, model, seed));
+                           const TaskPlace& place) {
+  if (model.encoder) return fail("--engine cuda", "models with an encoder do not run on a GPU yet", cuda_remedy);
+  return TaskLister(program, model, place).run(initial_starts(program, model, seed));
 }
 
 }  // namespace assay::execute

@@ -8,14 +8,15 @@
 #include "assay/execute/cuda/movement_task.h"
 #include "assay/execute/program/adam.h"
 #include "assay/execute/program/run_program.h"
+#include "assay/pipeline/simulation.h"
 
 namespace assay::execute {
 
 /// A weight of the model with its arrays, and which part of it each of them has.
 struct TaskWeight {
   std::string name;
-  Shape shape;  ///< of the whole
-  int weight = -1, master = -1;
+  Shape shape;                   ///< of the whole
+  int weight = -1, master = -1;  ///< no master copy: another stage trains it
   std::vector<Extent> weight_at, master_at;
 
   bool is_shared_out() const;  ///< whether the master copy has less of it than the weight
@@ -36,12 +37,20 @@ struct TaskList {
   std::vector<Extent> tokens_at;  ///< sequences of a microbatch that this device has, and tokens of each
   bool counts_loss = true;        ///< whether no other device has the same tokens before it
   TaskGroups groups;
-  Bytes moved, stated;  ///< that it receives in a step, by its tasks and by the steps of the program
+  std::vector<AssayCudaChannel> channels;  ///< between stages, those of all ranks alike
+  Bytes moved, stated;                     ///< that it receives in a step, by its tasks and by the steps of the program
+  Bytes handed;                            ///< received from other stages
 };
 
-/// The training step of a program on one of its devices, in the order in which virtual devices run it. An error names
-/// the first step that has no kernel.
+/// A device of a run: ranks of a pipeline are stages of as many devices as the program's mesh has.
+struct TaskPlace {
+  std::size_t rank = 0;
+  pipeline::PipelineShape pipeline = {};  ///< one stage: none
+};
+
+/// The training step of a program on one device, in the order in which virtual devices run it. An error names the first
+/// step that has no kernel.
 Result<TaskList> task_list(const program::Program& program, const model::Transformer& model, std::uint64_t seed,
-                           std::size_t device = 0);
+                           const TaskPlace& place = {});
 
 }  // namespace assay::execute

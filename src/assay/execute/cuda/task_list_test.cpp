@@ -18,7 +18,7 @@ namespace {
 using namespace testing::small;
 
 /// A llama: grouped heads, gated blocks, a last norm; or with the biases of a qwen.
-model::Transformer llama(bool tied, bool biases = false) {
+model::Transformer llama(bool tied, bool biases = false, int layers = 3) {
   model::Transformer m;
   m.id = "llama";
   m.d_model = 16;
@@ -32,7 +32,7 @@ model::Transformer llama(bool tied, bool biases = false) {
   layer.attention->q_bias = layer.attention->k_bias = layer.attention->v_bias = biases;
   layer.feed_forward.emplace();
   layer.feed_forward->width = 24;
-  for (int i = 0; i < 3; ++i) m.decoder.add(layer);
+  for (int i = 0; i < layers; ++i) m.decoder.add(layer);
   return m;
 }
 
@@ -94,17 +94,19 @@ TEST(TaskList, SendsTokensToTheirExperts) {
 
 /// The same on several devices, each in a thread with tasks of its own.
 void expect_same_losses(const lower::Parallelism& parallelism, std::int64_t microbatches,
-                        const model::Transformer& m = llama(false)) {
+                        const model::Transformer& m = llama(false), const pipeline::PipelineShape& stages = {}) {
   const program::Program split = program_of(m, Dtype::fp32, microbatches, {}, parallelism);
   const program::Program whole = program_of(m, Dtype::fp64, microbatches);
   TrainingSession session(whole, m, initial_weights(whole, m, 5), {.adam = AdamW{}});
   std::vector<TrainedStep> expected;
   const auto batch = [&](std::uint64_t i) { return random_tokens(length, m.vocabulary, i); };
   for (std::uint64_t i = 0; i < 3; ++i) expected.push_back(session.step(batch(2 * i), batch(2 * i + 1)));
-  on_thread_ranks(static_cast<std::size_t>(split.mesh.devices()), [&](Transport& transport) {
-    SCOPED_TRACE(fmt::format("{} in {} microbatches", program::mesh_text(split.mesh), microbatches));
-    const auto list = task_list(split, m, 5, transport.rank());
+  on_thread_ranks(static_cast<std::size_t>(split.mesh.devices() * stages.stages), [&](Transport& transport) {
+    SCOPED_TRACE(fmt::format("{} x {} stages of {} in {} microbatches", program::mesh_text(split.mesh), stages.stages,
+                             pipeline::schedule_name(stages.schedule), microbatches));
+    const auto list = task_list(split, m, 5, {transport.rank(), stages});
     ASSERT_TRUE(list) << list.error().what;
+    EXPECT_EQ(list->handed > Bytes(0), stages.stages > 1);
     EXPECT_NEAR(list->moved.value(), list->stated.value(), 1e-9 * list->stated.value());
     auto gpu = CudaSession::open(testing::host_engine(), *list, AdamW{}, &transport);
     ASSERT_TRUE(gpu);
@@ -132,10 +134,34 @@ TEST(TaskList, SplitsSequencesAndExpertsOverDevices) {
   expect_same_losses({.data = 2, .expert = 2}, 1, mixture());
   expect_same_losses({.fsdp = 2, .tensor = 2, .expert = 2}, 2, mixture());
   expect_same_losses({.tensor = 2, .expert = 2, .expert_over = {.tensor = true}}, 1, mixture());
-  const model::Transformer m = llama(false);
-  const auto ring = task_list(program_of(m, Dtype::fp32, 1, {}, {.context = 2}), m, 1);
-  ASSERT_FALSE(ring);
-  EXPECT_NE(ring.error().what.find("attention of a part of the sequence"), std::string::npos);
+}
+
+TEST(TaskList, PassesKeysAndValuesAroundARing) {
+  expect_same_losses({.context = 2}, 1);
+  expect_same_losses({.context = 4}, 2);
+  expect_same_losses({.tensor = 2, .context = 2}, 1);
+  expect_same_losses({.data = 2, .context = 2, .residual = lower::ResidualScheme::sequence}, 1);
+}
+
+TEST(TaskList, RunsStagesInTheOrderOfTheirSchedule) {
+  using pipeline::PipelineSchedule;
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::zb_h1, PipelineSchedule::zb_h2,
+        PipelineSchedule::zb_v, PipelineSchedule::dualpipe})
+    for (const bool tied : {false, true}) {
+      const bool has_two = schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe;
+      expect_same_losses({}, 4, llama(tied, false, 4), {schedule, 2, 4, has_two ? 2 : 1});
+    }
+  expect_same_losses({}, 4, llama(true, false, 4), {PipelineSchedule::interleaved, 2, 4, 2});
+  expect_same_losses({}, 4, llama(false, false, 4), {PipelineSchedule::zb_h1, 4, 4, 1});
+}
+
+TEST(TaskList, SplitsStagesOverDevices) {
+  using pipeline::PipelineSchedule;
+  const model::Transformer m = llama(true, false, 4);
+  expect_same_losses({.tensor = 2}, 2, m, {PipelineSchedule::one_f_one_b, 2, 2, 1});
+  expect_same_losses({.fsdp = 2}, 2, m, {PipelineSchedule::zb_h1, 2, 2, 1});
+  expect_same_losses({.context = 2}, 4, m, {PipelineSchedule::dualpipe, 2, 4, 2});
 }
 
 TEST(TaskList, RecomputesWhatTheProgramSays) { expect_same_losses(llama(false), 1, lower::Recompute::full()); }

@@ -246,7 +246,7 @@ class StepTask {
       if (step_.in[i] >= 0) return refused(" with sinks, biases or picked keys");
     if (!shape.flash) return refused(" that stores its scores");
     const bool is_windowed = shape.window > 0 && shape.window < shape.keys;
-    if (size(q, 1) != shape.queries) return refused(" of a part of the sequence");
+    if (size(q, 1) != shape.queries && !place_.in_blocks) return refused(" of a part of the sequence");
     const bool has_cache = kernel == assay_cuda_attention && program_.tensor(k).find(model::LogicalDim::context) >= 0;
     if (!shape.causal || shape.cross || is_windowed || shape.chunk > 0 || shape.picks > 0 ||
         (shape.queries != shape.keys && !has_cache))

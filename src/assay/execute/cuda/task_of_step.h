@@ -17,6 +17,7 @@ struct StepPlace {
   std::size_t device = 0;
   const model::Layer* layer = nullptr;  ///< nullptr: embedding and head
   double tokens = 1;                    ///< the loss is averaged over these
+  bool in_blocks = false;               ///< attention is over one block of keys after the other
 };
 
 /// An error where no kernel does what the step says.

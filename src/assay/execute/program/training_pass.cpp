@@ -1,12 +1,12 @@
 #include "assay/execute/program/training_pass.h"
 
+#include <algorithm>
+
 #include "assay/base/index.h"
 #include "assay/base/result.h"
 
 namespace assay::execute {
-namespace {
 
-/// Marks the steps of a block that the gradient of its input depends on.
 std::vector<char> steps_to_input(const program::Program& program, const program::Block& block) {
   std::vector<char> needed(program.tensors.size(), 0), marks(at(block.last - block.first), 0);
   needed[at(input_gradient(program, block))] = 1;
@@ -21,8 +21,6 @@ std::vector<char> steps_to_input(const program::Program& program, const program:
   }
   return marks;
 }
-
-}  // namespace
 
 int input_gradient(const program::Program& program, const program::Block& block, std::string_view name) {
   for (std::int32_t i = block.last; i-- > block.first;)
@@ -54,6 +52,23 @@ std::vector<int> summed_tensors(const program::Program& program, bool shared) {
         if (id < 0 || made[at(id)] || done[at(id)] || program.tensor(id).is_given) continue;
         done[at(id)] = 1;
         out.push_back(id);
+      }
+    }
+  return out;
+}
+
+std::vector<int> tied_tensors(const program::Program& program) {
+  std::vector<char> made(program.tensors.size(), 0);
+  std::vector<int> out;
+  for (const bool reads : {false, true})
+    for (const program::Block& block : program.blocks) {
+      if (block.phase != program::Phase::backward || block.kind != -1 || (block.name == "embedding") != reads) continue;
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        const program::Step& step = program.steps[at(i)];
+        for (int id : step.out)
+          if (!reads && id >= 0) made[at(id)] = 1;
+        for (int id : step.in)
+          if (reads && id >= 0 && made[at(id)] && std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
       }
     }
   return out;

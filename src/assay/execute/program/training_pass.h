@@ -64,9 +64,15 @@ class TrainingPass {
 /// The last value of the gradient of a block's input.
 int input_gradient(const program::Program& program, const program::Block& block, std::string_view name = "In");
 
+/// Marks the steps of a block that the gradient of its input depends on.
+std::vector<char> steps_to_input(const program::Program& program, const program::Block& block);
+
 /// Tensors whose sums over microbatches are the inputs of steps that run once per optimizer step: gradients of a
 /// layer's own weights, or of its shared weights.
 std::vector<int> summed_tensors(const program::Program& program, bool shared);
+
+/// Tensors of the embedding's backward pass that the head's makes: where both use one weight.
+std::vector<int> tied_tensors(const program::Program& program);
 
 /// Adds arrays of shards; empty sums are zero.
 void add_to(Shards<double>& sums, const Shards<double>& more);

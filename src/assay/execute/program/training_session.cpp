@@ -7,7 +7,6 @@
 
 #include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
-#include "assay/pipeline/stage_split.h"
 
 namespace assay::execute {
 namespace {
@@ -23,24 +22,6 @@ enum HandedOver : int {
   new_weights,
   message_kinds
 };
-
-/// Tensors of the embedding's backward pass that the head's makes: where both use one weight.
-std::vector<int> tied_tensors(const program::Program& program) {
-  std::vector<char> made(program.tensors.size(), 0);
-  std::vector<int> out;
-  for (const bool reads : {false, true})
-    for (const program::Block& block : program.blocks) {
-      if (block.phase != program::Phase::backward || block.kind != -1 || (block.name == "embedding") != reads) continue;
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const program::Step& step = program.steps[at(i)];
-        for (int id : step.out)
-          if (!reads && id >= 0) made[at(id)] = 1;
-        for (int id : step.in)
-          if (reads && id >= 0 && made[at(id)] && std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
-      }
-    }
-  return out;
-}
 
 double tokens_of(const program::Program& program) {
   for (const program::ProgramTensor& tensor : program.tensors)
@@ -81,7 +62,7 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
                                  const NamedArrays& weights, const SessionOptions& options)
     : program_(program),
       model_(model),
-      shape_(options.pipeline),
+      parts_(model, options.pipeline, program.microbatches),
       adam_(options.adam),
       transport_(options.transport),
       overlap_(options.overlap),
@@ -90,26 +71,7 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
       tied_(tied_tensors(program)),
       handover_(at(program.mesh.devices()), options.transport),
       copies_(program, options.offloading) {
-  shape_.microbatches = program.microbatches;
-  const std::int64_t layers = pipeline::layers_of(model);
-  if (shape_.stages == 1) {
-    parts_ = {{0, layers}};
-    add_stage(0, weights);
-    return;
-  }
-  const bool folded = shape_.schedule == pipeline::PipelineSchedule::zb_v;
-  const pipeline::StageSplit split = pipeline::split_parts(
-      model, shape_.stages, shape_.schedule == pipeline::PipelineSchedule::interleaved ? shape_.chunks : 1,
-      folded ? pipeline::StageLayout::folded : pipeline::StageLayout::straight);
-  std::int64_t first = 0;
-  for (const std::int16_t kind : split.part_of) {
-    std::int64_t count = 0;
-    for (const std::int16_t n : split.parts[at(kind)].layers) count += n;
-    parts_.push_back({first, first + count});
-    first += count;
-  }
-  if (first != layers) throw InternalError("stages do not hold all layers");
-  for (std::int64_t stage = 0; stage < shape_.stages; ++stage)
+  for (std::int64_t stage = 0; stage < shape().stages; ++stage)
     if (!transport_ || static_cast<std::int64_t>(transport_->rank()) / program.mesh.devices() == stage)
       add_stage(stage, weights);
 }
@@ -130,59 +92,37 @@ void TrainingSession::add_stage(std::int64_t number, const NamedArrays& weights)
                                             {}});
   const std::int64_t layers = stage.runner.layers();
   stage.holds.assign(at(layers), 0);
-  const auto hold = [&](std::int64_t part_number) {
-    const Part& held = parts_[at(part_number)];
+  for (const std::int64_t part_number : parts_.held_by(number)) {
+    const StagePart& held = parts_[part_number];
     for (std::int64_t l = held.first; l < held.last; ++l) stage.holds[at(l)] = 1;
     stage.embeds = stage.embeds || part_number == 0;
-    stage.ends = stage.ends || part_number + 1 == std::ssize(parts_);
-  };
-  if (shape_.stages == 1) {
-    hold(0);
-    for (std::int64_t m = 0; m < shape_.microbatches; ++m) {
-      stage.order.push_back({Work::forward, 0, m});
-      stage.order.push_back({Work::backward, 0, m});
-    }
-  } else {
-    for (std::int32_t chunk = 0; chunk < pipeline::chunks_per_stage(shape_); ++chunk) hold(part_of(stage, chunk));
-    stage.order = pipeline::stage_order(shape_, number);
+    stage.ends = stage.ends || part_number + 1 == parts_.count();
   }
+  stage.order = parts_.order(number);
   stage.moments.resize(at(layers + 1));
   stage.weights.push_back(stage.embeds || stage.ends ? stage.runner.memory(-1, weights) : ProgramMemory());
   for (std::int64_t l = 0; l < layers; ++l)
     stage.weights.push_back(stage.holds[at(l)] ? stage.runner.memory(l, weights) : ProgramMemory());
 }
 
-std::int64_t TrainingSession::part_of(const Stage& stage, std::int32_t chunk) const {
-  if (shape_.stages == 1) return 0;
-  std::int32_t found = 0;
-  for (std::int64_t part_number = 0; part_number < std::ssize(parts_); ++part_number) {
-    if (is_dual()) {
-      if (stage_of(part_number, chunk) == stage.number) return part_number;
-    } else if (stage_of(part_number, 0) == stage.number && found++ == chunk) {
-      return part_number;
-    }
-  }
-  throw InternalError("a stage has no such chunk");
-}
-
 Handover::Way TrainingSession::way(std::int64_t from, std::int64_t to, std::int64_t part_number,
                                    std::int64_t microbatch, int kind) const {
-  const std::int64_t number = (part_number * shape_.microbatches + microbatch) * message_kinds + kind;
+  const std::int64_t number = (part_number * shape().microbatches + microbatch) * message_kinds + kind;
   return {from, to, static_cast<int>(number)};
 }
 
 bool TrainingSession::advance(Stage& stage, const Batch& batch) {
   if (stage.next == stage.order.size()) return false;
   const pipeline::PipelineOperation& operation = stage.order[stage.next];
-  const std::int64_t here = part_of(stage, operation.chunk), direction = is_dual() ? operation.chunk : 0;
+  const std::int64_t here = parts_.part_of(stage.number, operation.chunk), direction = parts_.direction(operation);
   const bool is_forward = operation.work == Work::forward;
   const bool is_backward = operation.work == Work::backward || operation.work == Work::backward_input;
   if (is_forward && here > 0 &&
-      !handover_.has(way(stage_of(here - 1, direction), stage.number, here, operation.microbatch, activations)))
+      !handover_.has(way(parts_.stage_of(here - 1, direction), stage.number, here, operation.microbatch, activations)))
     return false;
-  if (is_backward && here + 1 < std::ssize(parts_) &&
+  if (is_backward && here + 1 < parts_.count() &&
       !handover_.has(
-          way(stage_of(here + 1, direction), stage.number, here, operation.microbatch, activation_gradients)))
+          way(parts_.stage_of(here + 1, direction), stage.number, here, operation.microbatch, activation_gradients)))
     return false;
   ++stage.next;
   if (is_forward)
@@ -193,61 +133,61 @@ bool TrainingSession::advance(Stage& stage, const Batch& batch) {
 }
 
 void TrainingSession::run_forward(Stage& stage, const pipeline::PipelineOperation& operation, const Batch& batch) {
-  const std::int64_t m = operation.microbatch, direction = is_dual() ? operation.chunk : 0;
-  const std::int64_t here = part_of(stage, operation.chunk);
+  const std::int64_t m = operation.microbatch, direction = parts_.direction(operation);
+  const std::int64_t here = parts_.part_of(stage.number, operation.chunk);
   auto [found, is_new] = stage.passes.try_emplace(m, stage.runner, program_, stage.weights, &copies_);
   TrainingPass& pass = found->second;
-  if (shape_.stages == 1) {  // backwards, too
-    loss_ += pass.run(rows_of(batch.tokens, m, shape_.microbatches), rows_of(batch.targets, m, shape_.microbatches));
+  if (shape().stages == 1) {  // backwards, too
+    loss_ += pass.run(rows_of(batch.tokens, m, shape().microbatches), rows_of(batch.targets, m, shape().microbatches));
     return;
   }
-  const Shards<double> x = here == 0
-                               ? pass.embedded(rows_of(batch.tokens, m, shape_.microbatches))
-                               : handover_.take(way(stage_of(here - 1, direction), stage.number, here, m, activations));
-  const Shards<double> y = pass.forward(parts_[at(here)].first, parts_[at(here)].last, x);
-  if (here + 1 == std::ssize(parts_))
-    loss_ += pass.loss(y, rows_of(batch.targets, m, shape_.microbatches));
+  const Shards<double> x =
+      here == 0 ? pass.embedded(rows_of(batch.tokens, m, shape().microbatches))
+                : handover_.take(way(parts_.stage_of(here - 1, direction), stage.number, here, m, activations));
+  const Shards<double> y = pass.forward(parts_[here].first, parts_[here].last, x);
+  if (here + 1 == parts_.count())
+    loss_ += pass.loss(y, rows_of(batch.targets, m, shape().microbatches));
   else
-    handover_.send(way(stage.number, stage_of(here + 1, direction), here + 1, m, activations), y);
+    handover_.send(way(stage.number, parts_.stage_of(here + 1, direction), here + 1, m, activations), y);
 }
 
 void TrainingSession::run_backward(Stage& stage, const pipeline::PipelineOperation& operation) {
-  const std::int64_t m = operation.microbatch, direction = is_dual() ? operation.chunk : 0;
-  const std::int64_t here = part_of(stage, operation.chunk), parts = std::ssize(parts_);
+  const std::int64_t m = operation.microbatch, direction = parts_.direction(operation);
+  const std::int64_t here = parts_.part_of(stage.number, operation.chunk), parts = parts_.count();
   TrainingPass& pass = stage.passes.at(m);
-  const auto [first, last] = parts_[at(here)];
-  if (shape_.stages == 1) return finish_part(stage, m);
+  const auto [first, last] = parts_[here];
+  if (shape().stages == 1) return finish_part(stage, m);
   if (operation.work == Work::backward_weight) {
     pass.backward(first, last, {}, Gradients::of_weights);
     return finish_part(stage, m);
   }
   // The gradients of embedding and head are small parts of a stage: they are never apart.
-  const bool ties = stage_of(0, direction) != stage_of(parts - 1, direction);
+  const bool ties = parts_.stage_of(0, direction) != parts_.stage_of(parts - 1, direction);
   Shards<double> arriving;
   if (here + 1 == parts) {
     arriving = pass.head_gradient();
     if (ties && !tied_.empty()) stage.runner.step().settle();
     for (std::size_t i = 0; ties && i < tied_.size(); ++i)
-      handover_.send(way(stage.number, stage_of(0, direction), static_cast<std::int64_t>(i), m, tied_gradients),
+      handover_.send(way(stage.number, parts_.stage_of(0, direction), static_cast<std::int64_t>(i), m, tied_gradients),
                      pass.memory(-1)[at(tied_[i])]);
   } else {
-    arriving = handover_.take(way(stage_of(here + 1, direction), stage.number, here, m, activation_gradients));
+    arriving = handover_.take(way(parts_.stage_of(here + 1, direction), stage.number, here, m, activation_gradients));
   }
   const Gradients which = operation.work == Work::backward ? Gradients::all : Gradients::of_input;
   const Shards<double> dx = pass.backward(first, last, arriving, which);
   if (here == 0) {
     for (std::size_t i = 0; ties && i < tied_.size(); ++i)
       pass.memory(-1)[at(tied_[i])] = handover_.take(
-          way(stage_of(parts - 1, direction), stage.number, static_cast<std::int64_t>(i), m, tied_gradients));
+          way(parts_.stage_of(parts - 1, direction), stage.number, static_cast<std::int64_t>(i), m, tied_gradients));
     pass.embedding_gradient(dx);
   } else {
-    handover_.send(way(stage.number, stage_of(here - 1, direction), here - 1, m, activation_gradients), dx);
+    handover_.send(way(stage.number, parts_.stage_of(here - 1, direction), here - 1, m, activation_gradients), dx);
   }
   if (operation.work == Work::backward) finish_part(stage, m);
 }
 
 void TrainingSession::finish_part(Stage& stage, std::int64_t microbatch) {
-  const std::int64_t parts = shape_.stages == 1 || is_dual() ? 1 : pipeline::chunks_per_stage(shape_);
+  const std::int64_t parts = shape().stages == 1 || parts_.is_dual() ? 1 : pipeline::chunks_per_stage(shape());
   if (++stage.finished[microbatch] < parts) return;
   TrainingPass& pass = stage.passes.at(microbatch);
   stage.runner.step().settle();
@@ -265,7 +205,7 @@ void TrainingSession::finish_part(Stage& stage, std::int64_t microbatch) {
 
 void TrainingSession::add_copies() {
   const auto each = [&](Stage& stage, auto&& visit) {
-    const std::int64_t other = shape_.stages - 1 - stage.number;
+    const std::int64_t other = shape().stages - 1 - stage.number;
     for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer)
       for (std::size_t i = 0; i < own_sums_.size(); ++i) {
         ProgramMemory& sums = stage.sums[at(layer + 1)];
@@ -331,7 +271,7 @@ Bytes TrainingSession::stated_copies() const {
       if (!stage.holds[at(layer)]) continue;
       const program::Block& forward = stage.runner.layer_block(layer, program::Phase::forward);
       // Each stage of dualpipe has two parts, which take half of the microbatches each.
-      const double passes = static_cast<double>(shape_.microbatches) / (is_dual() ? 2.0 : 1.0);
+      const double passes = static_cast<double>(shape().microbatches) / (parts_.is_dual() ? 2.0 : 1.0);
       if (copies_.what().activations) sum += passes * copies_.stated_activations(forward);
       if (copies_.what().states) sum += copies_.stated_states(stage.runner.kind(layer));
     }
@@ -339,8 +279,8 @@ Bytes TrainingSession::stated_copies() const {
 }
 
 void TrainingSession::share_embedding() {
-  const std::int64_t from = stage_of(0, 0), to = stage_of(std::ssize(parts_) - 1, 0);
-  if (tied_.empty() || is_dual() || from == to) return;
+  const std::int64_t from = parts_.stage_of(0, 0), to = parts_.stage_of(parts_.count() - 1, 0);
+  if (tied_.empty() || parts_.is_dual() || from == to) return;
   std::vector<int> weights;
   for (const program::Block& block : program_.blocks)
     for (std::int32_t i = block.first; i < block.last; ++i)
@@ -367,7 +307,7 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
     for (const Stage& stage : stages_) {
       const StepRunner& runner = stage.runner.step();
       // Both copies of dualpipe have all gradients.
-      if (!is_dual() || 2 * stage.number < shape_.stages) now[0] += runner.squared_gradients();
+      if (!parts_.is_dual() || 2 * stage.number < shape().stages) now[0] += runner.squared_gradients();
       now[1] += runner.received().value() * static_cast<double>(runner.devices().here().size());
       now[2] += runner.predicted().value() * static_cast<double>(runner.devices().here().size());
     }
@@ -386,9 +326,9 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
   }
   for (const Stage& stage : stages_)
     if (stage.next < stage.order.size()) throw InternalError("the operations of a pipeline wait for each other");
-  if (is_dual()) add_copies();
+  if (parts_.is_dual()) add_copies();
   for (Stage& stage : stages_) update(stage);
-  if (shape_.stages > 1) share_embedding();
+  if (shape().stages > 1) share_embedding();
   std::vector<double> sums = totals();
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] -= before[i];
   const bool reports_loss = !transport_ || stages_.front().runner.step().devices().is_here(0);
@@ -399,7 +339,7 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
       for (std::size_t i = 0; rank != transport_->rank() && i < sums.size(); ++i) sums[i] += other[i];
       ++rank;
     }
-  const auto devices = static_cast<double>(program_.mesh.devices() * shape_.stages);
+  const auto devices = static_cast<double>(program_.mesh.devices() * shape().stages);
   return {sums[6] / tokens_of(program_), std::sqrt(sums[0]),       Bytes(sums[1] / devices), Bytes(sums[2] / devices),
           Bytes(sums[3] / devices),      Bytes(sums[4] / devices), Bytes(sums[5] / devices), Bytes(sums[7] / devices)};
 }
@@ -418,7 +358,7 @@ NamedArrays TrainingSession::weights() {
         if ((layer >= 0 || (of_head[at(id)] ? stage.ends : stage.embeds)) && !out.contains(text))
           out[text] = stage.runner.step().collected(id, stage.weights[at(layer + 1)]);
     }
-  if (transport_ && shape_.stages > 1) add_other_stages(out);
+  if (transport_ && shape().stages > 1) add_other_stages(out);
   return out;
 }
 
@@ -427,7 +367,7 @@ void TrainingSession::add_other_stages(NamedArrays& arrays) const {
   const std::size_t mine = transport_->rank() / devices, device = transport_->rank() % devices;
   const NamedArrays own = arrays;
   const auto others = [&](auto&& visit) {
-    for (std::size_t stage = 0; stage < at(shape_.stages); ++stage)
+    for (std::size_t stage = 0; stage < at(shape().stages); ++stage)
       if (stage != mine) visit(stage * devices + device);
   };
   others([&](std::size_t rank) {

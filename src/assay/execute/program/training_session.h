@@ -10,8 +10,8 @@
 #include "assay/base/result.h"
 #include "assay/execute/program/handover.h"
 #include "assay/execute/program/run_program.h"
+#include "assay/execute/program/stage_parts.h"
 #include "assay/execute/program/training_pass.h"
-#include "assay/pipeline/orders.h"
 
 namespace assay::execute {
 
@@ -61,10 +61,6 @@ class TrainingSession {
   std::vector<StepClock> clocks() const;
 
  private:
-  /// Layers [first, last) of a part of the model.
-  struct Part {
-    std::int64_t first = 0, last = 0;
-  };
   struct Stage {
     std::int64_t number = 0;
     ProgramRunner runner;
@@ -81,12 +77,8 @@ class TrainingSession {
     const Array<double>&tokens, &targets;
   };
 
-  std::int64_t stage_of(std::int64_t part, std::int64_t direction) const {
-    return pipeline::stage_of_part(shape_, part, direction);
-  }
-  bool is_dual() const { return shape_.schedule == pipeline::PipelineSchedule::dualpipe && shape_.stages > 1; }
+  const pipeline::PipelineShape& shape() const { return parts_.shape(); }
   void add_stage(std::int64_t number, const NamedArrays& weights);
-  std::int64_t part_of(const Stage& stage, std::int32_t chunk) const;
   Handover::Way way(std::int64_t from, std::int64_t to, std::int64_t part, std::int64_t microbatch, int kind) const;
   /// Runs the next operation of a stage if what it needs has arrived.
   bool advance(Stage& stage, const Batch& batch);
@@ -105,11 +97,10 @@ class TrainingSession {
 
   const program::Program& program_;
   const model::Transformer& model_;
-  pipeline::PipelineShape shape_;
+  StageParts parts_;
   std::optional<AdamW> adam_;
   Transport* transport_;
   Overlap overlap_;
-  std::vector<Part> parts_;
   std::vector<int> own_sums_, shared_sums_;  ///< see summed_tensors()
   std::vector<int> tied_;                    ///< made by the head's backward pass for the embedding's
   std::deque<Stage> stages_;                 ///< those of this process

@@ -147,9 +147,13 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   ASSAY_CHECK(execute::check_server(task->imported.model, options));
   ASSAY_CHECK(read_prompts(request, *task));
   if (on_gpu) {
-    if (options.parallelism.devices() > options.parallelism.tensor)
-      return fail("--engine cuda", "the GPUs of a server share its model by --tp alone",
-                  "start a server for each replica, or use --engine virtual");
+    const lower::Parallelism& p = options.parallelism;
+    if (p.devices() > p.tensor * p.data || p.expert > 1)
+      return fail("--engine cuda", "the GPUs of a server share its model by --tp, and have replicas of it by --dp",
+                  "leave out --fsdp, --cp and --ep, or use --engine virtual");
+    if (std::ssize(task->prompts) < p.data)
+      return fail("--dp", fmt::format("{} requests are fewer than {} replicas", task->prompts.size(), p.data),
+                  "give more --requests, or fewer replicas");
     if (options.parallelism.tensor > 1 && options.scheme.cache != lower::CacheScheme::heads)
       return fail("--cache", "the caches of GPUs are split by heads", "leave it out, or use --engine virtual");
     if (request.has("check") && temperature > 0)
@@ -245,11 +249,26 @@ Result<void> check_tokens(const ServingTask& task, const execute::ServerReport& 
   return {};
 }
 
+/// What a replica of a server has of the requests and of their slots; all of them, where it is the only one.
+struct ReplicaShare {
+  std::vector<execute::Prompt> prompts;
+  std::int64_t slots = 1;
+};
+
+ReplicaShare share_of_replica(const ServingTask& task, execute::Transport* transport) {
+  const lower::Parallelism& p = task.options.parallelism;
+  if (!task.engine || !transport) return {task.prompts, task.options.slots};
+  const auto devices = static_cast<std::size_t>(p.devices() / p.data), replicas = static_cast<std::size_t>(p.data);
+  return {execute::own_prompts(task.prompts, {transport->rank() / devices, replicas}),
+          (task.options.slots + p.data - 1) / p.data};
+}
+
 /// A server on the GPU with room for the requests.
-Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& task, execute::Transport* transport) {
+Result<std::unique_ptr<execute::CudaServer>> server_on_gpu(const ServingTask& task, const ReplicaShare& own,
+                                                           execute::Transport* transport) {
   execute::CudaServer::Room room;
-  room.sequences = std::min<std::int64_t>(task.options.slots, std::ssize(task.prompts));
-  for (const execute::Prompt& prompt : task.prompts) {
+  room.sequences = std::min<std::int64_t>(own.slots, std::ssize(own.prompts));
+  for (const execute::Prompt& prompt : own.prompts) {
     room.prompt = std::max<std::int64_t>(room.prompt, std::ssize(prompt.tokens));
     room.tokens = std::max<std::int64_t>(room.tokens, std::ssize(prompt.tokens) + prompt.wanted + task.options.drafts);
   }
@@ -317,15 +336,22 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   const model::Transformer& model = task.imported.model;
   execute::ServerOptions options = task.options;
   options.transport = transport;
+  const std::int64_t devices = options.parallelism.devices();
+  const ReplicaShare own = share_of_replica(task, transport);
   std::unique_ptr<execute::CudaServer> gpu;
   if (task.engine) {
-    ASSAY_TRY(opened, server_on_gpu(task, transport));
+    ASSAY_TRY(opened, server_on_gpu(task, own, transport));
     gpu = std::move(opened);
     options.engine = gpu.get();
+    options.transport = gpu->replica();
+    options.slots = own.slots;
+    options.parallelism = execute::replica_of(options.parallelism);
   }
-  ASSAY_TRY(served, execute::Server(model, task.weights, options).serve(task.prompts));
+  ASSAY_TRY(served, execute::Server(model, task.weights, options).serve(own.prompts));
+  if (gpu && transport)
+    served = execute::joined_reports(*transport, static_cast<std::size_t>(options.parallelism.devices()), served,
+                                     task.prompts.size());
   if (served.iterations == 0) return fail("run", "interrupted before the first step", "run it again");
-  const std::int64_t devices = options.parallelism.devices();
   report::Response response;
   report::Members& out = response.results;
   out = members_of(task, served, gpu ? "cuda" : transport ? "mpi" : "virtual");

@@ -170,13 +170,12 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   job.program = training::training_program(job.question, task.length, job.strategy);
   ASSAY_CHECK(execute::check_divides(job.program));
   if (numerics == Numerics::mixed) {
-    if (p.pipeline > 1)
-      return fail("--pp", "stages of a pipeline do not run on GPUs yet", "use --engine mpi or virtual");
-    if (p.context > 1 && p.context_scheme != lower::ContextScheme::exchange)
-      return fail("--cp", "ring attention does not run on GPUs yet",
-                  "split heads instead, by --context-scheme all-to-all, or use --engine mpi or virtual");
-    ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed));  // every device has such a list
-    job.tasks = std::move(tasks);
+    // Every device of a stage has such a list.
+    for (std::int64_t stage = p.pipeline; stage-- > 0;) {
+      const auto rank = static_cast<std::size_t>(stage * job.program.mesh.devices());
+      ASSAY_TRY(tasks, execute::task_list(job.program, model, task.seed, {rank, job.pipeline}));
+      job.tasks = std::move(tasks);
+    }
   }
   return job;
 }
@@ -270,7 +269,8 @@ Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& j
                                   const execute::NamedArrays& weights, execute::NamedArrays* trained) {
   execute::TaskList tasks = job.tasks;
   if (on.transport) {
-    ASSAY_TRY(own, execute::task_list(job.program, task.imported.model, task.seed, on.transport->rank()));
+    ASSAY_TRY(own,
+              execute::task_list(job.program, task.imported.model, task.seed, {on.transport->rank(), job.pipeline}));
     tasks = std::move(own);
   }
   ASSAY_TRY(session, execute::CudaSession::open(on.engine, std::move(tasks), task.adam, on.transport));
