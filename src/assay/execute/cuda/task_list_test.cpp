@@ -37,8 +37,8 @@ model::Transformer llama(bool tied, bool biases = false, int layers = 3) {
 }
 
 /// The same with experts instead of the block.
-model::Transformer mixture() {
-  model::Transformer m = llama(false);
+model::Transformer mixture(int layers = 3) {
+  model::Transformer m = llama(false, false, layers);
   for (model::Layer& layer : m.decoder.kinds) {
     layer.feed_forward->experts = 4;
     layer.feed_forward->experts_per_token = 2;
@@ -162,6 +162,7 @@ TEST(TaskList, SplitsStagesOverDevices) {
   expect_same_losses({.tensor = 2}, 2, m, {PipelineSchedule::one_f_one_b, 2, 2, 1});
   expect_same_losses({.fsdp = 2}, 2, m, {PipelineSchedule::zb_h1, 2, 2, 1});
   expect_same_losses({.context = 2}, 4, m, {PipelineSchedule::dualpipe, 2, 4, 2});
+  expect_same_losses({.data = 2, .expert = 2}, 2, mixture(4), {PipelineSchedule::zb_h1, 2, 2, 1});
 }
 
 TEST(TaskList, RecomputesWhatTheProgramSays) { expect_same_losses(llama(false), 1, lower::Recompute::full()); }
