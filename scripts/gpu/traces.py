@@ -1,7 +1,7 @@
-"""Profiles of training steps of model families on one CUDA GPU through PyTorch and Hugging Face.
+"""Profiles of training, prefill and decode steps of model families on one CUDA GPU through PyTorch and Hugging Face.
 
 Usage: python3 traces.py FOLDER [NAME...]
-Each file is one step after warm-up; its seconds without the profiler are printed. Some are in tests/data/profiles;
+Each file is one step after warm-up, two of decoding; its seconds without the profiler are printed. Some are in tests/data/profiles;
 docs/profile.md has the classes of all of them.
 """
 import gzip
@@ -78,6 +78,58 @@ steps["gpt2-xl-6l-train-compiled"] = steps["gpt2-xl-6l-train"] | dict(compiled=T
 steps["llama7b-4l-train-accumulate"] = dict(config=sized("Llama", 4096, 11008, 4, 32, 32000), batch=2, sequence=2048,
                                             microbatches=2)
 
+latent = dict(num_key_value_heads=16, q_lora_rank=768, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64,
+              v_head_dim=128, moe_intermediate_size=1024, n_routed_experts=32, num_experts_per_tok=4, n_shared_experts=1,
+              first_k_dense_replace=1, n_group=1, topk_group=1)
+steps |= {
+    "deepseek3-4l-train": dict(config=sized("DeepseekV3", 2048, 8192, 4, 16, 65536, **latent), batch=2, sequence=2048),
+    "gemma3-4b-5l-train": dict(config=sized("Gemma3Text", 2560, 10240, 5, 8, 262208, num_key_value_heads=4, head_dim=256),
+                               batch=2, sequence=1536),
+    "phi4-3l-train": dict(config=sized("Phi3", 5120, 17920, 3, 40, 100352, num_key_value_heads=10, pad_token_id=0,
+                                       **no_dropout), batch=1, sequence=4096),
+    "granite-2b-8l-train": dict(config=sized("Granite", 2048, 8192, 8, 32, 49155, num_key_value_heads=8,
+                                             embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22,
+                                             attention_multiplier=0.0156), batch=3, sequence=1024),
+    "qwen3-06b-12l-train": dict(config=sized("Qwen3", 1024, 3072, 12, 16, 151936, num_key_value_heads=8, head_dim=128,
+                                             tie_word_embeddings=True), batch=4, sequence=1024),
+    "llama1b-6l-train": dict(config=sized("Llama", 2048, 8192, 6, 32, 128256, num_key_value_heads=8,
+                                          tie_word_embeddings=True), batch=2, sequence=1024),
+    "mistral-5l-train": dict(config=sized("Mistral", 4096, 12288, 5, 32, 92544, num_key_value_heads=8, sliding_window=None),
+                             batch=2, sequence=3072),
+    "gptneox-1b-6l-train": dict(config=sized("GPTNeoX", 2048, 8192, 6, 16, 50304), batch=4, sequence=1024),
+    "olmo2-1b-6l-train-compiled": dict(config=sized("Olmo2", 2048, 8192, 6, 16, 100352), batch=4, sequence=2048,
+                                       compiled=True),
+    "qwen25-3b-6l-train-compiled": dict(config=sized("Qwen2", 2048, 11008, 6, 16, 151936, num_key_value_heads=2,
+                                                     tie_word_embeddings=True), batch=2, sequence=4096, compiled=True),
+    "qwen25-7b-6l-decode-b32": dict(config=sized("Qwen2", 3584, 18944, 6, 28, 152064, num_key_value_heads=4), batch=32,
+                                    sequence=2048, serves="decode"),
+    "gemma2-2b-8l-decode-b16": dict(config=sized("Gemma2", 2304, 9216, 8, 8, 256000, num_key_value_heads=4, head_dim=256),
+                                    batch=16, sequence=1024, serves="decode"),
+    "phi4-4l-decode-b24": dict(config=sized("Phi3", 5120, 17920, 4, 40, 100352, num_key_value_heads=10, pad_token_id=0),
+                               batch=24, sequence=1536, serves="decode"),
+    "mistral-4l-prefill": dict(config=sized("Mistral", 4096, 14336, 4, 32, 32768, num_key_value_heads=8, sliding_window=None),
+                               batch=2, sequence=2048, serves="prefill"),
+    "qwen3-4b-5l-prefill": dict(config=sized("Qwen3", 2560, 9728, 5, 32, 151936, num_key_value_heads=8, head_dim=128),
+                                batch=1, sequence=3000, serves="prefill"),
+}
+
+
+def serving_step_of(config, batch, sequence, serves):
+    with torch.device("cuda"):
+        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, attn_implementation="sdpa").eval()
+    if serves == "prefill":
+        prompt = torch.randint(0, config.vocab_size, (batch, sequence), device="cuda")
+        return torch.no_grad()(lambda: model(input_ids=prompt, use_cache=True, logits_to_keep=1))
+    cache = transformers.StaticCache(config=config, max_cache_len=sequence)
+    token = torch.randint(0, config.vocab_size, (batch, 1), device="cuda")
+    filled = sequence - 16
+    with torch.no_grad():
+        model(input_ids=torch.randint(0, config.vocab_size, (batch, filled), device="cuda"), past_key_values=cache,
+              logits_to_keep=1)
+    places = iter(range(filled, sequence))
+    return torch.no_grad()(lambda: model(input_ids=token, past_key_values=cache,
+                                         position_ids=torch.full((batch, 1), next(places), device="cuda")))
+
 
 def step_of(config, batch, sequence, compiled=False, recompute=False, fused_update=True, microbatches=1):
     with torch.device("cuda"):
@@ -115,10 +167,12 @@ def seconds(step, times=6):
 def main(folder, names):
     torch.manual_seed(0)
     for name in names or steps:
-        step = step_of(**steps[name])
+        serves = "serves" in steps[name]
+        step = serving_step_of(**steps[name]) if serves else step_of(**steps[name])
         print(name, seconds(step), flush=True)
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as recorded:
-            step()
+            for _ in range(2 if name.find("decode") >= 0 else 1):
+                step()
             torch.cuda.synchronize()
         with tempfile.TemporaryDirectory() as scratch:
             plain = os.path.join(scratch, "trace.json")

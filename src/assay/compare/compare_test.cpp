@@ -17,11 +17,14 @@ const trace::Vocabulary& vocabulary() {
 /// A trace of our own: operations one after the other on the host, each with kernels on the device.
 class Profile {
  public:
+  /// The host launches a call each `pace` microseconds.
+  explicit Profile(double pace = 10.0) : pace_(pace) {}
+
   /// A call whose kernel runs from `start` for `duration` microseconds.
   Profile& call(const std::string& name, const std::string& kernel, double start, double duration,
                 const std::string& dims = "[]", int stream = 7) {
     ++id_;
-    const double host = 10.0 * id_;  // everything is launched before the device starts
+    const double host = pace_ * id_ + waited_;  // by default everything is launched before the device starts
     start += 1000.0;
     text_ += fmt::format(
         R"({{"ph":"X","cat":"cpu_op","name":"{}","pid":1,"tid":1,"ts":{},"dur":8,"args":{{"External id":{},"Input Dims":{},"Input type":["c10::BFloat16","c10::BFloat16"]}}}},)",
@@ -34,12 +37,15 @@ class Profile {
         kernel, stream, start, duration, id_, stream);
     return *this;
   }
+  /// The host does something else before the next call.
+  void wait(double time) { waited_ += time; }
   trace::Trace read() const {
     return *trace::read_profile(fmt::format(R"({{"traceEvents":[{}{{"ph":"i","name":"end","ts":0}}]}})", text_),
                                 "test.json", vocabulary());
   }
 
  private:
+  double pace_, waited_ = 0;
   std::string text_;
   int id_ = 0;
 };
@@ -232,20 +238,70 @@ TEST(Match, CountsOfKernelsTellHowManyStepsTheyAre) {
   EXPECT_EQ(of.matching.steps, 20);  // by time alone they were 1400 / 90, 16
 }
 
+/// Products of which each step of feed_forward() has three, each of which takes 2 us.
+Prediction short_products() {
+  Prediction out = feed_forward();
+  for (PredictedLine& line : out.lines) line.time = 2_us;
+  out.time = 22_us;
+  return out;
+}
+
 TEST(Waterfall, AHostThatIsSlowerThanTheDeviceLeavesItIdle) {
-  // 99 kernels of 2 us, started every 10 us: from the second on the device waits 8 us for each.
-  Profile profile;
-  for (int i = 0; i < 99; ++i) profile.call("aten::mm", "nvjet", 10.0 * i - 984.0, 2, "[[64,32],[32,128]]");
-  Prediction prediction = feed_forward();
-  for (PredictedLine& line : prediction.lines) line.time = 2_us;
-  prediction.time = 22_us;
-  const Compared of = compared(profile.read(), prediction);
+  // 99 kernels of 2 us, started every 30 us and 10 us after their launch: from the second on the device waits 28 us.
+  Profile profile(30.0);
+  for (int i = 0; i < 99; ++i) profile.call("aten::mm", "nvjet", 30.0 * i - 959.0, 2, "[[64,32],[32,128]]");
+  const Compared of = compared(profile.read(), short_products());
   ASSERT_TRUE(of.gap.host);
   EXPECT_EQ(of.matching.steps, 33);
   const GapItem* host = item(of.gap, GapKind::host, "");
   ASSERT_TRUE(host);
-  EXPECT_NEAR(host->measured.in(1_us), 98 * 8.0 / 33, 1e-9);
-  EXPECT_NEAR(host->predicted / host->measured, 1.0, 0.1);
+  EXPECT_NEAR(host->measured.in(1_us), 98 * 28.0 / 33, 1e-9);
+  EXPECT_NEAR(host->predicted.in(1_us), 98 * 28.0 / 33, 1e-6);
+}
+
+TEST(Waterfall, TheHostsTimeForAKernelIsThatOfItsKind) {
+  // Every third one is prepared for 90 us: on average, launches take half of that.
+  Profile profile(30.0);
+  for (int i = 0; i < 99; ++i) {
+    if (i % 3 == 0) profile.wait(60.0);
+    profile.call("aten::mm", i % 3 == 0 ? "nvjet_slow" : "nvjet", 30.0 * i + 60.0 * (i / 3) - 899.0, 2,
+                 "[[64,32],[32,128]]");
+  }
+  const Compared of = compared(profile.read(), short_products());
+  const GapItem* host = item(of.gap, GapKind::host, "");
+  ASSERT_TRUE(host);
+  EXPECT_NEAR(host->predicted / host->measured, 1.0, 1e-6);
+}
+
+TEST(Waterfall, PausesOfTheHostAreNoLaunches) {
+  Profile profile(30.0);
+  for (int i = 0; i < 99; ++i) {
+    if (i == 60) profile.wait(5000.0);
+    profile.call("aten::mm", "nvjet", 30.0 * i + (i < 60 ? 0.0 : 5000.0) - 959.0, 2, "[[64,32],[32,128]]");
+  }
+  const Compared of = compared(profile.read(), short_products());
+  const GapItem *host = item(of.gap, GapKind::host, ""), *pauses = item(of.gap, GapKind::pauses, "");
+  ASSERT_TRUE(host && pauses);
+  EXPECT_NEAR(pauses->measured.in(1_us), 5028.0 / 33, 1e-9);
+  EXPECT_EQ(pauses->predicted, Seconds(0));
+  EXPECT_NEAR(host->measured.in(1_us), 97 * 28.0 / 33, 1e-9);
+  EXPECT_NEAR(host->predicted / host->measured, 1.0, 0.02);
+}
+
+TEST(Waterfall, AFullQueueStopsTheHostAndNotTheDevice) {
+  // 2000 kernels of 40 us, launched every 10 us until 1020 of them wait, and then as fast as they run.
+  Profile profile(10.0);
+  for (int i = 0; i < 2000; ++i) {
+    if (i > 1360) profile.wait(30.0);
+    profile.call("aten::mm", "nvjet", 41.6 * i - 980.0, 40, "[[64,32],[32,128]]");
+  }
+  Prediction prediction = short_products();
+  for (PredictedLine& line : prediction.lines) line.time = 40_us;
+  const Compared of = compared(profile.read(), prediction);
+  ASSERT_TRUE(of.gap.host);
+  EXPECT_LT(of.gap.host->forward, 11_us);
+  const GapItem* host = item(of.gap, GapKind::host, "");
+  EXPECT_TRUE(!host || host->predicted < 1_us);
 }
 
 TEST(Measured, EachMomentBelongsToOneCall) {

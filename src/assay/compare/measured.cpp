@@ -44,7 +44,7 @@ Window median_step(const trace::Trace& trace, const trace::Vocabulary& vocabular
 class Sweep {
  public:
   Sweep(const trace::Trace& trace, const trace::Vocabulary& vocabulary, const Window& window)
-      : trace_(trace), window_(window), alone(window.events.size()) {
+      : trace_(trace), window_(window), alone(window.events.size()), late(window.events.size()) {
     std::vector<std::tuple<Ticks, bool, std::size_t>> turns;  // ends before starts
     for (std::size_t i = 0; i < window.events.size(); ++i) {
       const Event& event = trace.events[window.events[i].event];
@@ -74,7 +74,9 @@ class Sweep {
       if (!running.empty()) return void(alone[running.begin()->second] += to - from);
     const Event& event = trace_.events[window_.events[next].event];
     const Event* launch = trace::launch_of(trace_, event);
-    (launch && launch->start > from ? host_gaps : other_gaps) += to - from;
+    const bool is_late = launch && launch->start > from;
+    (is_late ? host_gaps : other_gaps) += to - from;
+    if (is_late) late[next] += to - from;
     if (to - from > longest_gap) longest_gap = to - from, gap_before = next;
   }
 
@@ -83,7 +85,7 @@ class Sweep {
   std::set<std::pair<Ticks, std::size_t>> running_[3];  ///< by class of work, the first to begin first
 
  public:
-  std::vector<Ticks> alone;
+  std::vector<Ticks> alone, late;  ///< by event
   Ticks host_gaps = 0, other_gaps = 0, longest_gap = 0;
   std::size_t gap_before = 0;
 };
@@ -103,7 +105,7 @@ class Calls {
  public:
   Calls(const trace::Trace& trace, const trace::Vocabulary& vocabulary) : trace_(trace), vocabulary_(vocabulary) {}
 
-  void add(const PlacedEvent& placed, Ticks alone) {
+  void add(const PlacedEvent& placed, Ticks alone, Ticks late) {
     const Event& event = trace_.events[placed.event];
     const std::uint32_t operation = called_operation(event);
     const std::uint32_t replay = event.captured != trace::none ? event.parent : trace::none;
@@ -132,6 +134,7 @@ class Calls {
     call.handover |= placed.kind == "send-receive";
     call.duration += event.duration;
     call.alone += alone;
+    call.late += late;
   }
 
   std::vector<MeasuredCall> finish() { return std::move(calls_); }
@@ -198,6 +201,7 @@ class Calls {
     const std::vector<trace::InputTensor> inputs = trace::parse_inputs(trace_.names[event.inputs]);
     out.shapes = trace::shapes_text(inputs);
     for (const trace::InputTensor& input : inputs) {
+      if (input.listed > out.elements) out.elements = input.listed, out.width = 0.0;  // what is joined
       double elements = input.dims.empty() ? 0.0 : 1.0;
       for (const std::int64_t size : input.dims) elements *= static_cast<double>(size);
       if (elements <= out.elements) continue;
@@ -296,7 +300,7 @@ MeasuredStep measured_step(const trace::Trace& trace, const trace::Vocabulary& v
   const auto waits =
       others.empty() ? std::unordered_map<std::uint32_t, Ticks>{} : waits_of(trace, vocabulary, found->second, others);
   Calls calls(trace, vocabulary);
-  for (std::size_t i = 0; i < window.events.size(); ++i) calls.add(window.events[i], sweep.alone[i]);
+  for (std::size_t i = 0; i < window.events.size(); ++i) calls.add(window.events[i], sweep.alone[i], sweep.late[i]);
   out.calls = calls.finish();
   if (!waits.empty()) {
     // Collectives are calls of their own, in the order of their events.

@@ -39,6 +39,7 @@ struct MeasuredCall {
   trace::Ticks duration = 0;  ///< sum over its kernels
   trace::Ticks alone = 0;     ///< the part of the step that is given to it
   trace::Ticks waited = 0;    ///< of `alone`: a collective waits for other ranks
+  trace::Ticks late = 0;      ///< of host_gaps: idle before its kernels
 };
 
 struct MeasuredStep {

@@ -22,6 +22,13 @@ std::vector<double> tensor_sizes(const program::Program& program, const program:
   for (const std::int16_t id : step.out) add(id);
   // Halves of one tensor, and queries, keys and values of one.
   if (step.is_joined) out.push_back(2.0 * program.tensor(step.in[0]).elements);
+  if ((step.op == program::Op::rotate || step.op == program::Op::rotate_grad) && step.detail >= 0) {
+    // Heads of which a part turns are cut, and put together again.
+    const program::ProgramTensor& heads = program.tensor(step.in[0]);
+    const double turns = static_cast<double>(step.detail) / static_cast<double>(heads.dims[heads.rank - 1u].size);
+    for (const double part : {turns, 1.0 - turns})
+      if (part > 0.0) out.push_back(part * heads.elements);
+  }
   if (step.op == program::Op::attention_grad && step.composed > 0) {
     double all = 0.0;
     for (std::size_t i = 0; i < 3; ++i)
@@ -240,13 +247,28 @@ void set_clock(double settled, Prediction& prediction) {
   }
 }
 
+Prediction without_gaps(Prediction prediction, Seconds between) {
+  const Seconds gap = std::min(between, prediction.launch);
+  for (PredictedLine& line : prediction.lines) {
+    if (line.op != program::Op::product && !program::is_attention(line.op)) continue;
+    const Seconds part = std::min(gap, 0.5 * line.time);
+    line.time -= part;
+    prediction.time -= static_cast<double>(line.runs) * part;
+  }
+  return prediction;
+}
+
 Result<std::vector<Prediction>> training_predictions(const training::TrainingQuestion& question, std::int64_t sequence,
                                                      const hardware::Cluster& cluster,
                                                      const training::Strategy& strategy,
                                                      const training::TrainingCost& cost) {
   const program::Program program = training::training_program(question, sequence, strategy);
-  ASSAY_TRY(times, training::training_step_times(question, sequence, cluster, strategy, program));
-  training::TrainingQuestion cool = question;
+  // Waiting for the host is no part of kernels; stages of a pipeline wait for each other, too.
+  training::TrainingQuestion launched = question;
+  if (strategy.parallelism.pipeline == 1)
+    launched.setup.effects.launch = launched.setup.effects.routed_launch = Seconds(0);
+  ASSAY_TRY(times, training::training_step_times(launched, sequence, cluster, strategy, program));
+  training::TrainingQuestion cool = launched;
   if (cool.setup.rates.matmul) cool.setup.rates.matmul->droop = 0.0;
   ASSAY_TRY(at_full_clock, training::training_step_times(cool, sequence, cluster, strategy, program));
   const double microbatches = training::microbatches(question, strategy);
@@ -257,6 +279,7 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
   Prediction step;
   step.what = "training step";
   step.time = Seconds(cost.estimate);
+  step.launch = question.setup.rates.regime.launch;
   const training::StepParts& parts = cost.parts;
   if (strategy.parallelism.pipeline == 1) {
     StageWriter writer(program, times, at_full_clock);
@@ -286,7 +309,8 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
   return out;
 }
 
-Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Seconds time, std::string what) {
+Prediction serving_prediction(const std::vector<serving::PricedStep>& steps,
+                              const std::vector<serving::PricedStep>& at_full_clock, Seconds time, std::string what) {
   Prediction out;
   out.what = std::move(what);
   out.time = time;
@@ -313,6 +337,8 @@ Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Sec
       line.bytes = Bytes(step.bytes);
       line.runs = layers * per_layer;
       line.time = Seconds(all / static_cast<double>(line.runs));
+      if (step.op == program::Op::product && i < at_full_clock.size() && step.time > Seconds(0))
+        line.slowed = (1.0 - at_full_clock[i].time / step.time) * line.time;
       kernels += all;
       for (std::int64_t k = 0; k < per_layer; ++k) lines.push_back(static_cast<std::uint32_t>(out.lines.size()));
       out.lines.push_back(std::move(line));

@@ -47,11 +47,15 @@ struct Prediction {
   std::optional<StageOfPrediction> stage;  ///< where there are several
   Seconds handover, bubble;                ///< sends to and receives from other stages, and waiting for them
   Seconds overhead;                        ///< outside of kernels: the host, and what a step costs beyond its kernels
+  Seconds launch;                          ///< of each product and attention: the gap before it, as measured alone
 };
 
 /// The prediction for a chip that was busy for a short time alone: so much of the clock's fall under power has
 /// happened.
 void set_clock(double settled, Prediction& prediction);
+
+/// The prediction without gaps before kernels, of which a profile has so much each apart.
+Prediction without_gaps(Prediction prediction, Seconds between);
 
 /// The class of a step in comparisons: products, attention, norms, rotations, ...
 std::string_view class_of(program::Op op);
@@ -62,7 +66,8 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
                                                      const training::Strategy& strategy,
                                                      const training::TrainingCost& cost);
 
-/// One step of a server from its listed kernels.
-Prediction serving_prediction(const std::vector<serving::PricedStep>& steps, Seconds time, std::string what);
+/// One step of a server from its listed kernels, and from the same ones without the clock's fall under power.
+Prediction serving_prediction(const std::vector<serving::PricedStep>& steps,
+                              const std::vector<serving::PricedStep>& at_full_clock, Seconds time, std::string what);
 
 }  // namespace assay::compare

@@ -4,61 +4,14 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "assay/base/text.h"
+#include "assay/compare/layer_reader.h"
 
 namespace assay::compare {
 namespace {
 
 using Kind = MeasuredCall::Kind;
-
-/// The size that most calls have.
-template <class T>
-T most_common(const std::vector<T>& values) {
-  std::map<T, int> counts;
-  for (const T& value : values) ++counts[value];
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
-}
-
-/// A product as [rows, inner] x [inner, columns], of so many experts.
-struct Product {
-  std::int64_t rows = 0, inner = 0, columns = 0, experts = 0;
-  bool backward = false;
-  std::size_t call = 0;
-};
-
-/// Sizes of tensors of models: products of four of them are whole numbers that fit.
-bool plausible(const std::vector<std::int64_t>& dims) {
-  constexpr std::int64_t largest = 1 << 24;
-  return std::all_of(dims.begin(), dims.end(), [](std::int64_t size) { return size >= 1 && size <= largest; });
-}
-
-std::vector<Product> products_of(const MeasuredStep& measured, std::int64_t tokens) {
-  std::vector<Product> out;
-  for (std::size_t i = 0; i < measured.calls.size(); ++i) {
-    const MeasuredCall& call = measured.calls[i];
-    if (call.kind != Kind::product) continue;
-    const auto &a = call.dims[0], &b = call.dims[1];
-    if (!plausible(a) || !plausible(b) || a.size() > 3) continue;
-    if (a.size() == 2 && b.size() == 3)  // rows of all experts, with the weights of each
-      out.push_back({a[0], a[1], b[2], b[0], call.backward, i});
-    else if (b.size() == 2 && a.size() >= 2) {
-      std::int64_t rows = 1;
-      for (std::size_t d = 0; d + 1 < a.size(); ++d) rows *= a[d];
-      if (rows == tokens || call.backward) out.push_back({rows, a.back(), b[1], 0, call.backward, i});
-    }
-  }
-  return out;
-}
-
-/// Attention as it ran forward: shapes of queries and keys, and after which call its result is known.
-struct AttentionRun {
-  std::size_t call = 0;
-  std::vector<std::int64_t> query, key;
-};
 
 /// The first shape that a call was recorded with.
 std::vector<std::int64_t> first_shape(const MeasuredCall& call) {
@@ -96,115 +49,6 @@ std::vector<AttentionRun> plain_attention(const MeasuredStep& measured, Recovere
   run.plain = !out.empty();
   return out;
 }
-
-/// Reads the sizes of layers from the products between attention calls.
-class LayerReader {
- public:
-  LayerReader(std::vector<Product> products, RecoveredRun& run) : products_(std::move(products)), run_(run) {}
-
-  bool read(const std::vector<AttentionRun>& attention) {
-    RecoveredModel& model = run_.model;
-    const std::int64_t width = model.heads * model.head_dim;
-    std::vector<std::int64_t> hidden;
-    for (const AttentionRun& one : attention)
-      if (const Product* after = next(one.call); after && after->inner == width) hidden.push_back(after->columns);
-    if (hidden.empty()) return false;
-    model.hidden = most_common(hidden);
-    read_keys(attention);
-    read_experts();
-    if (model.experts == 0) read_feed_forward(attention);
-    for (const Product& one : products_)
-      if (!one.backward && one.inner == model.hidden && one.experts == 0)
-        model.vocabulary = std::max(model.vocabulary, one.columns);
-    // Without a head, the widest product is one of a layer.
-    const std::int64_t widest = std::max({2 * model.intermediate, (model.heads + 2 * model.kv_heads) * model.head_dim});
-    if (model.vocabulary <= widest) model.vocabulary = 0;
-    return model.intermediate > 0;
-  }
-
- private:
-  const Product* next(std::size_t call) const {
-    for (const Product& one : products_)
-      if (one.call > call) return one.backward ? nullptr : &one;
-    return nullptr;
-  }
-
-  /// Keys may be repeated for every head before attention: their projection tells how many there are.
-  void read_keys(const std::vector<AttentionRun>& attention) {
-    RecoveredModel& model = run_.model;
-    const std::int64_t seen = attention.front().key[1];
-    model.kv_heads = seen;
-    if (seen != model.heads) return;
-    for (const Product& one : products_) {
-      if (one.backward || one.call > attention.front().call || one.inner != model.hidden ||
-          one.columns % model.head_dim != 0)
-        continue;
-      const std::int64_t heads = one.columns / model.head_dim;
-      if (heads < model.heads)
-        model.kv_heads = heads;
-      else if (heads > model.heads && (heads - model.heads) % 2 == 0)
-        model.kv_heads = (heads - model.heads) / 2;
-    }
-    run_.repeats_keys = model.kv_heads < seen;
-  }
-
-  void read_experts() {
-    RecoveredModel& model = run_.model;
-    for (const Product& one : products_) {
-      if (one.backward || one.experts == 0 || one.columns != model.hidden) continue;
-      model.experts = one.experts;
-      model.intermediate = one.inner;
-      model.experts_per_token = one.rows / (run_.batch * (run_.kind == RecoveredRun::Kind::decode ? 1 : run_.sequence));
-    }
-    std::int64_t up = 0;
-    for (const Product& one : products_)
-      if (!one.backward && one.experts > 0 && one.inner == model.hidden) up = std::max(up, one.columns);
-    std::int64_t ups = std::count_if(products_.begin(), products_.end(), [&](const Product& one) {
-      return !one.backward && one.experts > 0 && one.inner == model.hidden && one.columns == up;
-    });
-    const std::int64_t downs = std::count_if(products_.begin(), products_.end(), [&](const Product& one) {
-      return !one.backward && one.experts > 0 && one.columns == model.hidden;
-    });
-    if (model.experts == 0) return;
-    model.gated = up == 2 * model.intermediate || ups >= 2 * downs;
-    read_shared_experts();
-  }
-
-  /// Products of all tokens that lead back to the residual stream, beside those of attention.
-  void read_shared_experts() {
-    RecoveredModel& model = run_.model;
-    const std::int64_t width = model.heads * model.head_dim;
-    for (const Product& one : products_) {
-      if (one.backward || one.experts > 0 || one.columns != model.hidden || one.inner == width) continue;
-      const bool leads_up = std::any_of(products_.begin(), products_.end(), [&](const Product& other) {
-        return !other.backward && other.experts == 0 && other.inner == model.hidden && other.columns == one.inner &&
-               other.call < one.call;
-      });
-      if (leads_up) model.shared = one.inner;
-    }
-  }
-
-  /// The product of attention's result comes first, then what leads up, and what leads back to the residual stream.
-  void read_feed_forward(const std::vector<AttentionRun>& attention) {
-    RecoveredModel& model = run_.model;
-    std::vector<std::tuple<std::int64_t, bool, bool>> found;  // width, whether it is gated, and by one product
-    for (const AttentionRun& run : attention) {
-      auto at =
-          std::find_if(products_.begin(), products_.end(), [&](const Product& one) { return one.call > run.call; });
-      if (at == products_.end()) continue;
-      const auto first = ++at;
-      while (at != products_.end() && !at->backward && at->columns != model.hidden) ++at;
-      if (at == products_.end() || at->backward) continue;
-      const auto ups = std::count_if(first, at, [&](const Product& one) { return one.columns == at->inner; });
-      const auto both = std::count_if(first, at, [&](const Product& one) { return one.columns == 2 * at->inner; });
-      if (ups + both > 0) found.emplace_back(at->inner, both > 0 || ups > 1, both > 0);
-    }
-    if (!found.empty()) std::tie(model.intermediate, model.gated, model.joined_gate) = most_common(found);
-  }
-
-  std::vector<Product> products_;
-  RecoveredRun& run_;
-};
 
 /// The update, and the formats that its kernels name.
 void read_update(const MeasuredStep& measured, const trace::Vocabulary& vocabulary, RecoveredRun& run) {
@@ -370,10 +214,12 @@ class CodeReader {
     }
     if (has(call, "layer_norm") && call.elements == tokens_ * hidden) ++whole_norms_;
     if (has(call, "aten::rsqrt")) {
-      if (call.elements == tokens_) ++wide_norms_;
-      if (call.elements == tokens_ * static_cast<double>(model_.heads) ||
-          call.elements == tokens_ * static_cast<double>(model_.kv_heads))
+      const bool of_heads = call.elements == tokens_ * static_cast<double>(model_.heads) ||
+                            call.elements == tokens_ * static_cast<double>(model_.kv_heads);
+      if (of_heads && (call.elements != tokens_ || is_of_heads(call)))
         ++head_norms_;
+      else if (call.elements == tokens_)
+        ++wide_norms_;
     }
     if (has(call, "aten::cos")) turns_ = true;
     if (call.label == "aten::sub" && call.elements == tokens_ * hidden) ++differences_;
@@ -458,9 +304,8 @@ Result<RecoveredRun> recover(const MeasuredStep& measured, const trace::Vocabula
   const std::int64_t tokens = run.batch * query[2];
   const std::vector<Product> products = products_of(measured, tokens);
   const auto runs = static_cast<std::int64_t>(attention.size());
-  LayerReader reader(products, run);
   run.model.layers = runs;
-  if (!reader.read(attention))
+  if (!read_layers(products, attention, run))
     return fail(file, "the products around attention have no shapes that make layers",
                 "profile with record_shapes=True, or give the request: --against 'train MODEL ...'");
   // The head runs once for each microbatch, or for each step of a profile without marks.

@@ -15,6 +15,9 @@ struct RecoveredModel {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t intermediate = 0;  ///< of one expert, where there are any
   std::int64_t experts = 0, experts_per_token = 0;
+  std::int64_t dense_layers = 0, dense_width = 0;  ///< the first ones, without experts
+  // Of keys and values that are made of one compressed vector; 0: they are not.
+  std::int64_t kv_rank = 0, q_rank = 0, rope_dim = 0, value_dim = 0;
   std::int64_t vocabulary = 0;  ///< 0: the profile has no head
   bool gated = true;            ///< two matrices up
   std::int64_t shared = 0;      ///< width of the experts that all tokens share

@@ -85,8 +85,31 @@ std::string description(const RecoveredModel& model) {
   return out + "}";
 }
 
+/// Of heads whose keys and values are made of one compressed vector.
+std::string latent_configuration(const RecoveredModel& model) {
+  const bool routed = model.experts > 0;
+  std::string out = fmt::format(
+      R"({{"model_type":"deepseek_v2","hidden_size":{},"intermediate_size":{},"num_hidden_layers":{},"num_attention_heads":{})",
+      model.hidden, routed && model.dense_layers > 0 ? model.dense_width : model.intermediate, model.layers,
+      model.heads);
+  out +=
+      fmt::format(R"(,"kv_lora_rank":{},"q_lora_rank":{},"qk_nope_head_dim":{},"qk_rope_head_dim":{},"v_head_dim":{})",
+                  model.kv_rank, model.q_rank > 0 ? fmt::to_string(model.q_rank) : "null",
+                  model.head_dim - model.rope_dim, model.rope_dim, model.value_dim);
+  if (routed)
+    out += fmt::format(
+        R"(,"n_routed_experts":{},"num_experts_per_tok":{},"moe_intermediate_size":{},"n_shared_experts":{},"first_k_dense_replace":{})",
+        model.experts, model.experts_per_token, model.intermediate, model.shared / model.intermediate,
+        model.dense_layers);
+  else
+    out += R"(,"n_routed_experts":0)";
+  if (model.vocabulary > 0) out += fmt::format(R"(,"vocab_size":{})", model.vocabulary);
+  return out + "}";
+}
+
 /// Of the simplest architecture that has such layers.
 std::string configuration(const RecoveredModel& model) {
+  if (model.kv_rank > 0) return latent_configuration(model);
   const bool usual = (model.gated ? model.activation == "silu" : model.activation == "gelu") &&
                      (model.norms == 2 || model.norms == 0) && !model.head_norms && !model.tied.value_or(false) &&
                      model.rotary.value_or(true) && model.centred.value_or(!model.gated) == !model.gated &&

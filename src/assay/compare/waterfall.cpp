@@ -7,94 +7,17 @@
 namespace assay::compare {
 namespace {
 
-/// The queue between a host that starts kernels at a steady pace and a device that runs them: when the device runs dry.
-class HostQueue {
- public:
-  HostQueue(const MeasuredStep& measured, const trace::HostHabits& habits) : measured_(measured), habits_(habits) {
-    if (measured.replayed || measured.calls.empty()) return;
-    const MeasuredCall* last = nullptr;
-    double first_kernels = 0, other_kernels = 0;
-    Seconds first_time, other_time;
-    bool others = false;
-    for (const MeasuredCall& call : measured.calls) {
-      launches_ += static_cast<double>(call.kernels);
-      if (!call.launched) {
-        unknown_ += static_cast<double>(call.kernels);
-        continue;
-      }
-      if (!first_) first_ = &call;
-      others |= call.thread != first_->thread;
-      if (last && last->thread == call.thread && *call.launched > *last->launched) {
-        const Seconds taken = trace::seconds(*call.launched - *last->launched);
-        const bool begins = call.thread == first_->thread;
-        // The thread that begins a step also ends it, with an update whose kernels are started more quickly.
-        if (taken <= habits.pause && !(begins && others)) {
-          (begins ? first_time : other_time) += taken;
-          (begins ? first_kernels : other_kernels) += static_cast<double>(last->kernels);
-        }
-      }
-      last = &call;
-    }
-    constexpr double most_unknown = 0.1;
-    if (unknown_ > most_unknown * launches_) return;
-    const double slow = static_cast<double>(habits.start) * (habits.slower - 1.0);
-    if (!(first_kernels > 2.0 * slow)) return;
-    pace_ = HostPace{first_time / (first_kernels + slow), {}, launches_};
-    pace_->backward = other_kernels > 0.0 ? other_time / other_kernels : pace_->forward;
-  }
-
-  const std::optional<HostPace>& pace() const { return pace_; }
-
-  /// Idle time where each call takes `share` of its measured time.
-  Seconds idle(const std::vector<double>& share) const {
-    const std::vector<MeasuredCall>& calls = measured_.calls;
-    // The first launch of a profile takes longer; in a later step the host may be ahead of the device.
-    const bool follows = measured_.busy > measured_.total;
-    Seconds host, idle, device = follows ? trace::seconds(first_->started - *first_->launched) : Seconds(0);
-    std::int64_t launch = 0;
-    bool begins = true;
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (calls[i].launched) begins = calls[i].thread == first_->thread;
-      if (i > 0 && waits(calls[i - 1], calls[i])) host = std::max(host, device);
-      for (std::int64_t kernel = 0; kernel < calls[i].kernels; ++kernel, ++launch) {
-        if (launch > 0)
-          host += (launch <= habits_.start ? habits_.slower : 1.0) * (begins ? pace_->forward : pace_->backward);
-        if (host > device) {
-          idle += launch > 0 ? host + habits_.latency - device : Seconds(0);
-          device = host + habits_.latency;
-        } else {
-          device += habits_.between;
-        }
-        device += share[i] * trace::seconds(calls[i].duration) / static_cast<double>(calls[i].kernels);
-      }
-    }
-    return idle;
-  }
-
- private:
-  /// Whether the host launched nothing until the device had caught up.
-  bool waits(const MeasuredCall& before, const MeasuredCall& call) const {
-    if (!before.launched || !call.launched) return false;
-    const trace::Ticks taken = *call.launched - *before.launched;
-    return trace::seconds(taken) > habits_.pause && 2 * (*call.launched - before.ended) < taken;
-  }
-
-  const MeasuredStep& measured_;
-  const trace::HostHabits& habits_;
-  const MeasuredCall* first_ = nullptr;  ///< whose launch is known
-  double launches_ = 0, unknown_ = 0;
-  std::optional<HostPace> pace_;
-};
-
 /// Sums over a step that are made of many calls.
 class Ledger {
  public:
+  /// Without a queue, the profile does not tell what the host did.
   Ledger(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,
-         const trace::Vocabulary& vocabulary)
+         const trace::Vocabulary& vocabulary, const HostQueue* queue)
       : measured_(measured),
         prediction_(prediction),
         matching_(matching),
         vocabulary_(vocabulary),
+        queue_(queue),
         each_(static_cast<double>(matching.steps)) {
     out_.steps.resize(prediction.lines.size());
     for (std::size_t i = 0; i < out_.steps.size(); ++i) out_.steps[i].line = static_cast<std::uint32_t>(i);
@@ -107,10 +30,7 @@ class Ledger {
     out_.measured = per_step(measured_.total);
     add_calls();
     add_lines();
-    const Seconds host = host_gaps();
-    out_.predicted += host - prediction_.overhead;
-    add({GapKind::host, "", host, per_step(measured_.host_gaps)});
-    add({GapKind::gaps, "", Seconds(0), per_step(measured_.other_gaps)});
+    add_idle();
     item(GapKind::communication, "").predicted += prediction_.communication;
     if (prediction_.stage) {
       item(GapKind::communication, handovers).predicted += prediction_.handover;
@@ -261,19 +181,44 @@ class Ledger {
 
   /// Idle time that the host leaves while kernels take as long as predicted. Without launches in the profile, what a
   /// step costs beyond its kernels.
-  Seconds host_gaps() {
-    const HostQueue queue(measured_, vocabulary_.host);
-    if (!queue.pace() || matching_.by_class || prediction_.stage) return prediction_.overhead;
+  void add_idle() {
+    trace::Ticks paused = 0;
+    IdleTime idle{prediction_.overhead, {}};
+    if (queue_) {
+      out_.host = queue_->pace();
+      out_.host->launches /= each_;
+      idle = queue_->idle(predicted_shares());
+      idle = {idle.dry / each_, idle.between / each_};
+      paused = queue_->paused();
+    }
+    out_.predicted += idle.dry + idle.between - prediction_.overhead;
+    add({GapKind::host, "", idle.dry, per_step(measured_.host_gaps - paused)});
+    add({GapKind::pauses, "", Seconds(0), per_step(paused)});
+    add({GapKind::gaps, "", idle.between, per_step(measured_.other_gaps)});
+  }
+
+  /// Of each call: predicted over measured time of its step. Kernels between products are not always told apart: all of
+  /// them share one ratio.
+  std::vector<double> predicted_shares() const {
+    const auto is_known = [&](std::size_t line) {
+      const program::Op op = prediction_.lines[line].op;
+      return op == program::Op::product || op == program::Op::update || program::is_attention(op);
+    };
+    Seconds predicted, measured;
+    for (const StepGap& step : out_.steps)
+      if (!is_known(step.line)) predicted += step.predicted, measured += step.measured;
+    const double others = measured > Seconds(0) ? predicted / measured : 1.0;
     std::vector<double> share(measured_.calls.size(), 1.0);
     for (std::size_t i = 0; i < share.size(); ++i) {
       const CallMatch& match = matching_.calls[i];
       if (match.around || matching_.places(match).empty()) continue;
       const StepGap& step = out_.steps[matching_.order[matching_.places(match).front()]];
-      if (step.measured > Seconds(0)) share[i] = step.predicted / step.measured;
+      if (!is_known(step.line))
+        share[i] = others;
+      else if (step.measured > Seconds(0))
+        share[i] = step.predicted / step.measured;
     }
-    out_.host = queue.pace();
-    out_.host->launches /= each_;
-    return queue.idle(share) / each_;
+    return share;
   }
 
   /// What was predicted of steps that ran and that did not.
@@ -306,6 +251,7 @@ class Ledger {
   const Prediction& prediction_;
   const Matching& matching_;
   const trace::Vocabulary& vocabulary_;
+  const HostQueue* queue_;
   double each_;
   std::vector<Shares> groups_;
   std::vector<double> longest_;
@@ -317,8 +263,8 @@ class Ledger {
 }  // namespace
 
 std::string_view name(GapKind kind) {
-  constexpr std::string_view names[] = {"kernels", "around", "missing", "extra", "communication",
-                                        "waiting", "copies", "host",    "gaps"};
+  constexpr std::string_view names[] = {"kernels", "around", "missing", "extra",  "communication",
+                                        "waiting", "copies", "host",    "pauses", "gaps"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -331,7 +277,11 @@ std::string_view class_of(const PredictedLine& line, const Matching& matching) {
 
 Waterfall waterfall(const MeasuredStep& measured, const Prediction& prediction, const Matching& matching,
                     const trace::Vocabulary& vocabulary) {
-  return Ledger(measured, prediction, matching, vocabulary).finish();
+  const HostQueue queue(measured, vocabulary.host);
+  if (!queue.pace() || matching.by_class || prediction.stage)
+    return Ledger(measured, prediction, matching, vocabulary, nullptr).finish();
+  const Prediction kernels = without_gaps(prediction, vocabulary.host.between);
+  return Ledger(measured, kernels, matching, vocabulary, &queue).finish();
 }
 
 }  // namespace assay::compare

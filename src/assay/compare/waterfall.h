@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/compare/host_queue.h"
 #include "assay/compare/match.h"
 
 namespace assay::compare {
@@ -19,6 +20,7 @@ enum class GapKind : std::uint8_t {
   waiting,        ///< for other ranks, exposed
   copies,         ///< exposed, of no step
   host,           ///< idle: the device had run dry when the next kernel was launched; predicted: fixed cost of a step
+  pauses,         ///< the same, while the host did not launch for long: it prepared something, such as a new kernel
   gaps            ///< idle for another reason
 };
 std::string_view name(GapKind kind);
@@ -43,12 +45,6 @@ struct GapItem {
   std::int64_t call = -1;  ///< in MeasuredStep::calls: the longest one
   bool masked = false;     ///< attention with masks in memory
   Seconds difference() const { return measured - predicted; }
-};
-
-/// How long the host of a profile takes for a launch, its pauses aside.
-struct HostPace {
-  Seconds forward, backward;  ///< of the thread that begins the step, and of others
-  double launches = 0;        ///< of a step
 };
 
 struct Waterfall {

@@ -26,6 +26,30 @@ bool is_gradient(program::Op op) {
          op == bias_grad || op == route_grad || op == dispatch_grad || op == combine_grad;
 }
 bool is_dispatch(program::Op op) { return op == program::Op::dispatch || op == program::Op::dispatch_grad; }
+/// Whether single operations dispatch tokens, and not the kernels of experts.
+bool composes_dispatch(const StepEffects& effects, program::Op op) {
+  return is_dispatch(op) && effects.composed && effects.expert_pointwise > 0.0;
+}
+
+/// The kind of a step that streams.
+StreamKind stream_kind(const program::Program& program, const program::Step& step) {
+  using enum program::CostClass;
+  switch (program::facts(step.op).cost) {
+    case norm:
+      return step.is_centred ? StreamKind::centred_norm : StreamKind::norm;
+    case rotation:
+      return StreamKind::rotation;
+    case activation:
+      if (!is_gated(step)) return StreamKind::activation;
+      return is_inside_expert(program.tensor(step.out[0])) ? StreamKind::expert_gate : StreamKind::gate;
+    case expert_traffic:
+      return is_dispatch(step.op) ? StreamKind::dispatch : StreamKind::combine;
+    case loss:
+      return StreamKind::loss;
+    default:
+      return StreamKind::sum;
+  }
+}
 
 constexpr std::string_view function_sources[] = {
     "functions.simple",           "functions.gelu_new", "functions.gelu_fast",  "functions.gelu_python",
@@ -50,6 +74,13 @@ class TrainingFactors {
   auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
   /// Of a step that streams: the software's traffic, and what it composes the kind of.
   auto streamed(StreamKind kind, const program::Step& step) const { return pointwise() * of_kind(kind, step); }
+  /// The least that the kernels of a step take.
+  auto starts(StreamKind kind, const program::Step& step) const {
+    const auto at = static_cast<std::size_t>(kind);
+    return num_.given("kernels", kernels_.effects.kernels[at][is_gradient(step.op) ? 1 : 0], kernels_.sources,
+                      "kernels") *
+           num_.given("start of a kernel", kernels_.effects.start, kernels_.sources, "kernel_start");
+  }
   auto of_kind(StreamKind kind, const program::Step& step) const {
     const auto at = static_cast<std::size_t>(kind);
     return num_.given("kernels it is composed of", kernels_.effects.kinds[at][is_gradient(step.op) ? 1 : 0],
@@ -79,6 +110,18 @@ class TrainingFactors {
   }
   auto last_part(double share) const {
     return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
+  }
+  /// Of dispatch: single operations are on what is at the experts, not on what it is made of.
+  auto copies(const program::Program& program, const program::Step& step) const {
+    const bool back = is_gradient(step.op);
+    return num_.given("copies of tokens",
+                      program::local_bytes(program, program.tensor(back ? step.in[0] : step.out[0])) / step.bytes,
+                      "over the bytes of the step");
+  }
+  /// The least that kernels on the choices of tokens take.
+  auto routing() const {
+    return num_.given("kernels of routing", kernels_.effects.routing_launches, kernels_.sources, "routing_launches") *
+           num_.given("start of a kernel", kernels_.effects.start, kernels_.sources, "kernel_start");
   }
   const StepEffects& effects() const { return kernels_.effects; }
   auto inside_expert() const { return (*this)("inside experts", &StepEffects::expert_pointwise, "expert_pointwise"); }
@@ -134,12 +177,9 @@ NumberOf<N, double> activation_stretch(const TrainingFactors<N>& factor, const p
                                        const program::Step& step) {
   const auto& composed = factor.effects().composed;
   const bool inside = is_inside_expert(program.tensor(step.out[0]));
-  const StreamKind kind = !is_gated(step) ? StreamKind::activation
-                          : inside        ? StreamKind::expert_gate
-                                          : StreamKind::gate;
   NumberOf<N, double> traffic = composed && step.is_joined && !inside
                                     ? factor.composed(composed->joined_gate, step, "composed.joined_gate")
-                                    : factor.of_kind(kind, step);
+                                    : factor.of_kind(stream_kind(program, step), step);
   if (composed && step.composed > 0) traffic = traffic + factor.function(step);
   return inside ? factor.pointwise() * traffic * factor.inside_expert() : factor.pointwise() * traffic;
 }
@@ -162,9 +202,12 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
       return factor.product();
     case attention:
       return attention_stretch(factor, program, step);
-    case expert_traffic:
-      return factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic") *
-             factor.of_kind(is_dispatch(step.op) ? StreamKind::dispatch : StreamKind::combine, step);
+    case expert_traffic: {
+      const auto traffic = factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic") *
+                           factor.of_kind(stream_kind(program, step), step);
+      if (!composes_dispatch(factor.effects(), step.op)) return traffic;
+      return traffic * factor.copies(program, step);
+    }
     case loss:
       return factor("traffic of the loss", &StepEffects::loss, "loss") * loss_stretch(factor, step);
     case cast: {
@@ -176,7 +219,7 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
       if (factor.effects().composed && step.is_centred && step.composed > 0)
         return factor.pointwise() *
                factor.composed(factor.effects().composed->centred_norm, step, "composed.centred_norm");
-      return factor.streamed(step.is_centred ? StreamKind::centred_norm : StreamKind::norm, step);
+      return factor.streamed(stream_kind(program, step), step);
     case rotation:
       return rotation_stretch(factor, program, step);
     case activation:
@@ -194,6 +237,19 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
   throw InternalError("an operation without a cost class");
 }
 
+/// Of a step that software composes of kernels. Blocks of a kernel start and end in a time in which memory moves
+/// already: the shortest kernels take that time, others take that of their traffic.
+template <class N>
+NumberOf<N, Seconds> composed_stream(const N& num, const TrainingKernels& kernels, const program::Program& program,
+                                     const program::Step& step, const KernelWork& work) {
+  const TrainingFactors<N> factor(num, kernels);
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  const auto time =
+      max(factor.starts(stream_kind(program, step), step),
+          stretch(factor, program, step) * num.named("kernel alone", streamed(num, kernels.rates, work, bytes)));
+  return composes_dispatch(kernels.effects, step.op) ? factor.routing() + time : time;
+}
+
 template <class N>
 NumberOf<N, Seconds> nothing(const N& num, std::string_view why) {
   return num.given("none", Seconds(0), why);
@@ -208,6 +264,17 @@ bool is_plain_attention(const program::Program& program, const program::Step& st
 
 const program::ProgramTensor& attention_scores(const program::Program& program, const program::Step& step) {
   return program.tensor(step.op == program::Op::attention ? step.out[1] : step.in[5]);
+}
+
+StreamComposition stream_composition(const StepEffects& effects, const program::Program& program,
+                                     const program::Step& step) {
+  const Plain num;
+  const KernelRates no_rates;
+  const TrainingKernels kernels{no_rates, effects};
+  const TrainingFactors<Plain> factor(num, kernels);
+  const auto kind = static_cast<std::size_t>(stream_kind(program, step));
+  return {effects.kernels[kind][is_gradient(step.op) ? 1 : 0], stretch(factor, program, step),
+          composes_dispatch(effects, step.op) ? effects.routing_launches : 0.0};
 }
 
 bool casts_weight(const program::Program& program, const program::Step& step) {
@@ -240,6 +307,8 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   price.duration =
       program::is_scan(step.op)
           ? max(alone, factor("time of scans over the recurrence", &StepEffects::scan, "scan") * time.compute)
+      : work.model == KernelWork::Model::stream && kernels.effects.start > Seconds(0)
+          ? composed_stream(num, kernels, program, step, work)
           : max(stretch(factor, program, step) * alone, time.compute);
   const auto kernel = price.duration;
   if (kernels.effects.composed && step.op == program::Op::attention_grad && step.composed > 0)
@@ -291,166 +360,11 @@ StepPrice<N> price(const N& num, const JoinedProducts::Part& fused, const Traini
   return price;
 }
 
-namespace {
-
-/// The numbers of ServingEffects, each under its own name and source.
-template <class N>
-class ServingFactors {
- public:
-  ServingFactors(const N& num, const ServingKernels& kernels) : num_(num), kernels_(kernels) {}
-
-  template <class Q>
-  auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
-    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
-  }
-  /// Of every kernel: on the device, where that was measured, and what the software adds.
-  NumberOf<N, Seconds> launch() const {
-    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start, "start");
-    const Seconds device = kernels_.rates.regime.launch;
-    if (!(device > Seconds(0))) return num_.named("start of a kernel", start);
-    return num_.named("start of a kernel",
-                      num_.given("launch", device, &kernels_.rates.sources, "regime.launch") + start);
-  }
-  /// `started` kernels that move `bytes` as element-wise kernels do.
-  NumberOf<N, Seconds> stream(const KernelWork& work, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {
-    const auto moved = streamed(num_, kernels_.rates, work, bytes);
-    return work.stream_share > 0.0 ? started * launch() + moved : moved;
-  }
-
- private:
-  const N& num_;
-  const ServingKernels& kernels_;
-};
-
-template <class N>
-NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServedDetails& details,
-                                    const ServingKernels& kernels, const KnownTiles* tiles) {
-  const ServingFactors<N> factor(num, kernels);
-  hardware::Regime regime = kernels.rates.regime;
-  regime.launch = Seconds(0);  // not stretched below
-  const ProductRates rates = product_rates(kernels.rates, work);
-  const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
-                           : matmul_time(num, rates, work.product, regime).total;
-  const auto dense = factor("products in a step", &ServingEffects::product, "product");
-  const auto slower =
-      details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
-  const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
-  return factor.launch() + slower * load * num.named("kernel alone", alone);
-}
-
-/// Attention of a few queries over a cache.
-template <class N>
-NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const ServedDetails& details,
-                                   const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
-  const ServingFactors<N> factor(num, kernels);
-  auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
-              decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes);
-  if (work.model == KernelWork::Model::split) {
-    const AttentionRates by = attention_rates(rates, work);
-    const auto whole = attention_time(num, by, work.attention, false);
-    const auto split = split_attention_time(num, by, work.attention, work.items);
-    read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
-  }
-  auto start = factor.launch();
-  if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
-    const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
-                        num.given("query heads of a cache", details.shared_by, "heads that share keys") *
-                        num.given("bytes", work.bytes, "keys and values");
-    start = start + factor.stream(work, num.given("kernels", 2.0, "of copying keys and values"), copied);
-  }
-  const auto row = num.given("keys per query", details.met, "on average") *
-                   factor("token of an unsplit cache", &ServingEffects::token, "token");
-  if (!(effects.vector > 0.0)) return start + row + read;
-  const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
-  const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
-                      (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
-  return start + row + max(read, scores);
-}
-
-/// A kernel of a chip whose kernels nobody measured by themselves: shares of the ideal rates, and what whole steps and
-/// the software add to them.
-template <class N>
-NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, const ServedDetails& details,
-                                      const ServingKernels& kernels) {
-  using enum ServedDetails::Kind;
-  const auto& [rates, effects, sources] = kernels;
-  const ServingFactors<N> factor(num, kernels);
-  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
-  if (details.kind == element_wise) {
-    if (details.is_view && effects.joined) return nothing(num, "another view of a tensor");
-    const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
-    const auto moved = streamed(
-        num, rates, work, factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise") * bytes);
-    const auto time = started * factor.launch() + moved;
-    return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
-  }
-  const auto arithmetic = num.given("compute", details.arithmetic, "arithmetic at the peak") /
-                          num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix");
-  if (details.kind == other)
-    return max(factor.stream(work, num.given("kernels", 1.0, "of the step"), bytes), arithmetic);
-  if (details.kind == cache) {
-    // Kernels of vector units read shared keys for every query head.
-    const double reads = effects.vector > 0.0 ? details.shared_by : 1.0;
-    const auto read =
-        streamed(num, rates, work, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
-    const auto items = num.given("query heads", details.heads, "of all sequences") /
-                       num.given("cores", rates.cores.cores, &rates.sources, "cores") *
-                       factor("core time of a head", &ServingEffects::item, "item");
-    return factor.launch() + items +
-           factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
-  }
-  const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
-  if (details.kind == prompts)
-    return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
-  return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
-}
-
-}  // namespace
-
-template <class N>
-NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDetails& details,
-                           const ServingKernels& kernels, const KnownTiles* tiles) {
-  using Model = KernelWork::Model;
-  const KernelRates& rates = kernels.rates;
-  const ServingFactors<N> factor(num, kernels);
-  const auto bytes = [&] { return num.given("bytes", work.bytes, "read and written by the step"); };
-  const auto one = [&] { return num.given("kernels", 1.0, "of the step"); };
-  const auto arithmetic = [&] { return num.given("compute", details.arithmetic, "arithmetic at the peak"); };
-  switch (work.model) {
-    case Model::stream: {
-      if (details.is_view && kernels.effects.joined) return nothing(num, "another view of a tensor");
-      const auto time =
-          factor.stream(work, factor("kernels of a step", &ServingEffects::kernels, "kernels"),
-                        factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise") * bytes());
-      return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
-    }
-    case Model::product:
-      return served_product(num, work, details, kernels, tiles);
-    case Model::split:
-    case Model::decode:
-      return served_decode(num, work, details, kernels);
-    case Model::attention:
-      return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
-                                   attention_time(num, attention_rates(rates, work), work.attention, false);
-    case Model::scores: {
-      const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
-      const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");
-      return factor.stream(work, one(), bytes()) + arithmetic() * ((1.0 + droop) / share);
-    }
-    case Model::shares:
-      break;
-  }
-  return served_by_shares(num, work, details, kernels);
-}
-
 #define ASSAY_INSTANTIATE(N)                                                                                    \
   template StepPrice<N> price(const N&, const program::Program&, const program::Step&, const TrainingKernels&); \
   template StepPrice<N> fused_part_price(const N&, const program::Program&, const program::Step&,               \
                                          const TrainingKernels&);                                               \
-  template StepPrice<N> price(const N&, const JoinedProducts::Part&, const TrainingKernels&);                   \
-  template NumberOf<N, Seconds> price(const N&, const KernelWork&, const ServedDetails&, const ServingKernels&, \
-                                      const KnownTiles*);
+  template StepPrice<N> price(const N&, const JoinedProducts::Part&, const TrainingKernels&);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)
 #undef ASSAY_INSTANTIATE

@@ -45,6 +45,16 @@ StepPrice<N> fused_part_price(const N& num, const program::Program& program, con
 template <class N>
 StepPrice<N> price(const N& num, const JoinedProducts::Part& fused, const TrainingKernels& kernels);
 
+/// What software composes a step of that streams tensors through memory.
+struct StreamComposition {
+  double kernels = 1;
+  double traffic = 1;  ///< bytes over the fewest
+  double apart = 0;    ///< further kernels, on few numbers
+  friend bool operator==(const StreamComposition&, const StreamComposition&) = default;
+};
+StreamComposition stream_composition(const StepEffects& effects, const program::Program& program,
+                                     const program::Step& step);
+
 /// What the kernels of a serving step run on and with. Holds references: for the duration of a call.
 struct ServingKernels {
   const KernelRates& rates;
@@ -63,6 +73,7 @@ struct ServedDetails {
   Seconds arithmetic;       ///< at the peak
   Kind kind = Kind::other;
   double heads = 0;  ///< of attention over a cache: query heads of all sequences
+  StreamComposition composition = {};
 };
 /// A kernel of serving. Tiles of a product that are known make this faster and change no time.
 template <class N>

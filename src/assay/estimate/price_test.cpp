@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -49,6 +50,10 @@ StepEffects random_effects(std::mt19937& random) {
     for (ComposedTraffic::Passes& logits : composed.logits) logits = {factor(random), factor(random)};
     composed.centred_norm = {factor(random), factor(random)};
   }
+  if (random() % 2) {
+    effects.start = Seconds(1e-6 * factor(random));
+    for (auto& kind : effects.kernels) kind = {factor(random), factor(random)};
+  }
   effects.adds_gradients = random() % 2;
   return effects;
 }
@@ -65,6 +70,10 @@ ServingEffects random_serving_effects(std::mt19937& random) {
   effects.token = Seconds(1e-9 * factor(random));
   effects.quantise = Seconds(1e-6 * factor(random));
   effects.joined = random() % 2;
+  if (random() % 2) {
+    effects.code = random_effects(random);
+    effects.code->start = Seconds(1e-6 * factor(random));
+  }
   return effects;
 }
 
@@ -208,6 +217,7 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
           details.shared_by = 4;
           details.met = 1000;
           details.arithmetic = kernel_time(rates, program, step).compute;
+          if (effects.code) details.composition = stream_composition(*effects.code, program, step);
           const ServingKernels kernels{rates, effects};
           const Seconds plain = price(Plain{}, kernel, details, kernels);
           const auto traced = price(Traced{&ledger}, kernel, details, kernels);
@@ -216,6 +226,34 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
         }
       }
     }
+}
+
+TEST(Price, ShortKernelsTakeTheirStartAndLongOnesTheirTraffic) {
+  const model::Transformer model = model::load_model("llama-3-8b", catalogue(), "test")->model;
+  const KernelRates rates = Chip("h200-sxm").rates(true);
+  StepEffects effects;
+  effects.start = 2_us;
+  effects.kinds[static_cast<std::size_t>(StreamKind::norm)] = {9.0, 15.0};
+  effects.kernels[static_cast<std::size_t>(StreamKind::norm)] = {8.0, 17.0};
+  ServingEffects serving;
+  serving.code = effects;
+  for (const std::int64_t tokens : {16, 4096}) {
+    lower::TrainingPlan plan;
+    plan.work.sequences = 1, plan.work.queries = plan.work.keys = tokens;
+    const program::Program program =
+        lower::lower_training(model, lower::stage_mesh({}), lower::training_rules({}), plan);
+    const auto norm = std::find_if(program.steps.begin(), program.steps.end(),
+                                   [](const program::Step& step) { return step.op == program::Op::norm; });
+    const KernelWork work = kernel_work(rates, program, *norm);
+    const Seconds time = price(Plain{}, program, *norm, {rates, effects}).duration;
+    // Eight kernels of 2 us, or nine times the 67 MB of 4096 tokens.
+    EXPECT_EQ(time, tokens == 16 ? 16_us : 9.0 * streamed(Plain{}, rates, work, work.bytes));
+    ServedDetails details;
+    details.kind = ServedDetails::Kind::element_wise;
+    details.composition = stream_composition(effects, program, *norm);
+    EXPECT_EQ(details.composition, (StreamComposition{8.0, 9.0, 0.0}));
+    EXPECT_EQ(price(Plain{}, work, details, {rates, serving}), time);  // the same code serves
+  }
 }
 
 TEST(Price, EveryFigureOfTheChipAndEveryFittedNumberHasItsFileAndLine) {

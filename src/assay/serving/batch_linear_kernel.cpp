@@ -33,13 +33,14 @@ bool ServedKernel::same_work(const ServedKernel& o) const {
   const program::AttentionShape &mine = attention.shape, &other = o.attention.shape;
   return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
          expert_bytes == o.expert_bytes && time_per_flop == o.time_per_flop && stream_share == o.stream_share &&
-         quantises == o.quantises && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
-         shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && n == o.n && k == o.k &&
-         operand_rows == o.operand_rows && result_rows == o.result_rows && share == o.share && peak == o.peak &&
-         items == o.items && heads == o.heads && met == o.met && attention.queries == o.attention.queries &&
-         attention.head_dim == o.attention.head_dim && attention.key_lead == o.attention.key_lead &&
-         mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
-         mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
+         quantises == o.quantises && composition == o.composition && narrowed == o.narrowed &&
+         narrowed_experts == o.narrowed_experts && shared_by == o.shared_by && latent == o.latent && batch == o.batch &&
+         m == o.m && n == o.n && k == o.k && operand_rows == o.operand_rows && result_rows == o.result_rows &&
+         share == o.share && peak == o.peak && items == o.items && heads == o.heads && met == o.met &&
+         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         attention.key_lead == o.attention.key_lead && mine.causal == other.causal && mine.flash == other.flash &&
+         mine.window == other.window && mine.chunk == other.chunk && mine.queries == other.queries &&
+         mine.keys == other.keys;
 }
 
 bool ServedKernel::joins(const ServedKernel& o) const {
@@ -76,11 +77,13 @@ std::string ServedKernel::text() const {
 
 double ServedKernel::started(const estimate::ServingEffects& effects) const {
   if (kind != Kind::element_wise && kind != Kind::other) return 1.0;
-  return is_view() ? 0.0 : effects.kernels;
+  return is_view()                                    ? 0.0
+         : effects.code && kind == Kind::element_wise ? composition.kernels + composition.apart
+                                                      : effects.kernels;
 }
 
-ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
-                           double sequences) {
+ServedKernel served_kernel(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
+                           const LoweredStep& once, const LoweredStep& twice, double sequences) {
   const auto& [one, at_one, touched_one] = once;
   const auto& [two, at_two, touched_two] = twice;
   ServedKernel kernel;
@@ -98,6 +101,8 @@ ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep
   const estimate::KernelWork first = estimate::kernel_work(rates, one, at_one);
   kernel.model = first.model;
   kernel.kind = kind_of(one, at_one);
+  if (effects.code && kernel.kind == Kind::element_wise)
+    kernel.composition = estimate::stream_composition(*effects.code, one, at_one);
   kernel.stream_share = first.stream_share;
   kernel.stream_key = first.stream_key;
   kernel.format = first.format;
@@ -226,9 +231,9 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     // A latent cache has kernels of its own, for which no head is wide.
     work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
   }
-  served.details = {kernel.is_view(), kernel.quantises,       kernel.expert_bytes > Bytes(),
-                    kernel.shared_by, kernel.met(sequences),  load.arithmetic,
-                    kernel.kind,      kernel.heads(sequences)};
+  served.details = {kernel.is_view(), kernel.quantises,        kernel.expert_bytes > Bytes(),
+                    kernel.shared_by, kernel.met(sequences),   load.arithmetic,
+                    kernel.kind,      kernel.heads(sequences), kernel.composition};
   return served;
 }
 

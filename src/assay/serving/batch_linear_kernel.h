@@ -64,6 +64,7 @@ struct ServedKernel {
   double shared_by = 1;  ///< of decoding: query heads per KV head
   bool latent = false;   ///< of decoding: all heads share one compressed cache
   estimate::ServedDetails::Kind kind = estimate::ServedDetails::Kind::other;
+  estimate::StreamComposition composition = {};  ///< of eager software
 
   // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
   StraightLine<double> batch, m;
@@ -99,8 +100,8 @@ struct LoweredStep {
   double touched = 1;  ///< share of the experts that its tokens reach
 };
 /// The kernel of a step, from the same step lowered for `sequences` and for twice as many.
-ServedKernel served_kernel(const estimate::KernelRates& rates, const LoweredStep& once, const LoweredStep& twice,
-                           double sequences);
+ServedKernel served_kernel(const estimate::KernelRates& rates, const estimate::ServingEffects& effects,
+                           const LoweredStep& once, const LoweredStep& twice, double sequences);
 KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences);
 
 /// Precomputes the tiles of a product for up to `sequences`. Expert products have none: how many experts take part

@@ -63,7 +63,7 @@ std::vector<StepBalance> step_balance(const ServingSetup& setup, const ServingSt
       const auto at = static_cast<std::size_t>(i);
       const program::Step& step = one.steps[at];
       if (program::is_collective(step.op) || step.flops.value() == 0.0) continue;
-      const ServedKernel kernel = served_kernel(setup.rates, {one, step, routing.touched(lowered)},
+      const ServedKernel kernel = served_kernel(setup.rates, setup.effects, {one, step, routing.touched(lowered)},
                                                 {two, two.steps[at], routing.touched(2.0 * lowered)}, lowered);
       const bool routed = kernel.expert_bytes > Bytes();
       const Balance balance{kernel, setup.rates.hbm, routed ? routing : dense};

@@ -256,7 +256,7 @@ class ProfileMaker {
         continue;
       }
       const auto kernel_of = [&](const Pair& pair) {
-        return served_kernel(setup_.rates, {pair.first, pair.first.steps[at(i)], touched_one},
+        return served_kernel(setup_.rates, setup_.effects, {pair.first, pair.first.steps[at(i)], touched_one},
                              {pair.second, pair.second.steps[at(i)], touched_two}, lowered_);
       };
       made.push_back(kernel_of(pairs.front()));

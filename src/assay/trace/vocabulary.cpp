@@ -127,8 +127,7 @@ void read_profiler(Vocabulary& out, RecordReader& reader) {
   reader.items("line", out.lines, read_line);
   reader.items("step", out.steps, read_step);
   reader.optional_table("host", [&](RecordReader& inner) {
-    inner.count("start", out.host.start);
-    inner.number("slower", out.host.slower);
+    inner.count("ahead", out.host.ahead);
     inner.number("pause", out.host.pause);
     inner.number("latency", out.host.latency);
     inner.number("between", out.host.between);

@@ -81,8 +81,7 @@ struct StepSigns {
 
 /// How the host of a framework starts kernels while its profiler is on.
 struct HostHabits {
-  std::int64_t start = 0;  ///< launches at the beginning of a step that take longer: code that runs once a step
-  double slower = 1;       ///< those, over others
+  std::int64_t ahead = 0;  ///< kernels that wait for the device before the host has to; 0: any number
   Seconds pause;           ///< what lasts longer between two launches is no launch: waiting, or preparing a kernel
   Seconds latency;         ///< from a launch to the start of its kernel on an idle device
   Seconds between;         ///< between two kernels that are both launched in time

@@ -178,10 +178,18 @@ std::vector<InputTensor> parse_inputs(std::string_view text) {
   dims.array([&] {
     InputTensor& input = out.emplace_back();
     if (dims.peek() != '[') return;
-    dims.array([&] {  // lists of tensors have lists of sizes, which are left out
-      if (dims.peek() == '[') return;
+    std::vector<std::int64_t> sizes;
+    const auto read_size = [&](std::vector<std::int64_t>& to) {
       if (const auto size = dims.number_text())
-        if (const auto value = to_whole(*size)) input.dims.push_back(*value);
+        if (const auto value = to_whole(*size)) to.push_back(*value);
+    };
+    dims.array([&] {
+      if (dims.peek() != '[') return read_size(input.dims);
+      sizes.clear();
+      dims.array([&] { read_size(sizes); });
+      double numbers = sizes.empty() ? 0.0 : 1.0;
+      for (const std::int64_t size : sizes) numbers *= static_cast<double>(size);
+      input.listed += numbers;
     });
   });
   const auto fill = [&](std::size_t part, std::string InputTensor::*member) {

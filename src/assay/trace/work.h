@@ -14,6 +14,7 @@ namespace assay::trace {
 
 struct InputTensor {
   std::vector<std::int64_t> dims;
+  double listed = 0;  ///< of a list of tensors: numbers in all of them
   std::string type;
   std::string value;  ///< of a number, a truth or a list of numbers; empty for tensors
 };

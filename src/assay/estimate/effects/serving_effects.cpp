@@ -69,6 +69,7 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   out.joined = way != static_cast<std::size_t>(Fusion::eager);
   out.kernels = kernels[way];
   out.pointwise = pointwise[way];
+  if (way == static_cast<std::size_t>(Fusion::eager) && code.start > Seconds(0)) out.code = code;
   out.product = number(product);
   out.attention = number(attention);
   out.decode = number(decode);
@@ -99,6 +100,8 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   sources->add("kernels", source_of_fusion(way, "pointwise.kernels"));
   sources->add("pointwise", source_of_fusion(way, "pointwise.traffic"));
   sources->add("start", source_of_fusion(way, "step.start"));
+  sources->add("composition", std::string(origins.of("code.composition")));
+  sources->add("kernel_start", std::string(origins.of("code.start")));
   for (const auto& [effect, key] :
        {std::pair("experts", "products.experts"), std::pair("quantise", "products.quantise"),
         std::pair("vector", "attention.vector"), std::pair("copies", "attention.copies")})
@@ -207,8 +210,16 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
     steps.unseen_prefill[i] = std::move(prefill);
     steps.unseen_decode[i] = std::move(decode);
   }
-  // One allocator serves training and serving.
+  // One allocator and one code of a model serve training and serving.
   ASSAY_TRY(training, steps_of(catalogue));
+  constexpr auto eager = static_cast<std::size_t>(Fusion::eager);
+  steps.code.kinds = training.kinds[eager];
+  steps.code.kernels = training.kernels[eager];
+  steps.code.start = training.kernel_start[eager];
+  steps.code.composed = training.composed;
+  steps.code.routing_launches = training.routing_launches;
+  steps.origins.add("code.composition", std::string(training.origins.of("kernels.norm")));
+  steps.origins.add("code.start", training.source_of_fusion(eager, "kernels.start"));
   for (std::size_t way = 0; way < ServingCalibration::ways; ++way) {
     steps.memory[way].reserved = training.reserved[way];
     steps.origins.add(fmt::format("memory.reserved.{}", fusion_names[way]),

@@ -2,6 +2,7 @@
 // and by software. catalogue/steps/serving.toml holds them; docs/validation.md reports their errors.
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,8 +52,10 @@ struct RuntimeMemory {
 /// Neutral by default: without a calibration nothing is added.
 struct ServingEffects {
   RuntimeMemory memory;
-  bool joined = false;   ///< products that read the same input are one kernel: query, key and value; gate and up
-  double kernels = 1;    ///< kernels of element-wise steps over their number in the program
+  bool joined = false;  ///< products that read the same input are one kernel: query, key and value; gate and up
+  /// What element-wise steps are composed of, where every operation is a kernel: as in training.
+  std::optional<StepEffects> code;
+  double kernels = 1;    ///< other software: kernels of element-wise steps over their number in the program
   double pointwise = 1;  ///< bytes that element-wise steps move over the minimum
   double product = 1;    ///< time of products inside a step, relative to products measured alone
   double attention = 1;  ///< the same for attention over a prompt
@@ -90,6 +93,7 @@ struct ServingCalibration : MeasuredFamilies {
   std::array<Seconds, 4> step{}, sequence{};  ///< by scheduler
   double experts = 1, copies = 0, vector = 0;
   std::array<RuntimeMemory, ways> memory{};  ///< from a separate file: not fitted
+  StepEffects code;                          ///< of eager software, as in training: not fitted
 
   Seconds quantise, first, token;
   std::vector<IntervalClass> prefill_intervals, decode_intervals;

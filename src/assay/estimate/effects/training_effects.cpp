@@ -132,6 +132,9 @@ void StepCalibration::add_sources(const hardware::Chip& chip, const StepSoftware
                                                             : "experts.sorting"));
   sources.add("expert_pointwise", fused_experts ? "0: part of the products" : "1: as other element-wise steps");
   sources.add("expert_bias", whole ? "1: as other element-wise steps" : one("experts.biases"));
+  sources.add("routing_launches", one("step.routing_launches"));
+  sources.add("kernel_start", source_of_fusion(way, "kernels.start"));
+  sources.add("kernels", one("kernels.norm"));
   sources.add("update", one("update.among_others"));
   sources.add("unfused_update", one("update.unfused"));
   sources.add("memory_power", one("draw.memory"));
@@ -174,6 +177,8 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
   out.kinds = kinds[way];
   constexpr auto of_loss = static_cast<std::size_t>(StreamKind::loss);
   out.kinds[of_loss] = kinds[loss_way][of_loss];
+  out.kernels = kernels[way];
+  out.start = kernel_start[way];
   if (fusion == Fusion::eager) out.composed = composed;
   out.launch = software.captured ? Seconds(0) : launch[way];
   const bool fused_experts = software.fused_experts && fusion != Fusion::xla;
@@ -356,6 +361,12 @@ Result<void> read_kinds(std::string_view text, std::string_view path, StepCalibr
       inner.number("unfused", steps.unfused_update);
     });
     reader.table("host", [&](RecordReader& inner) { inner.numbers("idle", fusion_names, steps.idle); });
+    reader.table("kernels", [&](RecordReader& inner) {
+      inner.numbers("start", fusion_names, steps.kernel_start);
+      for (std::size_t kind = 0; kind < std::size(stream_kind_names); ++kind)
+        inner.numbers(stream_kind_names[kind], pass_names,
+                      steps.kernels[static_cast<std::size_t>(Fusion::eager)][kind]);
+    });
     read_composed(reader, steps.composed);
     for (std::size_t way = 0; way < StepCalibration::ways; ++way)
       reader.optional_table(fusion_names[way], [&](RecordReader& inner) {

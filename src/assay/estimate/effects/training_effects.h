@@ -135,6 +135,8 @@ struct StepEffects {
   double unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
   double pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
   KindTraffic kinds = fewest_bytes;           ///< further factor by kind
+  KindTraffic kernels = fewest_bytes;         ///< that a step of a kind is composed of
+  Seconds start;                              ///< the least that each of them takes; 0: as kernels measured alone
   std::optional<ComposedTraffic> composed;    ///< of eager software
   bool wide_attention = false;                ///< plain attention is computed in fp32
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
@@ -209,8 +211,10 @@ struct StepCalibration : MeasuredFamilies {
   /// sorts in the kernels of the exchange. catalogue/steps/experts.toml has the latter two and the biases, not fitted.
   double compiled_expert_traffic = 1, expert_traffic = 1, fused_expert_traffic = 1, expert_bias = 1;
   double routing_launches = 0;
-  /// Counted or measured, not fitted, as the next three: catalogue/steps/kinds.toml.
+  /// Counted or measured, not fitted, as what follows up to `idle`: catalogue/steps/kinds.toml.
   std::array<KindTraffic, ways> kinds{fewest_bytes, fewest_bytes, fewest_bytes, fewest_bytes};
+  std::array<KindTraffic, ways> kernels{fewest_bytes, fewest_bytes, fewest_bytes, fewest_bytes};
+  std::array<Seconds, ways> kernel_start{};
   double explicit_mask = 1, update = 1, unfused_update = 0;
   ComposedTraffic composed;                   ///< of eager software
   std::array<double, ways> idle{1, 1, 1, 1};  ///< of a step, over `fixed`

@@ -77,8 +77,10 @@ std::array<Q, n> starts_of(const std::array<FitRange<Q>, n>& ranges) {
 }
 
 /// Start values; numbers counted in software or measured separately stay there.
-estimate::ServingCalibration start_values(const ServingRanges& ranges, const estimate::Families& families) {
+estimate::ServingCalibration start_values(const ServingRanges& ranges, const estimate::ServingCalibration& shipped) {
+  const estimate::Families& families = shipped.families;
   estimate::ServingCalibration s(families);
+  s.code = shipped.code;
   s.kernels = ranges.kernels;
   s.pointwise = starts_of(ranges.pointwise);
   s.start = starts_of(ranges.start);
@@ -207,7 +209,7 @@ Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePr
 Result<estimate::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
   ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-  predict.steps = start_values(ranges, predict.steps.families);
+  predict.steps = start_values(ranges, predict.steps);
   ASSAY_TRY(rows, fitted_rows(input, predict, key));
   fit_effects(rows, ranges, predict);
   return predict.steps;

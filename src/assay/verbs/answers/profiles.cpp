@@ -53,7 +53,7 @@ recovered?: {
 prediction?: {command: text, step: text, overhead: <s>, communication: <s>},
 predicted_time?: <s>, measured_time?: <s>, matched_share?: number, residual?: <s>, residual_share?: number,
 gap?: [{
-    kind: "kernels"|"around"|"missing"|"extra"|"communication"|"waiting"|"copies"|"host"|"gaps", class: text, step?: text,
+    kind: "kernels"|"around"|"missing"|"extra"|"communication"|"waiting"|"copies"|"host"|"pauses"|"gaps", class: text, step?: text,
     predicted: <s>, measured: <s>, difference: <s>, kernels: number, kernel?: text, remedy?: text}],
 gap_steps?: [{
     block: text, step: text, class: text, runs: count, ran: number, predicted: <s>, measured: <s>, around: <s>,

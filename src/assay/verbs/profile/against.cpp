@@ -41,11 +41,15 @@ Result<Predicted> predicted_serving(const Request& given, const Context& context
     return fail("--against", "no plan of the request is possible", "ask for it with `assay serve`, which says why");
   const serving::ServingPoint& point = found.best ? *found.best : *found.closest;
   ASSAY_TRY(steps, serve::listed_steps(query, point));
-  return Predicted{{compare::serving_prediction(steps.decode, point.decode.estimate, "decode step"),
-                    compare::serving_prediction(steps.prefill, point.prefill.estimate, "prefill")},
-                   query.cluster.chip.id,
-                   query.cluster.text,
-                   query.cluster.chips()};
+  estimate::KernelRates& rates = query.question.setup.rates;
+  const Seconds launch = rates.regime.launch;
+  if (rates.matmul) rates.matmul->droop = 0.0;
+  ASSAY_TRY(cool, serve::listed_steps(query, point));
+  std::vector<compare::Prediction> predictions{
+      compare::serving_prediction(steps.decode, cool.decode, point.decode.estimate, "decode step"),
+      compare::serving_prediction(steps.prefill, cool.prefill, point.prefill.estimate, "prefill")};
+  for (compare::Prediction& one : predictions) one.launch = launch;
+  return Predicted{std::move(predictions), query.cluster.chip.id, query.cluster.text, query.cluster.chips()};
 }
 
 /// The request as a person would type it.

@@ -95,8 +95,13 @@ class Remedies {
                            counted(item.kernels), call_text(item));
       case GapKind::host:
         return by > Seconds(0)
-                   ? host_text(by)
+                   ? dry_text()
                    : "the host stays ahead of the device, so less of the fixed cost is visible than predicted";
+      case GapKind::pauses:  // no matter of launches
+        return fmt::format(
+            "the host paused, longest {} before {}, perhaps to prepare it for a new shape: keep shapes the same",
+            short_quantity(assay::trace::seconds(comparison_.measured.longest_gap)),
+            kernel_name(comparison_.measured.longest_gap_before));
       case GapKind::gaps:
         return fmt::format("{} a step leave short gaps between them: fewer kernels, or captured graphs, close them",
                            counted(all_kernels()));
@@ -105,17 +110,11 @@ class Remedies {
   }
 
  private:
-  /// One long pause is no matter of launches.
-  std::string host_text(Seconds by) const {
-    const Seconds longest = assay::trace::seconds(comparison_.measured.longest_gap);
-    const std::string before = kernel_name(comparison_.measured.longest_gap_before);
-    if (2.0 * longest > by * static_cast<double>(comparison_.matching.steps) && comparison_.waterfall.host)
-      return fmt::format(
-          "the host paused for {} before {}, perhaps to prepare it for a new shape: keep shapes the same",
-          short_quantity(longest), before);
+  std::string dry_text() const {
     return fmt::format(
         "the device runs dry, longest {} before {}: launch from captured graphs, compile, or raise the batch",
-        short_quantity(longest), before);
+        short_quantity(assay::trace::seconds(comparison_.measured.longest_gap)),
+        kernel_name(comparison_.measured.longest_gap_before));
   }
 
   /// Whether the longest call is the head on more tokens than predicted.
@@ -257,6 +256,8 @@ std::string item_name(const GapItem& item) {
       return "copies not in the program";
     case GapKind::host:
       return "host gaps and fixed cost";
+    case GapKind::pauses:
+      return "pauses of the host";
     case GapKind::gaps:
       return "gaps between kernels";
   }
