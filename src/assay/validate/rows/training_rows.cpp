@@ -106,6 +106,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
+  row.chip = *chip;
   if (const estimate::Family* family = known.family(*chip)) {
     row.compiled_whole = family->compiled_whole;
     row.family = family->id;
@@ -273,6 +274,7 @@ Why read_software(const TableLine& in, const KnownFormats& formats, const estima
   row.compute = formats.training(in.text("precision")).value_or(Dtype::bf16);
   estimate::SoftwareCase at = estimate::software_case(row.model);
   at.family = row.family;
+  at.chip = row.chip;
   at.compute = name(row.compute);
   if (auto set = estimate::apply_software(chosen, at, row.software); !set) return set.error().what;
   if (row.software.step.fusion == estimate::Fusion::eager && contains(notes, "compile")) {
