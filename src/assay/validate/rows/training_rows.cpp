@@ -11,6 +11,7 @@
 #include "assay/pipeline/chunks.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
+#include "assay/validate/rows/known_notes.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -358,6 +359,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
   ASSAY_TRY(known, KnownModels::make(catalogue));
+  ASSAY_TRY(notes, KnownNotes::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     TrainingRow row;
@@ -366,6 +368,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
+    if (!why) why = notes.refusal(in.text("notes"));
     if (!why) why = unread_training(in, formats);
     NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::train, "framework", "");
     if (!why) why = by.why;
