@@ -301,7 +301,7 @@ Result<std::vector<Prediction>> training_predictions(const training::TrainingQue
     run_stage(question, strategy, part.at, repeats, writer);
     writer.finish(share, one);
     one.communication = microbatches * (price.tensor + price.context + price.expert + price.weights) + price.gradients;
-    one.handover = microbatches * training::sends(price, shape) * priced.hop;
+    one.handover = microbatches * training::sends(price, shape) * priced.hop.under(strategy.schedule);
     one.overhead = parts.overhead + microbatches * (price.host.forward + price.host.backward) + price.host.update;
     one.bubble = beyond(one.time, kernel_time(one), one.communication + one.handover + one.overhead);
     out.push_back(std::move(one));

@@ -127,7 +127,7 @@ std::vector<program::Step> recomputed_steps(const program::Program& program, con
 DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, const program::Program& program,
                               std::span<const program::Block> blocks) {
   KernelSums kernels(num, setup, program);
-  TracedTime all, launching;
+  TracedTime all, launching, idle;
   for (const program::Block& block : blocks) {
     kernels.add(block, false);
     TracedTime own = all + kernels.take();
@@ -136,12 +136,14 @@ DerivedKernels derive_kernels(const Traced& num, const TrainingSetup& setup, con
       own = own + kernels.take();
     }
     const TracedTime bound = kernels.take_launching();
+    idle = bound.value() > own.value() ? num.named("waiting for the host", bound - own) : TracedTime();
     all = max(own, bound);
     launching = launching + bound;
   }
   DerivedKernels& sums = kernels.sums();
   sums.all = num.named("kernels", all);
   sums.launching = launching;
+  sums.idle = idle;
   sums.products = num.named("products of the pass", sums.products);
   sums.attention = num.named("attention of the pass", sums.attention);
   sums.weight_gradients = num.named("weight gradients of the pass", sums.weight_gradients);

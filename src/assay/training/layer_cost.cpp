@@ -192,8 +192,9 @@ class BlockPricer {
       recomputable->launches = launches;
       recomputable->launch = launch;
     } else {
-      pass.estimate = std::max(pass.estimate, launches * launch);
       pass.launching += launches * launch;
+      pass.idle = std::max(Seconds(), launches * launch - pass.estimate);
+      pass.estimate += pass.idle;
     }
   }
 

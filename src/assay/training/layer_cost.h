@@ -88,6 +88,7 @@ struct PassProfile {
   Seconds busy;                       ///< the part of `estimate` at full power of the matrix units
   Seconds slowed;                     ///< what power throttling adds to it if they never idle
   Seconds launching;                  ///< time of the host to launch the kernels, a lower bound on the estimate
+  Seconds idle;                       ///< the part of `estimate` in which the chip waits for the host
   Flops flops, recomputed_flops;
   TrafficList traffic;  ///< at most max_traffic
 

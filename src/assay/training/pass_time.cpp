@@ -26,9 +26,10 @@ struct ProfiledKernels {
         busy(pass.busy),
         slowed(pass.slowed),
         launching(pass.launching),
+        idle(pass.idle),
         recomputed(pass.recomputed),
         product_flops(pass.product_flops) {}
-  Seconds all, products, attention, weight_gradients, busy, slowed, launching, recomputed;
+  Seconds all, products, attention, weight_gradients, busy, slowed, launching, idle, recomputed;
   Flops product_flops;
 };
 
@@ -102,8 +103,10 @@ class PassClock {
     if (traffic.once) return read;
     read.copies = copies_of(traffic);
     if (is_waited_for(traffic)) {
-      read.exposed =
-          exposed(waits_[next++], kernels_.all > Seconds() ? (time.compute - time.copies) / kernels_.all : 1.0);
+      const Wait& wait = waits_[next++];
+      const Faster faster = kernels_.all > Seconds() ? (time.compute - time.copies) / kernels_.all : 1.0;
+      read.exposed = exposed(wait, faster);
+      if (wait.is_in_chain) read.exposed = beyond_host(chain_waits(faster)) * read.exposed;
     } else {
       read.is_background = true;
       if (background_ > Seconds()) read.exposed = read.seconds / background_ * (time.exposed - time_.exposed);
@@ -139,7 +142,7 @@ class PassClock {
     double count = 1;    ///< equal collectives
     Time beside{};       ///< products next to it
     double devices = 1;  ///< that share it
-    bool is_tensor = false, is_ring = false, is_sum = false;
+    bool is_in_chain = true, is_tensor = false, is_ring = false, is_sum = false;
     bool overlaps_weight_gradients = false;
   };
 
@@ -169,6 +172,7 @@ class PassClock {
         time_.context = time_.context + seconds;
       }
     } else {
+      wait.is_in_chain = false;
       time_.exposed = time_.exposed + seconds;
     }
     waits_.push_back(wait);
@@ -192,6 +196,7 @@ class PassClock {
         set_waits(time, faster, deferred);
       }
     }
+    hide_behind_host(time);
     time.compute = time.compute + time.copies;
     // Background traffic does not hide behind collectives on the same links.
     Time shared{};
@@ -213,6 +218,30 @@ class PassClock {
     for (const Wait& wait : waits_)
       if (wait.is_tensor) time.tensor = time.tensor + tensor_wait(wait, faster, deferred);
     time.context = time_.context + ring_wait(faster);
+  }
+
+  /// Critical collectives run on while the chip waits for the host: what is left of them adds to the pass.
+  void hide_behind_host(Parts& time) const {
+    const Time waits = time.tensor + time.context + time.expert;
+    if (!(kernels_.idle.value() > 0.0) || !(waits.value() > 0.0)) return;
+    const Scale left = beyond_host(waits);
+    time.tensor = left * time.tensor;
+    time.context = left * time.context;
+    time.expert = left * time.expert;
+  }
+  /// The share of `waits` that outlasts the launches of the host.
+  Scale beyond_host(const Time& waits) const {
+    if (!(waits.value() > kernels_.idle.value()))
+      return num_.given("beyond the launches", 0.0, "the host takes longer");
+    if (!(kernels_.idle.value() > 0.0))
+      return num_.given("beyond the launches", 1.0, "the chip never waits for the host");
+    return num_.named("beyond the launches", (waits - kernels_.idle) / waits);
+  }
+  Time chain_waits(const Faster& faster) const {
+    Time sum{};
+    for (const Wait& wait : waits_)
+      if (wait.is_in_chain) sum = sum + exposed(wait, faster);
+    return sum;
   }
 
   Time exposed(const Wait& wait, const Faster& faster) const {

@@ -139,7 +139,7 @@ PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool ove
 
 /// The kernels of a pass as they are derived.
 struct DerivedKernels {
-  NumberOf<Traced, Seconds> all, products, attention, weight_gradients, busy, slowed, launching;
+  NumberOf<Traced, Seconds> all, products, attention, weight_gradients, busy, slowed, launching, idle;
   NumberOf<Traced, Flops> product_flops;
   NumberOf<Traced, Seconds> compute, memory;  ///< at ideal rates
 };

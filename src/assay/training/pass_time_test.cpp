@@ -36,6 +36,25 @@ TEST(PassTime, MatrixUnitsThatRestAreFasterAfterwards) {
   EXPECT_DOUBLE_EQ(time().compute.value(), 10.0);
 }
 
+// Kernels of six seconds that the host takes ten to launch, and an exchange of tokens: the chip is idle for four
+// seconds, in which the exchange runs on.
+TEST(PassTime, CollectivesRunWhileTheChipWaitsForTheHost) {
+  StageLinks links;
+  constexpr RoleSet expert = role_bit(Role::expert);
+  for (auto& form : links.forms[expert]) form.per_byte = 1_s / 1_B;
+  PassProfile pass;
+  pass.estimate = pass.launching = Seconds(10), pass.idle = Seconds(4);
+  pass.traffic.push_back(
+      {program::Collective::all_to_all, expert, 0, program::Urgency::critical, false, false, 3_B, 1.0, {}});
+  const TrainingSetup setup;
+  const auto time = [&] { return pass_time(pass, {}, links, true, setup); };
+  EXPECT_DOUBLE_EQ(time().chain().value(), 10.0);
+  pass.traffic.begin()->bytes = 7_B;
+  EXPECT_DOUBLE_EQ(time().chain().value(), 13.0);
+  pass.idle = Seconds();
+  EXPECT_DOUBLE_EQ(time().chain().value(), 17.0);
+}
+
 // A backward pass of ten seconds whose clock gives way, a sum over tensor axes of four seconds beside gradients of
 // weights and traffic of weights that is hidden in part: where those gradients are put off it takes as long as if
 // software hid nothing beside them, no more.

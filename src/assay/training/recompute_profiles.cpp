@@ -65,7 +65,9 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     pass.products += price.duration;
   }
   pass.launching = (launches + recompute_launches) * launch;
-  pass.estimate = std::max(pass.estimate + pass.recomputed, (launches + recompute_launches) * launch);
+  pass.estimate += pass.recomputed;
+  pass.idle = std::max(Seconds(), pass.launching - pass.estimate);
+  pass.estimate += pass.idle;
   pass.recomputed = std::max(pass.recomputed, recompute_launches * launch);
   for (std::size_t t = 0; t < tensors.size(); ++t)
     if (is_kept(static_cast<int>(t))) layer.kept += tensors[t].bytes;

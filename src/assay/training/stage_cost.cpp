@@ -112,6 +112,12 @@ class StagePricer {
 
 }  // namespace
 
+Seconds shortest_forward(const MicrobatchCost& microbatch) {
+  Seconds shortest = microbatch.layers.front()[0].chain();
+  for (const std::array<PassTime, 2>& kind : microbatch.layers) shortest = std::min(shortest, kind[0].chain());
+  return shortest;
+}
+
 MicrobatchCost microbatch_cost(const StepInputs& inputs, const pipeline::StageSplit& split) {
   MicrobatchCost microbatch;
   fill_passes(inputs, microbatch);
@@ -138,11 +144,15 @@ void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch) {
     microbatch.shared[k] = passes(profile.shared[k], weights ? &weights->shared[k] : nullptr);
   microbatch.embedding = passes(profile.embedding, weights ? &weights->embedding : nullptr);
   microbatch.head = passes(profile.head, weights ? &weights->head : nullptr);
-  microbatch.boundary_ideal = microbatch.hop = Seconds();
+  microbatch.boundary_ideal = Seconds();
+  microbatch.hop = {};
   if (strategy.parallelism.pipeline == 1) return;
-  microbatch.hop = hop_time(Plain{}, inputs, links);
+  HopTime& hop = microbatch.hop;
+  hop.alone = hop.overlapped = hop_time(Plain{}, inputs, links);
+  if (question.overlap)
+    hop.overlapped = waited(hop.alone, shortest_forward(microbatch), question.setup.effects.overlap.chip_share);
   const Seconds whole = profile.boundary * links.between_stages.rate;
-  const bool in_parts = microbatch.hop < links.reached(whole) + links.between_stages.floor;
+  const bool in_parts = hop.alone < links.reached(whole) + links.between_stages.floor;
   microbatch.boundary_ideal = whole / (in_parts ? links.ways(role_bit(Role::tensor)) : 1.0);
 }
 

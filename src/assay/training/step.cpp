@@ -115,7 +115,7 @@ TrainingCost training_cost(const MicrobatchCost& microbatch, const Strategy& str
     const MicrobatchCost::Part& part = microbatch.parts[i];
     const double share = part.stages / stages;
     const ScheduledPasses<Plain> passes = scheduled<Plain>(part, strategy);
-    const Seconds handover = sends(part, shape) * microbatch.hop;
+    const Seconds handover = sends(part, shape) * microbatch.hop.under(strategy.schedule);
     ideal.add(Plain{}, part.ideal, share, m);
     cost.uneven -= share * m * part.compute;
     cost.executed_flops += share * m * part.executed_flops;
@@ -192,7 +192,7 @@ const pipeline::PipelineInput& StepEvents::fill(const StepInputs& inputs, const 
     const Seconds gradients = part.gradients - scheduled<Plain>(part, strategy).hidden_gradients;
     input_.at_end.push_back(std::max(Seconds(), gradients + part.update + part.host.update));
   }
-  input_.transfer = stages.hop;
+  input_.transfer = stages.hop.under(strategy.schedule);
   input_.transfer_blocks = true;
   return input_;
 }

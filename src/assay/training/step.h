@@ -171,6 +171,15 @@ struct IdealStep {
   }
 };
 
+/// What a send from a stage to the next adds to the sender.
+struct HopTime {
+  Seconds alone;       ///< nothing else runs meanwhile
+  Seconds overlapped;  ///< the pass of another chunk runs concurrently
+  Seconds under(pipeline::PipelineSchedule schedule) const {
+    return schedule == pipeline::PipelineSchedule::interleaved ? overlapped : alone;
+  }
+};
+
 /// What one microbatch costs on each kind of stage, independent of the pipeline schedule.
 struct MicrobatchCost {
   struct Part : StageParts<Plain> {
@@ -194,7 +203,7 @@ struct MicrobatchCost {
   std::array<PassTime, 2> embedding, head;      ///< forward and backward
   double microbatches = 1, stages = 1;
   double most_layers = 0;           ///< of a stage
-  Seconds hop;                      ///< from a stage to the next
+  HopTime hop;                      ///< from a stage to the next
   Seconds boundary_ideal;           ///< the same at full bandwidth
   double stragglers = 0;            ///< share of the step
   Seconds fixed;                    ///< of each step
@@ -226,6 +235,8 @@ struct StepInputs {
 /// The passes of a microbatch through each kind of layer and the ends, and the hop from a stage to the next: they
 /// depend neither on how layers are split into stages nor on offloading.
 void fill_passes(const StepInputs& inputs, MicrobatchCost& microbatch);
+/// A chunk of an interleaved stage takes at least as long as this: the shortest forward pass through a layer.
+Seconds shortest_forward(const MicrobatchCost& microbatch);
 /// The memory of each kind of stage, but no times.
 void fill_memory(const StepInputs& inputs, const pipeline::StageSplit& split, MicrobatchCost& microbatch);
 /// Times and memory of each kind of stage; needs the passes.

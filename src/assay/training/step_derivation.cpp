@@ -384,6 +384,11 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
     const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
                                         strategy.interleave};
     send = num.named("send", hop_time(num, inputs, derived));
+    if (strategy.schedule == pipeline::PipelineSchedule::interleaved && question.overlap)
+      send = num.named(
+          "exposed send",
+          waited(send, num.given("pass beside it", shortest_forward(microbatch), "forward, of the shortest layer"),
+                 overlap_numbers(num, question.setup.effects.overlap, question.setup.effect_sources).chip_share));
     handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
   }
   const TracedTime host = cost.parts.host > Seconds() ? stage.host.of_step(num, m) : TracedTime();

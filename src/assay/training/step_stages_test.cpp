@@ -325,13 +325,31 @@ TEST(Training, EventsOfAPipelineTakeAsLongAsItsEstimate) {
     ASSERT_TRUE(input && cost);
     EXPECT_EQ(input->times.size(), static_cast<std::size_t>(pipeline::model_parts(input->shape)));
     EXPECT_GT(input->times.back().forward, input->times[1].forward);  // the head
-    EXPECT_GT(input->transfer, Seconds());
+    EXPECT_EQ(input->transfer > Seconds(), schedule != interleaved) << "another chunk runs meanwhile";
     const auto result = pipeline::simulate_pipeline(*input);
     ASSERT_TRUE(result);
     EXPECT_NEAR(result->interval.value(), cost->estimate.value(), 1e-9 * cost->estimate.value())
         << pipeline::schedule_name(schedule);
     EXPECT_GE(cost->parts.bubble.value(), 0.0) << pipeline::schedule_name(schedule);
   }
+}
+
+// A send takes a share of the chip while another chunk computes, and the whole of it where software overlaps nothing.
+TEST(Training, InterleavedStagesSendWhileTheyCompute) {
+  TrainingCase c("h100-sxm:4", 32);
+  c.question.setup.effects.overlap.chip_share = 0.2;
+  Strategy s = testing::strategy_of(1, 1, 1);
+  s.parallelism.pipeline = 4, s.interleave = 2;
+  const auto transfer = [&](pipeline::PipelineSchedule schedule, bool overlap) {
+    s.schedule = schedule, s.interleave = schedule == pipeline::PipelineSchedule::interleaved ? 2 : 1;
+    c.question.overlap = overlap;
+    return pipeline_input(c.question, testing::sequence, c.cluster, s)->transfer;
+  };
+  using enum pipeline::PipelineSchedule;
+  const Seconds alone = transfer(one_f_one_b, true);
+  EXPECT_GT(alone, Seconds());
+  EXPECT_EQ(transfer(interleaved, false), alone);
+  EXPECT_DOUBLE_EQ(transfer(interleaved, true).value(), 0.2 * alone.value());
 }
 
 // Layers with experts take longer, and chunks put all of them on some stages: no step is shorter than the busiest stage

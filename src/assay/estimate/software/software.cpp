@@ -13,7 +13,8 @@
 namespace assay::estimate {
 namespace {
 
-constexpr std::string_view case_keys[] = {"family", "compute", "weights", "fusion", "experts", "query_group"};
+constexpr std::string_view case_keys[] = {"family",  "chip",   "model",   "compute",
+                                          "weights", "fusion", "experts", "query_group"};
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
@@ -110,7 +111,10 @@ bool holds(const Software& software, const SoftwareProperty& property, std::size
   if (!property.since.empty() && version < software.version(property.since)) return false;
   if (!property.before.empty() && version >= software.version(property.before)) return false;
   for (const auto& [key, wanted] : property.when) {
+    if (key == "model" && matches(wanted, at.model, nullptr)) continue;
     const std::string known = key == "family"    ? at.family
+                              : key == "chip"    ? at.chip
+                              : key == "model"   ? std::string()
                               : key == "compute" ? at.compute
                               : key == "weights" ? at.weights
                               : key == "fusion"  ? at.fusion
@@ -144,6 +148,7 @@ std::size_t Software::version(std::string_view wanted) const {
 
 SoftwareCase software_case(const model::Transformer& model) {
   SoftwareCase at;
+  at.model = model.id;
   at.gated_experts = has_gated_experts(model);
   const model::Layer& layer = model.decoder.kinds.front();
   if (layer.attention && layer.attention->kv_heads > 0)

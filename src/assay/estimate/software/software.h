@@ -57,7 +57,8 @@ struct SoftwareDefaults {
 
 /// What a property may depend on.
 struct SoftwareCase {
-  std::string family;            ///< of the chips; empty: none
+  std::string family, chip;      ///< of the chips; empty: none
+  std::string model;             ///< its id
   std::string compute, weights;  ///< number formats
   std::string fusion;            ///< as the request gives it; empty: as the software does
   bool gated_experts = false;

@@ -23,6 +23,7 @@ constexpr SoftwareOption training_options[] = {{"fusion", "fused|compiled|eager|
                                                {"drop-tokens", flag_words},
                                                {"tensor-overlap", "all|backward|none"},
                                                {"no-expert-overlap", flag_words},
+                                               {"dispatch", "node|expert"},
                                                {"contiguous-context", flag_words},
                                                {"no-overlap", flag_words},
                                                {"dropout", flag_words},
@@ -125,6 +126,7 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
     software.step.tensor_overlap = ways[word];
   }
   if (option == "no-expert-overlap") software.step.expert_overlap = !yes;
+  if (option == "dispatch") software.copies_per_expert = word == 1;
   if (option == "contiguous-context") software.step.contiguous_context = yes;
   if (option == "no-overlap") software.overlap = !yes;
   if (option == "dropout") software.dropout = yes;

@@ -22,8 +22,9 @@ struct TrainingSoftware {
   bool flash = true;
   bool overlap = true;  ///< communication overlaps with compute
   bool dropout = false;
-  bool pads_vocabulary = false;  ///< rows of logits are whole cache lines
-  bool shared_master = false;    ///< see Optimizer::cast_when_gathered
+  bool copies_per_expert = false;  ///< a token is sent once for each of its experts, not once for each of their nodes
+  bool pads_vocabulary = false;    ///< rows of logits are whole cache lines
+  bool shared_master = false;      ///< see Optimizer::cast_when_gathered
 };
 
 /// How much of a chip's memory a server uses.

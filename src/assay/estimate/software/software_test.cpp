@@ -54,6 +54,11 @@ value = "all"
 source = "manual"
 since = "0.12"
 when = { family = "tpu" }
+[[train]]
+option = "dispatch"
+value = "expert"
+source = "manual"
+when = { model = "ox-*", chip = "plough-2" }
 )toml";
 
 SoftwareList list() { return {*read_software(anvil, "software/anvil.toml")}; }
@@ -121,6 +126,15 @@ TEST(Software, PropertiesDependOnVersionAndCase) {
   EXPECT_EQ(value_of(of("anvil", {}), "loss"), "");
   EXPECT_EQ(value_of(of("anvil", compiled), "loss"), "fused");
   EXPECT_EQ(value_of(of("anvil@0.12", compiled), "loss"), "");
+  SoftwareCase one;
+  one.chip = "plough-2";
+  one.model = "ox-7b";
+  EXPECT_EQ(value_of(of("anvil", one), "dispatch"), "expert");
+  one.model = "mule-7b";
+  EXPECT_EQ(value_of(of("anvil", one), "dispatch"), "");
+  one.model = "ox-7b";
+  one.chip = "plough-1";
+  EXPECT_EQ(value_of(of("anvil", one), "dispatch"), "");
   TrainingSoftware software;
   const auto chosen = named_software(all, SoftwareVerb::train, "Anvil 25.03 (fast)", "", 0);
   ASSERT_TRUE(apply_software(*chosen, {}, software));

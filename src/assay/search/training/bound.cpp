@@ -255,7 +255,7 @@ Seconds TrainingBound::slowest_stage(const training::MicrobatchCost& steady) con
   Seconds most;
   for (const training::MicrobatchCost::Part& part : steady.parts) {
     const double sends = steady.stages == 1.0 ? 0.0 : part.first || part.last ? 1.0 : 2.0;
-    const Seconds whole = steady.microbatches * (part.least() + sends * steady.hop) + part.gradients -
+    const Seconds whole = steady.microbatches * (part.least() + sends * steady.hop.overlapped) + part.gradients -
                           part.gradients_hidden_if_deferred + part.update;
     most = std::max(most, whole + part.host.update);
   }

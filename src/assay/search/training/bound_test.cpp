@@ -111,7 +111,7 @@ TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
                 const Seconds with_weights = seconds(least, Seconds());
                 training::fill_passes({c.question, s, work, &traffic, *links}, steady);
                 bound.fill(steady, least);
-                const Seconds all = seconds(least, steady.hop);
+                const Seconds all = seconds(least, steady.hop.under(s.schedule));
                 EXPECT_LE(without_weights, with_weights * (1.0 + 1e-12));
                 EXPECT_LE(with_weights, all * (1.0 + 1e-12));
                 EXPECT_LE(all, cost->estimate) << where << " tp " << tensor << " pp " << pipeline << " fsdp " << fsdp

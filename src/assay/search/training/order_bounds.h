@@ -11,7 +11,7 @@ struct OrdersToBound {
   const LeastTimes& least;
   const training::Strategy& strategy;
   const WorkMesh& mesh;
-  Seconds hop;
+  training::HopTime hop;
   std::uint64_t orders;   ///< a bit each
   const Seconds& enough;  ///< steps this long need no closer look; may fall meanwhile
 };
@@ -36,7 +36,7 @@ class OrderBounds {
     for (const AlikeOrders& alike : of.mesh.layers->alike) {
       std::uint64_t rest = alike.orders & of.orders;
       if (rest == 0) continue;
-      bound_.add_stages(of.least, m, alike.split, of.hop, sums_);
+      bound_.add_stages(of.least, m, alike.split, of.hop.overlapped, sums_);
       if (const Seconds least = bound_.step(sums_.step); stages == 1 || least >= of.enough) {
         if (!visit(rest, least)) return;
         continue;
@@ -45,7 +45,8 @@ class OrderBounds {
         const auto o = static_cast<std::size_t>(std::countr_zero(rest));
         const StageOrder& order = of.mesh.orders[o];
         const pipeline::PipelineShape shape{order.schedule, stages, static_cast<std::int64_t>(m), order.interleave};
-        const TrainingBound::Stages bounded{of.least, sums_, shape, alike.split, of.mesh.layers->each[o], of.hop};
+        const Seconds hop = of.hop.under(order.schedule);
+        const TrainingBound::Stages bounded{of.least, sums_, shape, alike.split, of.mesh.layers->each[o], hop};
         if (!visit(rest & ~(rest - 1), bound_.least_step(bounded, of.enough))) return;
       }
     }

@@ -379,7 +379,7 @@ class StrategySearcher {
   Seconds floor_of(const training::Strategy& s, const Work& of) {
     const Mesh& mesh = meshes_[of.mesh];
     Seconds fastest(HUGE_VAL);
-    bounds_.each({least_times(s, of, mesh.inner), s, mesh, Seconds(), of.possible & mesh.unbeaten_orders, fastest},
+    bounds_.each({least_times(s, of, mesh.inner), s, mesh, {}, of.possible & mesh.unbeaten_orders, fastest},
                  [&](std::uint64_t, Seconds least) {
                    fastest = std::min(fastest, least);
                    return true;
@@ -394,7 +394,7 @@ class StrategySearcher {
     least_ = least_times(s, of, inner);
     bound_.add_weights(weights, least_);
     bool is_fast = false;
-    bounds_.each({least_, s, meshes_[of.mesh], Seconds(), orders, best_.too_slow()},
+    bounds_.each({least_, s, meshes_[of.mesh], {}, orders, best_.too_slow()},
                  [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
     return is_fast;
   }

@@ -177,6 +177,7 @@ void read_training_file(RecordReader& reader, TrainingRanges& out) {
   reader.table("memory", [&](RecordReader& inner) {
     inner.range("activations", out.activations);
     inner.range("logits", out.logits);
+    inner.range("logits_fused", out.logits_fused);
     inner.range("reserved", out.reserved);
     inner.range("context", out.context);
   });

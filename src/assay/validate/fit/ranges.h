@@ -116,7 +116,7 @@ struct TrainingRanges {
   FitRange<double> expert_traffic_xla, scan;
   FitRange<double> straggler, routing_launches;
   FitRange<Seconds> fixed, launch, launch_xla;
-  FitRange<double> activations, logits, reserved;
+  FitRange<double> activations, logits, logits_fused, reserved;
   FitRange<Bytes> context;
 };
 Result<TrainingRanges> training_ranges_of(const hardware::Catalogue& catalogue);

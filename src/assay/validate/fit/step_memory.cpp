@@ -8,6 +8,7 @@ void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges&
   constexpr std::size_t fused = 0, compiled = 1, eager = 2, xla = 3;
   s.activations.fill(ranges.activations.start);
   s.logits.fill(ranges.logits.start);
+  s.logits[fused] = ranges.logits_fused.start;
   s.reserved.fill(ranges.reserved.start);
   s.context.fill(ranges.context.start);
   s.context[xla] = Bytes(0);
@@ -20,8 +21,10 @@ void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges&
                               for (std::size_t w = 0; w < xla; ++w) s.context[w] = Bytes(x);
                             }};
   std::vector<FitParameter> all = {allocator, driver};
-  for (const std::size_t way : {compiled, eager}) all.push_back(fit(s.activations[way], ranges.activations));
-  for (const std::size_t way : {fused, compiled, eager}) all.push_back(fit(s.logits[way], ranges.logits));
+  for (const std::size_t way : {compiled, eager}) {
+    all.push_back(fit(s.activations[way], ranges.activations));
+    all.push_back(fit(s.logits[way], ranges.logits));
+  }
   minimise(
       all, [&] { return memory_misfit(rows, predict); }, 600);
 }

@@ -79,6 +79,7 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   setup.formats.gradients = row.gradients;
   setup.optimizer.cast_when_gathered = row.software.shared_master;
   setup.dropout = row.software.dropout;
+  if (row.software.copies_per_expert) setup.dispatch = training::Dispatch::per_expert;
   if (row.small_states) {
     setup.optimizer.master = false;
     setup.optimizer.first_moment = setup.optimizer.second_moment = Dtype::bf16;

@@ -37,8 +37,8 @@ void add_strategy(const training::Strategy& strategy, std::vector<std::string>& 
   words.insert(words.end(), {"--offload", "none"});
 }
 
-/// The words of software, where it differs from what a request assumes.
-std::vector<std::string> software_words(const estimate::TrainingSoftware& software) {
+/// The words of software, where it differs from what a request assumes, for a model that `routes` tokens or not.
+std::vector<std::string> software_words(const estimate::TrainingSoftware& software, bool routes) {
   const estimate::TrainingSoftware usual;
   const estimate::StepSoftware& step = software.step;
   std::vector<std::string> words{"--software", "any"};
@@ -62,7 +62,8 @@ std::vector<std::string> software_words(const estimate::TrainingSoftware& softwa
   add(step.fused_experts, {"--fused-experts"});
   add(step.tensor_overlap != usual.step.tensor_overlap,
       {"--tensor-overlap", step.tensor_overlap == estimate::TensorOverlap::none ? "none" : "backward"});
-  add(!step.expert_overlap, {"--no-expert-overlap"});
+  add(!step.expert_overlap && routes, {"--no-expert-overlap"});
+  add(software.copies_per_expert && routes, {"--dispatch", "expert"});
   add(step.contiguous_context, {"--contiguous-context"});
   add(!software.overlap, {"--no-overlap"});
   add(software.dropout, {"--dropout"});
@@ -91,7 +92,7 @@ Question question_of(const TrainingRow& row, StepFigure figure) {
   if (row.small_states) add({"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
   if (const auto& adapters = row.model.adapters)
     add({"--lora", std::to_string(adapters->rank), "--lora-on", adapters->feed_forward ? "all" : "attention"});
-  question.own_way = software_words(row.software);
+  question.own_way = software_words(row.software, estimate::has_experts(row.model));
   const auto add_own = [&](std::initializer_list<std::string> these) {
     question.own_way.insert(question.own_way.end(), these);
   };

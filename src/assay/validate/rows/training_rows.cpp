@@ -11,6 +11,7 @@
 #include "assay/pipeline/chunks.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
+#include "assay/validate/rows/known_notes.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -106,6 +107,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   if (!chip) return fmt::format("{} is not in the catalogue", accelerator);
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
+  row.chip = *chip;
   if (const estimate::Family* family = known.family(*chip)) {
     row.compiled_whole = family->compiled_whole;
     row.family = family->id;
@@ -273,6 +275,7 @@ Why read_software(const TableLine& in, const KnownFormats& formats, const estima
   row.compute = formats.training(in.text("precision")).value_or(Dtype::bf16);
   estimate::SoftwareCase at = estimate::software_case(row.model);
   at.family = row.family;
+  at.chip = row.chip;
   at.compute = name(row.compute);
   if (auto set = estimate::apply_software(chosen, at, row.software); !set) return set.error().what;
   if (row.software.step.fusion == estimate::Fusion::eager && contains(notes, "compile")) {
@@ -356,6 +359,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
   ASSAY_TRY(known, KnownModels::make(catalogue));
+  ASSAY_TRY(notes, KnownNotes::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const TableLine in{table, i};
     TrainingRow row;
@@ -364,6 +368,7 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
     Why why;
     if (in.text("oom") == "y") why = "ran out of memory";
+    if (!why) why = notes.refusal(in.text("notes"));
     if (!why) why = unread_training(in, formats);
     NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::train, "framework", "");
     if (!why) why = by.why;

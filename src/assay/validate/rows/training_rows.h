@@ -22,7 +22,7 @@ enum class MemoryView : std::uint8_t {
 struct TrainingRow : RowModel {
   std::string id, group, what;              ///< group: source, model, hardware
   std::string cluster;                      ///< in the CLUSTER grammar
-  std::string family;                       ///< of its chips; empty: none
+  std::string chip, family;                 ///< of its devices; no family: empty
   bool compiled_whole = false;              ///< a compiler turns a whole step into one program on its chips
   std::vector<hardware::Override> changes;  ///< differences between the measured part and the catalogue's chip
   training::Strategy strategy;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -128,6 +129,26 @@ TEST(TrainingRows, SoftwareDecidesWhatARowLeavesOut) {
   EXPECT_EQ(rows.rows[1].strategy.parallelism.zero, 2) << "weights stay gathered between stages";
   ASSERT_EQ(rows.unanswered.size(), 1u);
   EXPECT_EQ(rows.unanswered[0].why, "the software \"Sledge\" is not in the catalogue");
+}
+
+// The column of experts is not in the header above; a model of the catalogue has them.
+TEST(TrainingRows, SoftwareDecidesHowTokensReachExperts) {
+  const auto row = [](std::string_view accelerator, std::string_view framework) {
+    const TrainingRows rows =
+        read(fmt::format("a-1,a,DeepSeek-V3,,,,,,,,4096,,{},256,fp8,4096,1,1,4,4,1,zero1(dist-optimizer),n,none,y,10,"
+                         ",,{},2026,\n",
+                         accelerator, framework));
+    return rows.rows.empty() ? TrainingRow() : rows.rows[0];
+  };
+  EXPECT_TRUE(row("H100-SXM-80GB", "NeMo 25.04").software.copies_per_expert);
+  EXPECT_FALSE(row("H100-SXM-80GB", "NeMo 25.04").software.step.expert_overlap);
+  const TrainingRow later = row("H100-SXM-80GB", "Megatron-Bridge 25.11");
+  EXPECT_FALSE(later.software.copies_per_expert);
+  EXPECT_TRUE(later.software.step.expert_overlap);
+  const std::vector<std::string> own = question_of(row("B200-SXM-180GB", "NeMo 25.04"), StepFigure::time).own_way;
+  const auto word = std::find(own.begin(), own.end(), "--dispatch");
+  ASSERT_NE(word, own.end());
+  EXPECT_EQ(*(word + 1), "expert");
 }
 
 // "8x NDR IB" is 400 Gbit/s for each of eight chips; other words are the catalogue's network.

@@ -87,6 +87,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   ASSAY_TRY(steps, estimate::steps_of(context.catalogue));
   estimate::SoftwareCase at = estimate::software_case(query.imported.model);
   if (const estimate::Family* family = steps.family(chip)) at.family = family->id;
+  at.chip = chip.id;
   at.compute = name(query.compute);
   ASSAY_TRY(assumed, read_software_name(request, context, estimate::SoftwareVerb::train, at, chip.vendor));
   estimate::TrainingSoftware software;
@@ -115,6 +116,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
   setup.dropout = software.dropout;
   if (software.shared_master && !request.has("optimizer") && setup.optimizer.master)
     setup.optimizer.cast_when_gathered = true;
+  if (software.copies_per_expert) setup.dispatch = training::Dispatch::per_expert;
   query.question.overlap = software.overlap;
   setup.rates = rates;
   if (query.power)  // the first source of a key holds
