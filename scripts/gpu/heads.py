@@ -1,12 +1,9 @@
 """Times attention of many head sizes on one CUDA GPU through PyTorch: rows in the form of catalogue/validation/h200_heads.csv.
 
 Usage: python3 heads.py > rows.csv
-The cache is overwritten so often before each run that the host is ahead of the device: no launch is in the times.
+Times are taken as in ops.py.
 """
 import random
-import statistics
-
-import torch
 
 import ops
 
@@ -14,22 +11,7 @@ sizes = [40, 48, 64, 72, 80, 96, 112, 128, 160, 192, 256]
 shapes = [(1, 32, 32, 2048), (2, 32, 8, 4096), (4, 16, 16, 1024), (1, 24, 8, 8192)]
 
 
-def timed(run, runs=15):
-    times = []
-    for _ in range(runs + 3):
-        for _ in range(12):
-            ops.flush_buffer.zero_()
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        run()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
-    return statistics.median(times[3:]), min(times[3:])
-
-
 def main():
-    ops.timed = timed
     draw = random.Random(4242)
     print("op,dtype,a,b,c,d,e,us_median,us_min,note")
     rows = [(*shape, size) for size in sizes for shape in shapes]

@@ -1,11 +1,12 @@
 """Times matrix products of random shapes on one CUDA GPU through PyTorch, and names the kernels that its library chose: rows in the form of
 catalogue/validation/h200_products.csv.
 
-Usage: python3 products.py > rows.csv
-Shapes are drawn as in ops.py, with another seed.
+Usage: python3 products.py [SEED COUNT] > rows.csv
+Shapes are drawn and timed as in ops.py, with another seed.
 """
 import random
 import re
+import sys
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -16,8 +17,8 @@ make = {"bf16": ops.gemm, "fp8": ops.gemm_fp8}
 widths = [768, 1024, 1536, 2048, 2560, 2880, 3072, 3584, 4096, 5120, 6144, 7168, 8192, 11008, 12288, 14336, 16384, 28672]
 
 
-def shapes(count):
-    draw = random.Random(4711)
+def shapes(seed, count):
+    draw = random.Random(seed)
     for index in range(count):
         m = ops.log_uniform(draw, 1, 32768, 1) if index % 3 == 0 else 2 ** draw.randint(0, 15)
         n, k = draw.choice(widths), draw.choice(widths)
@@ -54,7 +55,8 @@ def kernel_names(products):
 
 def main():
     print("op,dtype,a,b,c,d,e,us_median,us_min,note")
-    products = list(shapes(700))
+    seed, count = (int(x) for x in sys.argv[1:]) if len(sys.argv) > 1 else (4711, 700)
+    products = list(shapes(seed, count))
     for first in range(0, len(products), 25):
         part = products[first : first + 25]
         times = [ops.timed(ops.captured(make[dtype](m, n, k))) for dtype, m, n, k in part]

@@ -22,8 +22,8 @@ double padded_head(const AttentionRates& rates, const AttentionWork& work) {
 constexpr double score_tile = 128;  ///< side of a tile of scores
 
 /// A fitted number of a pass of attention, by its key.
-template <class N>
-auto pass_number(const N& num, const AttentionRates& rates, bool backward, std::string_view key, double value) {
+template <class N, class Q>
+NumberOf<N, Q> pass_number(const N& num, const AttentionRates& rates, bool backward, std::string_view key, Q value) {
   if constexpr (N::traced)
     return num.given(key, value, rates.sources,
                      (backward ? "attention.backward." : "attention.forward.") + std::string(key));
@@ -43,9 +43,11 @@ auto attention_share(const N& num, const AttentionRates& rates, const AttentionW
 template <class N>
 auto head_elements(const N& num, const AttentionRates& rates, const AttentionWork& work, bool backward) {
   const double padded = padded_head(rates, work);
-  auto elements =
-      num.given("padded head", padded, "elements") + pass_number(num, rates, backward, "softmax", rates.fit.softmax);
-  if (rates.chip.systolic) return elements;
+  const auto head = num.given("padded head", padded, "elements");
+  const auto softmax = pass_number(num, rates, backward, "softmax", rates.fit.softmax);
+  if (rates.chip.systolic) return head + softmax;
+  // Two halves of a core's threads take turns: while one multiplies, the other has its softmax. Half of it is hidden.
+  auto elements = max(head, softmax) + 0.5 * min(head, softmax);
   if (rates.fit.uneven && padded > work.head_dim)
     elements = elements * pass_number(num, rates, backward, "uneven", *rates.fit.uneven);
   if (rates.fit.part_row && std::fmod(padded, hardware::whole_row) != 0.0)
@@ -87,11 +89,12 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const auto most = window > 0.0 ? min(across, ceil(num.given("window", window, "keys") / side) + 1.0) : across;
   const auto heads = num.given("heads", work.heads, "of all sequences"),
              queries = num.given("queries", work.queries, "of a sequence");
-  const auto start = pass_number(num, rates, backward, "start", rates.fit.start.value_or(0.0));
   const auto tail = pass_number(num, rates, backward, "tail", rates.fit.tail.value_or(1.0));
-  const auto all = num.named("tiles of a core", heads * ceil(queries / rows) * (visited + start) / cores);
+  const auto of_a_core = num.named("rows of a core", heads * ceil(queries / rows) / cores);
   // A core takes the next row of tiles when it is done with one. At the end some still work on long ones.
-  const auto busy = num.named("arithmetic", each * (all + tail * most));
+  auto busy = num.named("arithmetic", each * (of_a_core * visited + tail * most));
+  if (rates.fit.start)
+    busy = num.named("with starts", busy + of_a_core * pass_number(num, rates, backward, "start", *rates.fit.start));
   const auto read = num.given("bytes", work.bytes, "queries, keys, values and results");
   const auto moved =
       backward ? 2.5 * (read + num.given("shared bytes", work.shared, "keys and values of every query head")) : read;

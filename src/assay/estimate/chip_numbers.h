@@ -18,7 +18,7 @@ auto core_count(const N& num, const CoreRates& chip, const SourceTable* sources)
 template <class N, class R>
 auto peak_of(const N& num, const R& rates) {
   if constexpr (N::traced)
-    return num.given("peak", rates.peak, rates.sources, "peak." + std::string(rates.format));
+    return num.given("peak", rates.peak, rates.sources, "peak." + std::string(name(rates.format)));
   else
     return rates.peak;
 }

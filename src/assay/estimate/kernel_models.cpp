@@ -27,11 +27,14 @@ struct TileSize {
   double edges = tile_edges(Plain{}, m, n);
   double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
 };
-/// Tiles that GPU libraries choose among; a core holds one at a time. Tiles whose sides are not powers of two come in
-/// steps of 32 and hold up to 256 x 160 sums.
-constexpr TileSize tile_sizes[] = {{16, 64},   {16, 128},  {32, 64},   {32, 128},  {64, 64},   {64, 128},
-                                   {128, 128}, {128, 256}, {256, 128}, {96, 128},  {128, 96},  {160, 128},
-                                   {128, 160}, {192, 128}, {128, 192}, {192, 192}, {160, 256}, {256, 160}};
+/// Tiles that GPU libraries choose among; a core holds one at a time. Kernels that multiply from shared memory take
+/// rows in multiples of 64 and columns in multiples of 8, or the other way round, up to about 256 x 160 sums: these are
+/// the ones of such that ours chose, in steps of 16.
+constexpr TileSize tile_sizes[] = {
+    {16, 64},   {16, 128},  {32, 64},   {32, 128},  {64, 64},   {64, 128},  {128, 128}, {128, 256}, {256, 128},
+    {96, 128},  {128, 96},  {160, 128}, {128, 160}, {192, 128}, {128, 192}, {192, 192}, {160, 256}, {256, 160},
+    {48, 64},   {80, 64},   {64, 96},   {96, 64},   {64, 112},  {112, 64},  {128, 112}, {112, 128}, {144, 128},
+    {144, 256}, {112, 192}, {80, 192},  {176, 128}, {208, 128}, {208, 192}, {80, 128},  {96, 192},  {176, 192}};
 constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
 constexpr double unit_rows = 16;         ///< every tile has a multiple of these
 constexpr Seconds never(HUGE_VAL);       ///< of a tile that is not taken
@@ -50,7 +53,7 @@ template <class N>
 auto reached_rate(const N& num, const ProductRates& rates) {
   if constexpr (N::traced)
     return num.named("reached rate", num.given("matrix share", rates.share, rates.sources,
-                                               "matmul.share." + std::string(rates.format)) *
+                                               "matmul.share." + std::string(name(rates.format))) *
                                          peak_of(num, rates));
   else
     return rates.rate();
@@ -80,7 +83,7 @@ NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates
   return multiply_and_add(num) * size.batch * padded / reached_rate(num, rates);
 }
 
-/// Slowed down by the clock that sustained power allows: the more, the less the chip rests between kernels.
+/// Of a product.
 template <class N>
 class Throttle {
  public:
@@ -88,7 +91,7 @@ class Throttle {
       : droop_(loads_narrowly(rates.fit, shape) ? num.given("droop", 0.0, "matrix units wait for loads")
                                                 : num.given("droop", rates.fit.droop, rates.sources, "matmul.droop")),
         gap_(num.given("gap", regime.gap, rates.sources, "regime.gap")) {}
-  auto operator()(NumberOf<N, Seconds> work) const { return work * (1.0 + droop_ * (work / (work + gap_))); }
+  auto operator()(NumberOf<N, Seconds> work) const { return throttled<N>(work, droop_, gap_); }
 
  private:
   NumberOf<N, double> droop_;
@@ -104,6 +107,14 @@ NumberOf<N, double> straddled(const N& num, const ProductRates& rates, const Mat
   const auto inside = num.given("part of a line", 1.0 - shape.operand_rows / cache_line, "where rows may begin");
   return num.named("straddling",
                    1.0 + num.given("straddle", *rates.fit.straddle, rates.sources, "matmul.straddle") * inside);
+}
+
+/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides.
+template <class N>
+NumberOf<N, Seconds> started(const N& num, const ProductRates& rates, const hardware::Regime& regime) {
+  const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
+  if (!rates.fit.scales || facts(rates.format).bits >= 16) return launch;
+  return launch + num.given("scales", *rates.fit.scales, rates.sources, "matmul.scales");
 }
 
 template <class N>
@@ -208,6 +219,7 @@ struct TileRates {
   NumberOf<N, double> faster;                  ///< than bf16; a tile's start and end take the same time in all formats
   NumberOf<N, double> small_tile;              ///< elements
   std::optional<NumberOf<N, Seconds>> loaded;  ///< time to get one element of an operand
+  std::optional<NumberOf<N, Seconds>> turn;    ///< least time for one element of k
   bool straddles = false;                      ///< rows begin inside cache lines
   NumberOf<N, double> longer{};                ///< by that
 
@@ -220,6 +232,7 @@ struct TileRates {
         small_tile(num.given("small tile", rates.fit.small_tile, rates.sources, "matmul.small_tile")) {
     straddles = shape.operand_rows < cache_line;
     if (straddles) longer = straddled(num, rates, shape);
+    if (rates.fit.stage) turn = num.given("stage", *rates.fit.stage, rates.sources, "matmul.stage") / stage_k(num);
     const bool narrow = loads_narrowly(rates.fit, shape);
     constexpr double narrow_load = 4;  // bytes: the least that is copied without passing through registers
     const bool scattered = narrow && std::min(shape.operand_rows, shape.result_rows) < narrow_load;
@@ -234,6 +247,11 @@ struct TileRates {
                                  : narrow  ? "matmul.narrow_port"
                                            : "matmul.port");
   }
+  /// Elements of k in a stage: a cache line of each row.
+  NumberOf<N, double> stage_k(const N& num) const {
+    return num.given("stage of bf16", cache_line / storage(Dtype::bf16, 1.0).value(), "a cache line of each row") *
+           faster;
+  }
   auto fill(const N& num, const ProductRates& rates) const {
     return num.named("fill", num.given("fill in bf16", rates.fit.fill, rates.sources, "matmul.fill") * faster);
   }
@@ -243,6 +261,7 @@ struct TileRates {
     const auto work = num.named("FLOP of a tile", multiply_and_add(num) * m * n);
     auto time = work * (1.0 + small_tile * edges) / per_core;
     if (loaded) time = max(time, num.named("operands of a tile", m + n) * *loaded);
+    if (turn) time = max(time, *turn);
     return num.named("step of a tile", straddles ? time * longer : time);
   }
 };
@@ -374,7 +393,7 @@ MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const Matmu
   // A systolic array's compiler prefetches across products, so only the longer of both counts.
   const auto both = rates.chip.systolic ? num.named("longer", max(time.sustained, time.memory))
                                         : overlapped(num, time.sustained, time.memory);
-  const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
+  const auto launch = started(num, rates, regime);
   if (!tiled.adding) {
     time.adding = num.given("adding", Seconds(0), "k is not split");
     time.total = launch + both;

@@ -74,15 +74,15 @@ struct ProductRates {
   const CoreRates& chip;
   FlopsPerSecond peak;  ///< dense, of the format
   double share;         ///< calibrated share of the peak
+  Dtype format = Dtype::bf16;
   const SourceTable* sources = nullptr;
-  std::string_view format = {};  ///< its name, of which `sources` knows the peak and the share
 
   FlopsPerSecond rate() const { return share * peak; }
 };
 
 /// What does not depend on the shape of a product.
 struct TileSteps {
-  std::array<Seconds, 18> step{};  ///< of each tile size that libraries choose from, for one element of k
+  std::array<Seconds, 36> step{};  ///< of each tile size that libraries choose from, for one element of k
   double fill = 0;                 ///< elements of k that a prologue and an epilogue are worth
 };
 /// Of the shape, only its rows matter.
@@ -107,6 +107,13 @@ MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const Matmu
 template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, const KnownTiles& known);
+
+/// Arithmetic that takes `work` at the clock of a burst, at the clock that power allows: the lower, the less the chip
+/// rests between kernels.
+template <class N>
+NumberOf<N, Seconds> throttled(NumberOf<N, Seconds> work, NumberOf<N, double> droop, NumberOf<N, Seconds> gap) {
+  return work * (1.0 + droop * (work / (work + gap)));
+}
 
 /// Streams `bytes` at a share of the memory rate after a ramp: one formula for large and small transfers.
 template <class N>
@@ -133,7 +140,7 @@ struct AttentionRates {
   FlopsPerSecond peak;
   double head_step = usual_head_step;  ///< kernels exist for heads of its multiples
   const SourceTable* sources = nullptr;
-  std::string_view format = {};
+  Dtype format = Dtype::bf16;
 };
 template <class N>
 NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, const AttentionWork& work,

@@ -166,6 +166,25 @@ TEST(Matmul, TilesOfManyWidthsFillTheCores) {
   EXPECT_GT(coarse, 1.05 * fine.total);
 }
 
+TEST(Matmul, NarrowFormatsReadTheirScales) {
+  hardware::MatmulCalibration fit = ideal();
+  const MatmulShape s = shape(1024, 1024, 1024);
+  const auto time = [&](Dtype format) { return matmul_time(Plain{}, {fit, chip(), peak, 1.0, format}, s, {}).total; };
+  const Seconds without = time(Dtype::fp8);
+  fit.scales = 1_us;
+  EXPECT_NEAR((time(Dtype::fp8) - without).value(), 1e-6, 1e-15);
+  EXPECT_EQ(time(Dtype::bf16), without);
+}
+
+TEST(Matmul, AStageOfTheLoopHasALeastTime) {
+  // One tile; k = 6400 in stages of 128 bytes, or 64 elements of bf16: 100 stages.
+  hardware::MatmulCalibration fit = ideal();
+  fit.stage = Seconds(1.0);
+  MatmulShape s = shape(16, 64, 6400);
+  s.bytes = Bytes(0);
+  EXPECT_NEAR(matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}, false).arithmetic.value(), 100.0, 1e-9);
+}
+
 TEST(Matmul, TilesFoundAheadGiveTheSameBits) {
   hardware::MatmulCalibration fit = ideal();
   fit.fine_tiles = true;
@@ -241,7 +260,7 @@ AttentionWork attention(double heads, std::int64_t tokens, bool causal) {
 TEST(Attention, ByHand) {
   // 1024 tokens are 8 x 8 tiles of 128 x 128 x 128: 4 * 128^3 FLOP each. 1e6 heads keep the cores busy; each core does
   // 64 tiles of 1e4 heads at 1 FLOP/ns, without start or tail.
-  const hardware::AttentionPass fit{1.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+  const hardware::AttentionPass fit{1.0, 0.0, 0.0, 0.0, {}, 0.0};
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9;
   EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, false), false).value() / (64e4 * tile),
               1.0, 1e-6);
@@ -249,6 +268,15 @@ TEST(Attention, ByHand) {
   // tiles).
   EXPECT_NEAR(attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, true), false).value() / (36e4 * tile),
               1.0, 2e-3);
+}
+
+TEST(Attention, HalfOfTheShorterOfProductsAndSoftmaxIsHidden) {
+  const auto time = [&](double softmax) {
+    const hardware::AttentionPass fit{1.0, 1.0, softmax, 0.0};
+    return attention_time(Plain{}, {fit, chip(), peak}, attention(1e6, 1024, false), false).value();
+  };
+  EXPECT_NEAR(time(64.0) / time(0.0), (128.0 + 32.0) / 128.0, 1e-12);
+  EXPECT_NEAR(time(256.0) / time(0.0), (256.0 + 64.0) / 128.0, 1e-12);
 }
 
 TEST(Attention, KernelsExistForSomeHeads) {
@@ -275,12 +303,12 @@ TEST(Attention, BackwardTakesTwoAndAHalfForwardPasses) {
 
 TEST(Attention, RowsStartAndTheLongestEndsLate) {
   // 16 heads of 1024 tokens are 128 rows of 8 tiles: 1.28 for each of 100 cores.
-  hardware::AttentionPass fit{1.0, 1.0, 0.0, 0.0, 0.0, 0.0};
+  hardware::AttentionPass fit{1.0, 1.0, 0.0, 0.0, {}, 0.0};
   const AttentionWork work = attention(16, 1024, false);
   const double tile = 4.0 * 128 * 128 * 128 * 1e-9, rows = 16 * 8 / 100.0;
   const auto time = [&] { return attention_time(Plain{}, {fit, chip(), peak}, work, false).value() / tile; };
   EXPECT_NEAR(time(), rows * 8, 1e-9);
-  fit.start = 0.5;
+  fit.start = Seconds(0.5 * tile);
   EXPECT_NEAR(time(), rows * 8.5, 1e-9);
   fit.tail = 0.25;
   EXPECT_NEAR(time(), rows * 8.5 + 0.25 * 8, 1e-9);

@@ -272,7 +272,7 @@ KernelWork kernel_work(const KernelRates& rates, const program::Program& program
 }
 
 ProductRates product_rates(const KernelRates& rates, const KernelWork& work) {
-  return {*rates.matmul, rates.cores, work.peak, work.share, &rates.sources, name(work.format)};
+  return {*rates.matmul, rates.cores, work.peak, work.share, work.format, &rates.sources};
 }
 
 AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work) {
@@ -281,7 +281,7 @@ AttentionRates attention_rates(const KernelRates& rates, const KernelWork& work)
           work.peak,
           rates.attention->head_step.value_or(usual_head_step),
           &rates.sources,
-          name(work.format)};
+          work.format};
 }
 
 DecodeRates decode_rates(const KernelRates& rates) { return {rates.attention->decode, rates.cores, &rates.sources}; }

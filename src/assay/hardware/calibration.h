@@ -25,10 +25,15 @@ struct MatmulCalibration {
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
   double grouped = 1;       ///< remaining share of it in a grouped product over experts
-  bool fine_tiles = false;  ///< tile sides are multiples of 32 instead of powers of two
+  bool fine_tiles = false;  ///< tile sides are multiples of 16 instead of powers of two
   double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
   double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
   Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
+  /// To read the scales of operands, in formats that have them; 0 if absent.
+  std::optional<Seconds> scales;
+  /// Least time of one stage of a tile's loop over k, a cache line of each row, whatever the tile: until its buffer is
+  /// free and filled again; 0 if absent.
+  std::optional<Seconds> stage;
   /// Rate at which one core gets operands from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
   /// The same of kernels that load rows in parts of 4 or 8 bytes, and of 2: bulk copies need rows of whole 16 bytes.
@@ -72,8 +77,9 @@ struct AttentionPass {
   double wide = 1;     ///< remaining share of it for heads wider than wide_head
   double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
   double passes = 0;   ///< over queries, keys, values and results, not overlapped with the arithmetic
-  /// Before and after a row of tiles: loading its queries and writing its result, in tiles; 0 if absent.
-  std::optional<double> start{};
+  /// Before and after a row of tiles: until its first queries and keys have arrived and its result is written; 0 if
+  /// absent.
+  std::optional<Seconds> start{};
   /// How much of the longest row is still to do when cores run out of rows; 1 if absent. 0: the longest start first.
   std::optional<double> tail{};
   /// Time of a tile if a head fills only a part of its kernel's, which then checks every load; 1 if absent.
@@ -92,6 +98,7 @@ struct DecodeCalibration {
 };
 struct AttentionKernelCalibration {
   std::optional<double> head_step;  ///< kernels exist for heads of its multiples; 32 if absent
+  bool full_power = false;          ///< matrix units take as much power as in products, so that the clock drops alike
   AttentionPass forward, backward;
   DecodeCalibration decode;
 };
@@ -195,6 +202,8 @@ struct CalibrationSections {
     v.number("small_tile", x.small_tile);
     v.number("fill", x.fill);
     v.number("split_cost", x.split_cost);
+    v.number("scales", x.scales);
+    v.number("stage", x.stage);
     v.number("port", x.port);
     v.number("narrow_port", x.narrow_port);
     v.number("scattered_port", x.scattered_port);
@@ -244,6 +253,7 @@ struct CalibrationSections {
   };
   static constexpr auto attention_kernel = [](auto& x, auto& v) {
     v.number("head_step", x.head_step);
+    v.flag("full_power", x.full_power);
     v.table("forward", x.forward, attention_pass);
     v.table("backward", x.backward, attention_pass);
     v.table("decode", x.decode, decode);

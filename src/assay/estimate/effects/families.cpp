@@ -19,6 +19,8 @@ void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
   if (reader.has("tiles_with")) reader.text("tiles_with", kernels.tiles_with);
   if (reader.has("own_products")) reader.texts("own_products", kernels.own_products);
   reader.number("head_step", kernels.head_step);
+  reader.flag("full_power", kernels.full_power);
+  reader.number("softmax", kernels.softmax);
   reader.flag("flash2", kernels.flash2);
   reader.flag("paged_attention", kernels.paged_attention);
   reader.flag("fixed_groups", kernels.fixed_groups);

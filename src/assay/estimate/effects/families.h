@@ -29,6 +29,8 @@ struct FamilyKernels {
   /// Ids of chips whose products have a calibration of their own, e.g. because their memory differs.
   std::vector<std::string> own_products;
   std::optional<double> head_step;  ///< of the vendor's attention kernels; see AttentionKernelCalibration
+  bool full_power = false;          ///< of the vendor's attention kernels; see AttentionKernelCalibration
+  std::optional<double> softmax;    ///< start of attention's; see AttentionPass
   bool flash2 = false;              ///< FlashAttention 2 was measured in addition to the vendor's kernel
   bool paged_attention = false;     ///< attention was measured over paged caches only: prompts are not fitted
   bool fixed_groups = false;        ///< collectives were measured over groups of one size

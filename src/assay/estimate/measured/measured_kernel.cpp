@@ -66,9 +66,17 @@ NumberOf<N, Seconds> pass_of(const N& num, const Kernel& kernel, const KernelPla
   hardware::AttentionPass pass = backward ? fit.backward : fit.forward;
   pass.passes = extra ? pass.passes + *extra : 0.0;
   return attention_time(
-      num,
-      {pass, place.cores, place.peak, fit.head_step.value_or(usual_head_step), place.sources, name(kernel.compute)},
+      num, {pass, place.cores, place.peak, fit.head_step.value_or(usual_head_step), place.sources, kernel.compute},
       kernel.work, backward);
+}
+
+/// A pass of attention at the clock that power allows.
+template <class N>
+NumberOf<N, Seconds> at_its_clock(const N& num, const Kernel& kernel, const KernelPlace& place, const Harness& harness,
+                                  NumberOf<N, Seconds> pass) {
+  if (!place.fits.matmul || !attention_kernel(*place.fits.attention, kernel.attention)->full_power) return pass;
+  return throttled<N>(pass, num.given("droop", place.fits.matmul->droop, place.sources, "matmul.droop"),
+                      num.given("gap", harness.gap, place.sources, "regime.gap"));
 }
 
 std::string_view stream_key(KernelKind kind) {
@@ -123,8 +131,8 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
   if (kernel.kind == KernelKind::matmul) {
     MatmulShape shape = kernel.matmul;
     shape.bytes = harness.moved(shape.bytes);
-    const ProductRates rates{*fits.matmul,        cores, peak, matmul_share(*fits.matmul, kernel.compute), sources,
-                             name(kernel.compute)};
+    const ProductRates rates{*fits.matmul,   cores,  peak, matmul_share(*fits.matmul, kernel.compute),
+                             kernel.compute, sources};
     time.casting = casting_time(num, kernel, place, harness);
     time.product = matmul_time(num, rates, shape, {start, harness.gap, harness.ramp}, harness.split_k);
     time.total = time.casting + time.product.total;
@@ -152,11 +160,12 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
   for (const bool backward : {false, true}) {
     if (kernel.kind == (backward ? KernelKind::attention_forward : KernelKind::attention_backward)) continue;
     const auto all = pass_of(num, kernel, place, backward, harness.attention_passes);
-    time.total = time.total + num.named(backward ? "backward pass" : "forward pass", all);
+    const auto slowed = at_its_clock<N>(num, kernel, place, harness, all);
+    time.total = time.total + num.named(backward ? "backward pass" : "forward pass", slowed);
     if constexpr (!N::traced) {  // the parts that answers show
-      const Seconds busy = pass_of(num, kernel, place, backward, std::nullopt);
-      time.arithmetic += busy;
-      time.memory += all - busy;
+      const Seconds moved = all - pass_of(num, kernel, place, backward, std::nullopt);
+      time.arithmetic += slowed - moved;
+      time.memory += moved;
     }
   }
   return time;

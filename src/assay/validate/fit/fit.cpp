@@ -30,8 +30,9 @@ hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const estim
   m.share = kernels.share;
   m.droop = kernels.droop;
   m.fine_tiles = kernels.fine_tiles;
-  m.memory_share = ranges.memory_share.start;
+  m.memory_share = 1.0;  // a compiler that plans the whole array also plans what it reads: fits find no loss
   if (!kernels.whole_products) {
+    m.memory_share = ranges.memory_share.start;
     m.small_tile = ranges.small_tile.start;
     m.fill = ranges.fill.start;
     m.split_cost = ranges.split_cost.start;
@@ -60,9 +61,12 @@ void start_family(FitProblem& problem, const estimate::Family& family) {
   const PointwiseRanges& p = ranges.pointwise;
   c.pointwise =
       hardware::PointwiseCalibration{p.stream.start, p.norm.start, p.softmax.start, p.optimizer.start, p.ramp.start};
-  c.attention.emplace().cudnn = ranges.attention.start();
+  hardware::AttentionKernelCalibration attention = ranges.attention.start();
+  if (kernels.softmax) attention.forward.softmax = attention.backward.softmax = *kernels.softmax;
+  c.attention.emplace().cudnn = attention;
   c.attention->cudnn->head_step = kernels.head_step;
-  if (kernels.flash2) c.attention->flash2 = ranges.attention.start();
+  c.attention->cudnn->full_power = kernels.full_power;
+  if (kernels.flash2) c.attention->flash2 = attention;
   if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels.in_network);
   c.host = kernels.host;
   mark_assumed(c, "host");

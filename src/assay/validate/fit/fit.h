@@ -81,8 +81,6 @@ void fit_matmuls(FitProblem& problem);
 void fit_attention(FitProblem& problem);
 /// For a GPU whose rows are all replayed from a graph: attention has the same launch time as products.
 void launch_alike(Harness& harness);
-/// Adds the numbers of one pass of attention that few rows determine.
-void add_pass(hardware::AttentionPass& pass, const PassRanges& ranges, std::vector<FitParameter>& parameters);
 void fit_pointwise(FitProblem& problem);
 void fit_collectives(FitProblem& problem);
 

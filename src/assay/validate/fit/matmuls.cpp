@@ -30,7 +30,9 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
       other.memory_share = m.memory_share;
     }
   };
-  std::vector<FitParameter> parameters{fit(m.memory_share, problem.ranges.matmul.memory_share)};
+  std::vector<FitParameter> parameters;
+  if (!family_of_calibration(problem, ids.front()).kernels->whole_products)
+    parameters.push_back(fit(m.memory_share, problem.ranges.matmul.memory_share));
   bool sustained = false, burst = false;  // the droop shows only if both are measured
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp8, Dtype::fp4}) {
     bool measured = false;
@@ -79,13 +81,18 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
 }
 
-/// All our own tables have the same graph launch time.
+/// All our own tables have the same graph launch time. They alone show how long scales take to read, which is the same
+/// everywhere.
 void fit_own_launch(FitProblem& problem) {
   Seconds launch = problem.harnesses.at(std::string(own_tables[0].source)).launch[matmul];
+  const hardware::MatmulCalibration& own = *problem.calibrations.at(std::string(own_chip)).matmul;
+  Seconds scales = own.scales.value_or(problem.ranges.matmul.scales.start);
   const auto spread = [&] {
     for (const OwnTable& table : own_tables) problem.harnesses.at(std::string(table.source)).launch[matmul] = launch;
+    for (auto& [id, calibration] : problem.calibrations)
+      if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->scales = scales;
   };
-  minimise({fit(launch, problem.ranges.harness.product_launch)}, [&] {
+  minimise({fit(launch, problem.ranges.harness.product_launch), fit(scales, problem.ranges.matmul.scales)}, [&] {
     spread();
     return kernel_misfit(problem, [](const KernelRow& row) { return is_matmul(row) && is_own(row.source); });
   });
@@ -102,6 +109,7 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
       m.fill = shared.fill;
       m.split_cost = shared.split_cost;
       m.port = shared.port;
+      m.stage = shared.stage;
     }
   };
   const auto mine = [&](const KernelRow& row) {
@@ -112,6 +120,11 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   std::vector<FitParameter> parameters{fit(shared.small_tile, ranges.small_tile), fit(shared.fill, ranges.fill),
                                        fit(shared.split_cost, ranges.split_cost)};
   if (shared.port) parameters.push_back(fit(*shared.port, ranges.port));
+  // Many small products tell the stages of the loop from the rest.
+  if (std::find(ids.begin(), ids.end(), own_chip) != ids.end()) {
+    if (!shared.stage) shared.stage = ranges.stage.start;
+    parameters.push_back(fit(*shared.stage, ranges.stage));
+  }
   minimise(
       parameters,
       [&] {

@@ -165,10 +165,10 @@ void fit_attention(Problem& p, const hardware::Calibration* start, const Attenti
     hardware::AttentionPass& found = forward ? kernel.forward : kernel.backward;
     found.start = found.start.value_or(pass.row_start.start);
     found.tail = found.tail.value_or(pass.tail.start);
-    std::vector<FitParameter> parameters{fit(*found.start, pass.row_start), fit(*found.tail, pass.tail)};
-    add_pass(found, pass, parameters);
     minimise(
-        parameters, [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
+        {fit(found.share, pass.share), fit(found.softmax, pass.softmax), fit(found.passes, pass.passes),
+         fit(*found.start, pass.row_start), fit(*found.tail, pass.tail)},
+        [&] { return p.misfit([&](const KernelRow& row) { return row.kernel.kind == kind; }); }, 1500);
   }
   if (!p.has(KernelKind::decode)) return;
   minimise(

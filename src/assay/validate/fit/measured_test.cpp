@@ -138,7 +138,7 @@ TEST(FitMeasured, AttentionComesBackWithTheProductsLaunch) {
   const hardware::Chip chip = *catalogue.chip("h200-sxm", "");
   hardware::Calibration truth;
   const hardware::AttentionKernelCalibration known{
-      {}, {0.5, 1.0, 60, 0.8}, {0.35, 1.0, 30, 1.5}, {0.6, 0.7, 0.9, 2_us}};
+      {}, false, {0.5, 1.0, 60, 0.8}, {0.35, 1.0, 30, 1.5}, {0.6, 0.7, 0.9, 2_us}};
   truth.attention.emplace().cudnn = known;
   hardware::MatmulCalibration& m = truth.matmul.emplace();
   m.share[static_cast<std::size_t>(Dtype::bf16)] = 0.8;

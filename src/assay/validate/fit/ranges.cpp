@@ -36,6 +36,8 @@ void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
   reader.range("small_tile", matmul.small_tile);
   reader.range("fill", matmul.fill);
   reader.range("split_cost", matmul.split_cost);
+  reader.range("scales", matmul.scales);
+  reader.range("stage", matmul.stage);
   reader.range("port", matmul.port);
   reader.range("narrow_port", matmul.narrow_port);
   reader.range("scattered_port", matmul.scattered_port);

@@ -17,9 +17,10 @@
 namespace assay::validate {
 
 struct PassRanges {
-  FitRange<double> share, wide, softmax, passes, row_start, tail, uneven, part_row;
+  FitRange<double> share, wide, softmax, passes, tail, uneven, part_row;
+  FitRange<Seconds> row_start;
   hardware::AttentionPass start() const {
-    return {share.start, wide.start, softmax.start, passes.start, row_start.start, tail.start};
+    return {share.start, wide.start, softmax.start, passes.start, {}, tail.start};
   }
 };
 struct AttentionRanges {
@@ -29,12 +30,16 @@ struct AttentionRanges {
   FitRange<Seconds> item;
   /// Start values of a kernel's numbers.
   hardware::AttentionKernelCalibration start() const {
-    return {{}, forward.start(), backward.start(), {decode_share.start, crowded.start, decode_wide.start, item.start}};
+    return {{},
+            false,
+            forward.start(),
+            backward.start(),
+            {decode_share.start, crowded.start, decode_wide.start, item.start}};
   }
 };
 struct MatmulRanges {
   FitRange<double> share, droop, memory_share, grouped, small_tile, fill, straddle;
-  FitRange<Seconds> split_cost;
+  FitRange<Seconds> split_cost, scales, stage;
   FitRange<BytesPerSecond> port, narrow_port, scattered_port;
 };
 struct PointwiseRanges {
