@@ -253,8 +253,10 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
   // What asks many requests at once has threads that stay: they may allocate without waiting for each other.
   if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
-  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept.
+  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept,
+  // and what moves data beside a step has the same memory. The heaps of a second arena are given back when empty.
   if (request.verb().name == "run" || request.verb().name == "measure") {
+    ::mallopt(M_ARENA_MAX, 1);
     ::mallopt(M_MMAP_MAX, 0);
     ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   }
