@@ -72,9 +72,9 @@ long next(int from, int tag, double seconds) {
     if (tries % 16 < 15) continue;
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (waited.count() > seconds) return -1;
-    // Who waited long leaves the cores to the others for a while: less than what is lost by asking late.
-    constexpr double patient = 2e-3, share = 1.0 / 32;
-    if (waited.count() > patient) std::this_thread::sleep_for(share * waited);
+    // Who waited long leaves the cores to the others, but not for longer than a message is worth.
+    constexpr std::chrono::microseconds patient(2000), nap(100);
+    if (waited > patient) std::this_thread::sleep_for(nap);
   }
 }
 
