@@ -149,14 +149,17 @@ verbs::Surroundings surroundings() {
   return {user_catalogue(), failed ? "" : self.parent_path().string(), date, ranks_of_launch()};
 }
 
+tl::unexpected<Error> unwritable(const std::string& path, std::string_view where, int because, std::string hint) {
+  return fail(std::string(where), fmt::format("{} cannot be written: {}", in_quotes(path), std::strerror(because)),
+              std::move(hint));
+}
+
 Result<void> save(const std::string& path, std::string_view text, std::string_view where) {
   errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file)
-    return fail(std::string(where), fmt::format("{} cannot be written: {}", in_quotes(path), std::strerror(errno)),
-                "name a file in a directory that exists and may be written to");
+  if (!file) return unwritable(path, where, errno, "name a file in a directory that exists and may be written to");
   return {};
 }
 
@@ -179,6 +182,28 @@ std::optional<std::string> output_file(const verbs::Request& request) {
   for (const std::string& value : request.values("output"))
     if (!has_own || verbs::names_output_file(value)) return value;
   return std::nullopt;
+}
+
+/// Whether files can be made below a directory, which may be missing itself.
+Result<void> check_directory(const std::string& path, std::string_view where) {
+  std::error_code failed;
+  std::filesystem::path known = path;
+  while (!std::filesystem::exists(known, failed) && known.has_relative_path()) known = known.parent_path();
+  if (known.empty()) known = ".";
+  errno = ENOTDIR;
+  if (std::filesystem::is_directory(known, failed) && ::access(known.c_str(), W_OK) == 0) return {};
+  return unwritable(path, where, errno, "name a directory that may be written to");
+}
+
+/// What measures and fits for minutes has where to write before it starts. Of several ranks the first one writes.
+Result<void> check_places(const verbs::Request& request) {
+  if (ranks_of_launch().rank > 0 || request.has("check")) return {};
+  for (const std::string_view option : {"out", "fit"})
+    if (const auto directory = request.value(option))
+      ASSAY_CHECK(check_directory(*directory, fmt::format("--{}", option)));
+  if (const std::string own = user_catalogue(); request.verb().name == "measure" && !request.has("out") && !own.empty())
+    ASSAY_CHECK(check_directory(own, "--out"));
+  return {};
 }
 
 /// The format of --format, or of the ending of --output.
@@ -253,11 +278,14 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
   // What asks many requests at once has threads that stay: they may allocate without waiting for each other.
   if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
-  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept.
+  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept,
+  // and what moves data beside a step has the same memory. The heaps of a second arena are given back when empty.
   if (request.verb().name == "run" || request.verb().name == "measure") {
+    ::mallopt(M_ARENA_MAX, 1);
     ::mallopt(M_MMAP_MAX, 0);
     ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   }
+  ASSAY_CHECK(check_places(request));
   Watch watch;
   ASSAY_TRY(response, verbs::ask(request, {catalogue, surroundings()}));
   if (response.is_silent) return 0;

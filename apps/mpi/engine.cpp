@@ -1,7 +1,6 @@
 // libassay-mpi.so: carries the messages of `assay run --engine mpi`. The program loads it when it is asked for.
 #include <mpi.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <list>
@@ -21,7 +20,6 @@ struct Sent {
 std::mutex guard;  // MPI is called by one thread at a time
 std::list<Sent> sent;
 thread_local MPI_Message arrived = MPI_MESSAGE_NULL;
-bool is_crowded = false;  // more ranks than cores: who waits lets others work
 char library_text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
 
 /// Lets MPI work on what is under way, and forgets what has arrived.
@@ -39,12 +37,6 @@ void connect(int* rank, int* count) {
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, rank);
   MPI_Comm_size(MPI_COMM_WORLD, count);
-  MPI_Comm here;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-  int ranks = 1;
-  MPI_Comm_size(here, &ranks);
-  MPI_Comm_free(&here);
-  is_crowded = ranks > ::sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 const char* library() {
@@ -76,13 +68,13 @@ long next(int from, int tag, double seconds) {
       }
       progress();
     }
-    if (is_crowded) ::sched_yield();
+    ::sched_yield();  // to other ranks, or to the steps beside this movement
     if (tries % 16 < 15) continue;
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (waited.count() > seconds) return -1;
-    // Who waited long leaves the cores to the others for a while: less than what is lost by asking late.
-    constexpr double patient = 2e-3, share = 1.0 / 32;
-    if (waited.count() > patient) std::this_thread::sleep_for(share * waited);
+    // Who waited long leaves the cores to the others, but not for longer than a message is worth.
+    constexpr std::chrono::microseconds patient(2000), nap(100);
+    if (waited > patient) std::this_thread::sleep_for(nap);
   }
 }
 

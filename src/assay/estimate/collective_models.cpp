@@ -301,8 +301,10 @@ class CollectiveFormer {
     return wide(std::max(1.0, network::lanes_used(kind_, group_, node)), node);
   }
   Bandwidth ring_bandwidth(const Level& node) const {
-    const auto slower = num_.constant(1.0) + given("cost of small groups", curve_.pair, "pair") /
-                                                 num_.given("members", node.groups, "in a node");
+    // Processes copy their own arrays, too, of which they receive (n - 1) / n: what is copied beyond goes by n - 1.
+    const auto size = fit_.cores ? num_.given("other members", node.groups - 1.0, "of the group in a node")
+                                 : num_.given("members", node.groups, "in a node");
+    const auto slower = num_.constant(1.0) + given("cost of small groups", curve_.pair, "pair") / size;
     return num_.named("bandwidth of rings",
                       given("share of the bandwidth", curve_.share, "share") * in_node_width(node) / slower);
   }

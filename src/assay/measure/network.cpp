@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "assay/execute/movement.h"
+#include "assay/measure/machine.h"
 
 namespace assay::measure {
 namespace {
@@ -22,11 +23,36 @@ constexpr Movement movements[] = {{"all_gather", program::Collective::all_gather
                                   {"all_reduce", program::Collective::all_reduce, true, false, false, false},
                                   {"all_to_all", program::Collective::all_to_all, false, true, false, true}};
 
+/// What the other steps of a program do before a collective: they leave nothing in the caches that it reads or writes.
+class OtherWork {
+ public:
+  /// On one of `ranks` at once, which share the caches of several cores. The largest caches serve other machines, too,
+  /// and to fill them would take longer than what is measured.
+  void run(std::size_t ranks) {
+    constexpr Bytes most = 64_MiB;
+    std::size_t bytes = 0;
+    for (const Cache& cache : caches_)
+      bytes += static_cast<std::size_t>(std::min(cache.size, most).value()) /
+               std::min(ranks, static_cast<std::size_t>(cache.cores));
+    const std::size_t elements = bytes / (2 * sizeof(double));
+    if (from_.size() < elements) {
+      from_.resize(elements, 1.0);
+      to_.resize(elements);
+    }
+    std::copy_n(from_.begin(), elements, to_.begin());
+    if (elements > 0) from_.front() = to_.back();
+  }
+
+ private:
+  std::vector<Cache> caches_ = read_machine().caches;
+  std::vector<double> from_, to_;
+};
+
 /// One group of ranks in a row, of which this process is one.
 class RankGroup {
  public:
-  RankGroup(execute::Transport& ranks, std::size_t first, std::size_t count)
-      : devices_(program::Mesh{{{"X", static_cast<std::int64_t>(count)}}}, {&ranks, first}) {}
+  RankGroup(execute::Transport& ranks, std::size_t first, std::size_t count, OtherWork& other)
+      : devices_(program::Mesh{{{"X", static_cast<std::int64_t>(count)}}}, {&ranks, first}), other_(other) {}
 
   /// One collective over an array of `bytes`, as a step of a program: over all ranks for an exchange, on each rank for
   /// a reduction.
@@ -50,12 +76,14 @@ class RankGroup {
     execute::run_movement(devices_, step, before, after, array);
   }
 
+  void work() { other_.run(devices_.count()); }
   /// Its ranks start together once the others sleep.
   void meet() { call(movements[0], columns * static_cast<std::int64_t>(sizeof(double) * devices_.count())); }
 
  private:
   static constexpr std::int64_t columns = 512;
   execute::VirtualDevices<double> devices_;
+  OtherWork& other_;
   std::map<std::pair<std::string, std::int64_t>, execute::Shards<double>> arrays_;
 };
 
@@ -63,6 +91,7 @@ class RankGroup {
 /// longer than it is `expected` to take.
 Seconds timed(execute::Transport& ranks, RankGroup* group, const Movement& movement, std::int64_t bytes,
               Seconds expected) {
+  if (group) group->work();
   execute::gather_values(ranks, {});
   if (!group) std::this_thread::sleep_for(std::chrono::duration<double>(2.0 * (expected + 100_us).value()));
   if (group) group->meet();
@@ -86,13 +115,13 @@ struct Row {
 
 /// The fastest of some rounds over all rows: ignores ranks that lost their core for a while.
 void measure(execute::Transport& ranks, std::vector<Row>& rows, Extent extent) {
-  const int rounds = extent == Extent::quick ? 5 : 15;
+  const int rounds = extent == Extent::quick ? 5 : 10;
   constexpr int calls = 3;
   for (int round = 0; round < rounds; ++round)
     for (Row& row : rows) {
-      const Seconds warm = timed(ranks, row.group, *row.movement, row.bytes, row.median);
       std::vector<Seconds> times;
-      for (int i = 0; i < calls; ++i) times.push_back(timed(ranks, row.group, *row.movement, row.bytes, warm));
+      for (int i = 0; i < calls; ++i)
+        times.push_back(timed(ranks, row.group, *row.movement, row.bytes, i == 0 ? row.median : times.back()));
       if (const Seconds median = median_of(times); round == 0 || median < row.median) {
         row.median = median;
         row.least = times.front();
@@ -139,9 +168,10 @@ std::vector<Seconds> own_times(execute::Transport& ranks, Extent extent) {
 }  // namespace
 
 NetworkMeasurement measure_network(execute::Transport& ranks, Extent extent) {
+  OtherWork other;
   std::deque<RankGroup> groups;
   const auto group_of = [&](bool is_member, std::size_t first, std::size_t count) {
-    return is_member ? &groups.emplace_back(ranks, first, count) : nullptr;
+    return is_member ? &groups.emplace_back(ranks, first, count, other) : nullptr;
   };
   std::vector<Row> rows;
   for (const std::size_t count : group_sizes(ranks.count())) {

@@ -202,33 +202,29 @@ void fit_ranks(Problem& p, const MeasuredRanges& from, std::optional<double> cor
     std::set<double> groups;
     for (const CollectiveRow& row : p.collectives)
       if (row.kind == each.kind) groups.insert(row.links.devices);
-    *curve = {ranges.latency.start, Seconds(0), ranges.share.start, 0.0, Seconds(0)};
-    std::vector<FitParameter> parameters{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share)};
+    const bool grows = groups.size() > 1;  // a single rank count does not show how the time grows with ranks
     // Ranks that copy for themselves do so message by message: nothing is pipelined.
-    if (!cores) {
-      curve->chunk = ranges.chunk.start;
-      parameters.push_back(fit(curve->chunk, ranges.chunk));
-    }
-    if (groups.size() > 1) {  // a single rank count does not show how the time grows with ranks
-      curve->member = ranges.member.start;
-      parameters.push_back(fit(curve->member, ranges.member));
-      if (!cores) {
-        curve->pair = ranges.pair.start;
-        parameters.push_back(fit(curve->pair, ranges.pair));
+    *curve = {ranges.latency.start, grows ? ranges.member.start : Seconds(0), ranges.share.start,
+              grows ? ranges.pair.start : 0.0, cores ? Seconds(0) : ranges.chunk.start};
+    const auto parameters = [&] {  // start from the current values
+      std::vector<FitParameter> all{fit(curve->latency, ranges.latency), fit(curve->share, ranges.share)};
+      if (!cores) all.push_back(fit(curve->chunk, ranges.chunk));
+      if (grows) {
+        all.push_back(fit(curve->member, ranges.member));
+        all.push_back(fit(curve->pair, ranges.pair));
       }
-    }
-    minimise(
-        parameters,
-        [&, of = each.kind] {
-          double sum = 0, count = 0;
-          for (const CollectiveRow& row : p.collectives)
-            if (row.fitted && row.kind == of) {
-              sum += std::abs(std::log(predict(row, c, p.harness) / row.measured));
-              count += 1.0;
-            }
-          return count > 0.0 ? sum / count : 0.0;
-        },
-        1500);
+      return all;
+    };
+    const auto objective = [&, of = each.kind] {
+      double sum = 0, count = 0;
+      for (const CollectiveRow& row : p.collectives)
+        if (row.fitted && row.kind == of) {
+          sum += std::abs(std::log(predict(row, c, p.harness) / row.measured));
+          count += 1.0;
+        }
+      return count > 0.0 ? sum / count : 0.0;
+    };
+    for (int round = 0; round < 3; ++round) minimise(parameters(), objective, 1500);
   }
 }
 

@@ -208,13 +208,17 @@ TEST(FitMeasured, RanksThatShareCoresFollowOneLawForAllGroups) {
   const hardware::Chip chip = small_machine();
   hardware::CollectiveCalibration truth;
   truth.cores = 2;
-  truth.all_gather = truth.reduce_scatter = truth.all_reduce = truth.all_to_all = {20_us, 10_us, 0.5, 0.0, Seconds(0)};
+  truth.all_gather = truth.reduce_scatter = truth.all_reduce = truth.all_to_all = {20_us, 10_us, 0.5, 0.4, Seconds(0)};
   // By hand: without turns 20 + 3 x 10 us, of 4 ranks on 2 cores twice that.
   const auto empty = [&](double ranks) {
     return estimate::collective_estimate(truth, program::Collective::all_gather, Bytes(0), ranks_of(chip, ranks));
   };
   EXPECT_NEAR(empty(2) / 30_us, 1.0, 1e-12);
   EXPECT_NEAR(empty(4) / 100_us, 1.0, 1e-12);
+  // A rank also copies its own array: of 3 MB, 2 ranks receive half, and each byte takes 1 + 0.4 / 1 times as long.
+  const BytesPerSecond link = hardware::scale_up_egress(chip)->value;
+  const Seconds moved = estimate::collective_estimate(truth, program::Collective::all_gather, 3_MB, ranks_of(chip, 2));
+  EXPECT_NEAR((moved - empty(2)) / (1.4 * 1.5_MB / (0.5 * link)), 1.0, 1e-12);
   const auto row = [&](std::int64_t bytes, std::int64_t ranks) {
     measure::MeasuredRow one{"all_gather", "fp64", bytes, ranks};
     one.median =
