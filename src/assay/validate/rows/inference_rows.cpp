@@ -10,6 +10,7 @@
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_notes.h"
+#include "assay/validate/rows/known_readings.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -223,7 +224,10 @@ void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, I
 
 Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Catalogue& catalogue) {
   InferenceRows out;
-  const CsvTable table = tidied(given);
+  CsvTable table = given;
+  ASSAY_TRY(readings, KnownReadings::make(catalogue));
+  const std::vector<Why> refused = readings.apply(table);
+  table = tidied(std::move(table));
   ASSAY_TRY(formats, KnownFormats::make(catalogue));
   ASSAY_TRY(notes, KnownNotes::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
@@ -236,8 +240,8 @@ Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Cata
     row.source = in.text("source_key");
     row.group = fmt::format("{}, {}, {}", row.source, in.text("model"), in.text("accelerator"));
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
-    Why why;
-    if (in.text("oom") == "y") why = "ran out of memory";
+    Why why = refused[i];
+    if (!why && in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_inference(in, formats);
     for (const std::string_view column : {"notes", "mode", "metric_def"})
       if (!why) why = notes.refusal(in.text(column));
