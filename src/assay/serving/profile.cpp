@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace assay::serving {
@@ -38,8 +40,24 @@ std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor) {
   return shared > 1 ? tensor / shared : 1;
 }
 
+double expected_largest(double draws) {
+  if (draws <= 1.0) return 0.0;
+  // The mean of a variable, from its distribution: 1 - P above zero less P below, in steps far finer than P changes.
+  constexpr double end = 8.0, step = 0.01;
+  const auto below = [&](double x) { return std::pow(0.5 * std::erfc(-x / std::sqrt(2.0)), draws); };
+  double sum = 0.0;
+  for (double x = 0.5 * step; x < end; x += step) sum += 1.0 - below(x) - below(-x);
+  return sum * step;
+}
+
 double ServingProfile::Block::touched(double sequences) const {
   return experts > 0.0 ? lower::touched_share(sequences * tokens / copies, per_token, experts) : 1.0;
+}
+
+double ServingProfile::Block::fullest(double sequences) const {
+  const double share = touched(sequences);
+  if (ranks <= 1.0) return share;
+  return std::min(1.0, share + largest * std::sqrt(share * (1.0 - share) / (experts / ranks)));
 }
 
 ServingTime& ServingTime::operator+=(const ServingTime& other) {

@@ -68,6 +68,9 @@ struct ProfileOrigin {
   NumberOf<Traced, double> kernels;
 };
 
+/// The largest of so many draws of a standard normal variable, on average.
+double expected_largest(double draws);
+
 struct ServingProfile {
   struct Block {
     std::string_view name;
@@ -77,8 +80,12 @@ struct ServingProfile {
     double tokens = 1;                  ///< per sequence in one step
     double experts = 0, per_token = 0;  ///< of a mixture of experts: experts, and how many a token picks
     double copies = 1;                  ///< of all experts, each with its own tokens
+    double ranks = 1;                   ///< devices that the experts are distributed over
+    double largest = 0;                 ///< expected_largest of as many
     /// Share of the experts that get a token in a step of so many sequences.
     double touched(double sequences) const;
+    /// The same on the device with most of them, on average: each of its experts gets a token or not.
+    double fullest(double sequences) const;
     /// "head", "layer", "layer of kind 2".
     std::string text() const;
     std::vector<ServedKernel> kernels;

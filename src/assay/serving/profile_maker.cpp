@@ -225,6 +225,8 @@ class ProfileMaker {
         out.experts = static_cast<double>(layer->feed_forward->experts);
         out.per_token = static_cast<double>(layer->feed_forward->experts_per_token);
         out.copies = one.ways(stage_.rules.at(program::TensorClass::dispatched, model::LogicalDim::capacity).set());
+        out.ranks = one.ways(stage_.rules.at(program::TensorClass::dispatched, model::LogicalDim::experts).set());
+        out.largest = expected_largest(out.ranks);
       }
       add_steps(pairs, block, out);
       peak(block, false, lowered_, profile_.widest, origin_.widest);

@@ -114,7 +114,8 @@ void lines_equal_lowering(bool calibrated) {
     const Case c(s.model, s.where, calibrated);
     const training::StageLinks links = links_of(c, s.strategy);
     for (const auto& [queries, keys] : {std::pair<std::int64_t, std::int64_t>{1, 8192}, {512, 512}, {256, 2048}}) {
-      const ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, keys);
+      ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, keys);
+      for (ServingProfile::Block& block : profile.blocks) block.largest = 0.0;  // programs have even experts
       for (std::int64_t multiple : {1, 2, 3, 7, 16, 61, 128}) {
         const std::int64_t batch = multiple * s.whole * static_cast<std::int64_t>(profile.unit);
         expect_same(serving_time(c.setup, s.strategy, profile, links, static_cast<double>(batch)),
@@ -208,6 +209,32 @@ TEST(ServingTime, FewTokensTouchFewExperts) {
   const double many = serving_time(c.setup, s, profile, links, 64).memory.value();
   // 2 of 8 experts against all of them: the experts are 45.1 of 46.7 billion parameters.
   EXPECT_NEAR(one / many, (1.6 + 45.1 / 4) / 46.7, 0.1);
+}
+
+TEST(ServingProfile, TheLargestOfManyDrawsIsAboveTheMean) {
+  EXPECT_EQ(expected_largest(1), 0.0);
+  EXPECT_NEAR(expected_largest(2), 0.5642, 1e-3);  // 1 / sqrt(pi)
+  EXPECT_NEAR(expected_largest(8), 1.4236, 1e-3);  // as tables of order statistics have it
+}
+
+TEST(ServingTime, TheDeviceWithMostExpertsInUseEndsLast) {
+  ServingProfile::Block block;
+  block.experts = 256, block.per_token = 8, block.ranks = 8, block.largest = expected_largest(8);
+  // Drawn 400 times, the fullest of 8 ranks has 6.6 and 16.6 of its 32 experts in use, the mean one 3.8 and 12.7.
+  EXPECT_NEAR(32 * block.touched(4), 3.8, 0.1);
+  EXPECT_NEAR(32 * block.fullest(4), 6.6, 0.3);
+  EXPECT_NEAR(32 * block.fullest(16), 16.6, 0.3);
+  EXPECT_EQ(block.fullest(4096), block.touched(4096));
+  const Case c("deepseek-v3", "b200:8");
+  const ServingStrategy sharded = strategy_of(8), apart = strategy_of(1, 8, 8);
+  const auto time = [&](const ServingStrategy& s, double largest) {
+    ServingProfile profile = make_serving_profile(c.setup, s, 1, 1024);
+    for (ServingProfile::Block& one : profile.blocks) one.largest *= largest;
+    return serving_time(c.setup, s, profile, links_of(c, s), 8);
+  };
+  EXPECT_GT(time(apart, 1).estimate, 1.1 * time(apart, 0).estimate);
+  EXPECT_EQ(time(apart, 1).memory, time(apart, 0).memory);  // bounds do not know who gets them
+  EXPECT_EQ(time(sharded, 1).estimate, time(sharded, 0).estimate);
 }
 
 TEST(ServingTime, AStepIsThatOfTheFullestReplica) {

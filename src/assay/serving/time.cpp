@@ -82,9 +82,10 @@ NumberOf<N, Seconds> roofline_of(const N& num, const estimate::KernelRates& rate
   return time + max(num.named("compute", arithmetic), num.named("memory", traffic));
 }
 
+/// `fullest`: the share of experts with tokens on the device with most of them, which ends last.
 template <class N>
 void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
-                LayerTotals<N>& layer) {
+                double fullest, LayerTotals<N>& layer) {
   const estimate::KernelRates& rates = setup.rates;
   ServingTime& time = layer.step.time;
   const Flops flops = kernel.flops(at.sequences);
@@ -109,11 +110,13 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
   layer.step.launch(
       num, [&] { return kernel.text(); }, n, kernel.started(setup.effects));
   std::optional<Origins> origins;
-  if constexpr (N::traced) add_origins(num, rates, kernel, load, origins.emplace(num));
+  const KernelLoad last{at.sequences, fullest, arithmetic, kernel.bytes(at.sequences) + kernel.expert_bytes * fullest};
+  if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
   const estimate::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
-  auto seconds = served_estimate(num, kernels, kernel, load);
+  auto seconds = served_estimate(num, kernels, kernel, last);
   // Software may make kernels faster than those measured alone, but never faster than the chip.
-  if (plain(seconds) < roofline) seconds = num.named("roofline", roofline_of(num, rates, kernel, load, flops));
+  if (plain(seconds) < roofline_of(Plain{}, rates, kernel, last, flops))
+    seconds = num.named("roofline", roofline_of(num, rates, kernel, last, flops));
   if constexpr (N::traced)
     if (!kernel.is_view()) seconds = num.named(kernel.text(), seconds);
   if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
@@ -192,10 +195,11 @@ void add_blocks(const N& num, const Server<N>& server, const ServingProfile& pro
                 StepTotals<N>& totals) {
   for (const ServingProfile::Block& block : profile.blocks) {
     const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
-    const double touched = block.touched(sequences);
+    const double touched = block.touched(sequences), fullest = block.fullest(sequences);
     LayerTotals<N> layer{block, block.layers, totals};
     for (const ServedKernel& kernel : block.kernels)
-      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, layer);
+      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
+                 layer);
     for (const ServedCollective& collective : block.collectives)
       add_collective(num, server, collective, sequences, layer);
     layer.finish(num);
@@ -322,7 +326,8 @@ StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, 
   for (const ServingProfile::Block& block : step.prompt.blocks) {
     LayerTotals<N> layer{block, block.layers / stages, totals};
     for (const ServedKernel& kernel : block.kernels)
-      if (kernel.attends) add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, {}, {}}, layer);
+      if (kernel.attends)
+        add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, {}, {}}, 1.0, layer);
     layer.seconds = num.named("attention of prompts", layer.seconds);
     layer.finish(num);
   }

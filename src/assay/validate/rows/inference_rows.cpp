@@ -10,6 +10,7 @@
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_notes.h"
+#include "assay/validate/rows/known_readings.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -57,7 +58,7 @@ std::span<const Field> inference_fields() {
                                      {"total_tokens_per_s", amount, {}, "tokens/s|tok/s"},
                                      {"year", count},
                                      {"oom", yes_no},
-                                     {"phase", words, "prefill|decode|prefill+decode|serving"},
+                                     {"phase", words, "prefill|decode|prefill+decode|serving|together"},
                                      {"trust", words, "a|b|c"}};
   return fields;
 }
@@ -175,12 +176,17 @@ std::vector<StatedFigure> stated_figures(const TableLine& in, const InferenceRow
   const double first = in.number("ttft_ms"), next = in.number("tpot_ms"), whole = in.number("e2e_latency_ms"),
                rate = output_rate(in, row), batch = batch_of(in, row);
   const std::string_view phase = in.text("phase");
-  const bool loaded = phase == "serving", prompts = phase == "prefill";
+  const bool loaded = phase == "serving", prompts = phase == "prefill", together = phase == "together";
   const double output = std::max(1.0, static_cast<double>(row.output));
   std::vector<StatedFigure> out;
   const auto add = [&](InferenceFigure figure, double milliseconds) {
     out.push_back({figure, milliseconds * 1e-3 * 1_s});
   };
+  // Requests that start and end together are a static batch, whose prompts end one after the other.
+  if (together) {
+    if (first > 0.0 && next > 0.0) add(static_token, (first + (output - 1.0) * next) / output);
+    return out;
+  }
   // Without other requests, a server under load is an idle one.
   const bool alone = in.number("concurrency", batch) == 1.0;
   if (first > 0.0 && (!loaded || alone)) add(first_token, first);
@@ -197,6 +203,13 @@ std::vector<StatedFigure> stated_figures(const TableLine& in, const InferenceRow
   else if (rate > 0.0)
     out.push_back({static_token, batch / rate * 1_s});
   return out;
+}
+
+/// Requests that wait for a place for most of their time: the load is no batch.
+Why waiting(const TableLine& in) {
+  const double served = in.number("output_len") * in.number("tpot_ms");
+  if (in.text("phase") != "serving" || served == 0.0 || in.number("ttft_ms") <= served) return std::nullopt;
+  return "requests wait longer than they are served: fewer than the load are in a batch";
 }
 
 /// Adds each figure that a row states, or why it has no prediction.
@@ -223,7 +236,10 @@ void add_figures(const TableLine& in, const InferenceRow& row, const Why& why, I
 
 Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Catalogue& catalogue) {
   InferenceRows out;
-  const CsvTable table = tidied(given);
+  CsvTable table = given;
+  ASSAY_TRY(readings, KnownReadings::make(catalogue));
+  const std::vector<Why> refused = readings.apply(table);
+  table = tidied(std::move(table));
   ASSAY_TRY(formats, KnownFormats::make(catalogue));
   ASSAY_TRY(notes, KnownNotes::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
@@ -236,8 +252,8 @@ Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Cata
     row.source = in.text("source_key");
     row.group = fmt::format("{}, {}, {}", row.source, in.text("model"), in.text("accelerator"));
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
-    Why why;
-    if (in.text("oom") == "y") why = "ran out of memory";
+    Why why = refused[i];
+    if (!why && in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = unread_inference(in, formats);
     for (const std::string_view column : {"notes", "mode", "metric_def"})
       if (!why) why = notes.refusal(in.text(column));
@@ -266,6 +282,7 @@ Result<InferenceRows> read_inference(const CsvTable& given, const hardware::Cata
     row.output = in.count("output_len", decode_only ? 200 : 0);
     row.batch = batch_of(in, row);
     if (!why && row.prompt <= 0) why = "the length of the prompt is not stated";
+    if (!why) why = waiting(in);
     add_figures(in, row, why, out);
   }
   return out;

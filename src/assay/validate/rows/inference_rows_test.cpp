@@ -34,6 +34,23 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   EXPECT_DOUBLE_EQ(rows.rows[3].measured.value, 0.010);  // 16 sequences at 1600 tokens/s
 }
 
+TEST(InferenceRows, RequestsThatStartTogetherAreAStaticBatch) {
+  const InferenceRows rows =
+      read_inference_lines(inference_line("H100-SXM-80GB", "sglang", "0.5,agg,64,1024,129,together,400,20,,,2026,"));
+  ASSERT_EQ(rows.rows.size(), 1u);
+  EXPECT_EQ(rows.rows[0].figure, InferenceFigure::static_token);
+  EXPECT_DOUBLE_EQ(rows.rows[0].measured.value, (0.4 + 128 * 0.020) / 129);
+}
+
+TEST(InferenceRows, ALoadThatMostlyWaitsIsNoBatch) {
+  const InferenceRows rows =
+      read_inference_lines(inference_line("H100-SXM-80GB", "vllm", "0.19,agg,512,1024,100,serving,2001,20,,,2026,") +
+                           inference_line("H100-SXM-80GB", "vllm", "0.19,agg,512,1024,100,serving,1999,20,,,2026,"));
+  EXPECT_EQ(rows.rows.size(), 1u);
+  ASSERT_EQ(rows.unanswered.size(), 1u);
+  EXPECT_EQ(rows.unanswered[0].why, "requests wait longer than they are served: fewer than the load are in a batch");
+}
+
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
   const InferenceRows rows =
       read_inference_lines(inference_line("SN40L", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
