@@ -384,11 +384,15 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
     const pipeline::PipelineShape shape{strategy.schedule, strategy.parallelism.pipeline, static_cast<std::int64_t>(m),
                                         strategy.interleave};
     send = num.named("send", hop_time(num, inputs, derived));
-    if (strategy.schedule == pipeline::PipelineSchedule::interleaved && question.overlap)
+    if (strategy.schedule == pipeline::PipelineSchedule::interleaved && question.overlap) {
+      const Seconds beside = shortest_forward(microbatch);
+      const auto share = overlap_numbers(num, question.setup.effects.overlap, question.setup.effect_sources).chip_share;
+      const bool is_hidden = microbatch.hop.overlapped.value() == share.value() * send.value();
       send = num.named(
           "exposed send",
-          waited(send, num.given("pass beside it", shortest_forward(microbatch), "forward, of the shortest layer"),
-                 overlap_numbers(num, question.setup.effects.overlap, question.setup.effect_sources).chip_share));
+          is_hidden ? share * send
+                    : waited(send, num.given("pass beside it", beside, "forward, of the shortest layer"), share));
+    }
     handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
   }
   const TracedTime host = cost.parts.host > Seconds() ? stage.host.of_step(num, m) : TracedTime();
