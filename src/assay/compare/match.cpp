@@ -294,8 +294,6 @@ class Between {
     // The same operations make other steps, too: a sign says little where tensors have other sizes.
     const double sign = by_sign && fit ? 6.0 : 0.0;
     out.score = sign + (also ? 2.0 : 0.0) + 3.0 * fit.value_or(0.0) - 0.6 * away;
-    // Gradients are added up inside of the operation whose gradient comes next: its own name says what it is.
-    if (signs->exact && any(call.label, signs->signs)) out.score += 4.0;
     // Norms of heads and of the whole width may have as many elements: then rows tell them apart.
     const bool norm = line.op == program::Op::norm || line.op == program::Op::norm_grad;
     if (norm && fit && *fit == 1.0 && call.width * line.width > 0.0 && call.width != line.width) out.score -= 3.0;
