@@ -278,6 +278,14 @@ estimate::TrainingKernels training_kernels(const TrainingSetup& setup) {
   return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
 }
 
+namespace {
+
+bool makes(const program::Step& step, std::int16_t tensor) {
+  return std::find(step.out.begin(), step.out.end(), tensor) != step.out.end();
+}
+
+}  // namespace
+
 std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
                                              std::int32_t collective) {
   const program::Step& moved = program.steps[at(collective)];
@@ -304,8 +312,10 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
   while (!reduced.empty()) {
     const std::int16_t id = reduced.back();
     reduced.pop_back();
-    const std::int32_t maker = program.tensor(id).producer;
-    if (maker < block.first || maker >= collective) continue;
+    // Of a tensor that is computed again, the step of this block, not the one of the forward pass.
+    std::int32_t maker = collective - 1;
+    while (maker >= block.first && !makes(program.steps[at(maker)], id)) --maker;
+    if (maker < block.first) continue;
     const program::Step& step = program.steps[at(maker)];
     if (step.op == program::Op::product) found.push_back(maker);
     for (std::size_t i = step.op == program::Op::product ? 2 : 0; i < step.in.size(); ++i)
