@@ -1984,7 +1984,7 @@ export interface ProfileResults {
   residual?: Quantity;
   residual_share?: number;
   gap?: {
-    kind: "kernels" | "around" | "missing" | "extra" | "communication" | "waiting" | "copies" | "host" | "gaps";
+    kind: "kernels" | "around" | "missing" | "extra" | "communication" | "waiting" | "copies" | "host" | "pauses" | "gaps";
     class: string;
     step?: string;
     predicted: Quantity;

@@ -47,7 +47,7 @@ void visit_steps(C& c, V& v) {
 }  // namespace
 
 RecordFile effects_file(std::string_view file) {
-  return {.name = std::string(file), .keys_hint = "docs/validation.md lists the keys", .largest = 100};
+  return {.name = std::string(file), .keys_hint = "docs/validation.md lists the keys", .largest = 1000};
 }
 
 std::vector<std::string_view> MeasuredFamilies::family_ids() const {
