@@ -31,11 +31,15 @@ std::vector<Extent> BlockTasks::optimizer_part(int tensor) const {
   return layout_.extents(tensor, device_);
 }
 
+bool BlockTasks::runs(const program::Block& block, std::int64_t layer) const {
+  const bool is_of_layer = layer < 0 ? block.kind < 0 : block.kind == runner_.kind(layer);
+  return is_of_layer && held_.has(block, layer);
+}
+
 std::vector<char> BlockTasks::used(std::int64_t layer, bool in_updates) const {
   std::vector<char> marks(program_.tensors.size(), 0);
   for (const program::Block& block : program_.blocks) {
-    const bool is_mine = layer < 0 ? block.kind < 0 : block.kind == runner_.kind(layer);
-    if (!is_mine || !held_.has(block, layer)) continue;
+    if (!runs(block, layer)) continue;
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
       for (const int id : step.in)
@@ -104,8 +108,7 @@ Result<void> BlockTasks::run_updates() {
       if (sums_[i][id] >= 0) memory[i][id] = sums_[i][id];
   for (std::int64_t layer = -1; layer < runner_.layers(); ++layer)
     for (const program::Block& block : program_.blocks) {
-      const bool is_mine = layer < 0 ? block.kind < 0 : block.kind == runner_.kind(layer);
-      if (!is_mine || block.phase == program::Phase::forward || !held_.has(block, layer)) continue;
+      if (!runs(block, layer) || block.phase == program::Phase::forward) continue;
       if (block.is_shared)
         return fail("--engine cuda", "layers that share weights do not run on a GPU yet", cuda_remedy);
       for (std::int32_t i = block.first; i < block.last; ++i)

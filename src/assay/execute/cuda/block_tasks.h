@@ -62,6 +62,8 @@ class BlockTasks {
     return {program_, layout_, device_, layer < 0 ? nullptr : runner_.layer(layer).shape, tokens_};
   }
   std::vector<Extent> optimizer_part(int tensor) const;
+  /// Whether the stage has the layer (below 0: embedding and head), and the block is one of it.
+  bool runs(const program::Block& block, std::int64_t layer) const;
   /// By tensor, whether a block that the stage runs uses it; updates alone, where only those count.
   std::vector<char> used(std::int64_t layer, bool in_updates) const;
   Result<void> run_step(std::int32_t number, std::int64_t layer, LayerArrays& memory);

@@ -99,21 +99,22 @@ class TaskLister {
   int channel(std::int64_t from, std::int64_t to) const {
     return static_cast<int>(std::find(channels_.begin(), channels_.end(), std::pair(from, to)) - channels_.begin());
   }
-  void send(int array, std::int64_t to) {
-    AssayCudaTask task = empty_task(assay_cuda_send);
+  AssayCudaTask message_task(int kernel, int array, std::int64_t from, std::int64_t to) {
+    AssayCudaTask task = empty_task(kernel);
     task.step = -1;
-    task.in[0] = array;
     task.sizes[0] = builder().array(array).elements;
-    task.sizes[1] = channel(stage_, to);
+    task.sizes[1] = channel(from, to);
+    return task;
+  }
+  void send(int array, std::int64_t to) {
+    AssayCudaTask task = message_task(assay_cuda_send, array, stage_, to);
+    task.in[0] = array;
     builder().add(task);
     has_sent_ = true;
   }
   void receive(int array, std::int64_t from) {
-    AssayCudaTask task = empty_task(assay_cuda_receive);
-    task.step = -1;
+    AssayCudaTask task = message_task(assay_cuda_receive, array, from, stage_);
     task.out[0] = array;
-    task.sizes[0] = builder().array(array).elements;
-    task.sizes[1] = channel(from, stage_);
     builder().add(task);
     handed_ += Bytes(static_cast<double>(task.sizes[0] * bytes_of_type(builder().array(array).type)));
   }
