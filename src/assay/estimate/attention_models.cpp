@@ -46,8 +46,9 @@ auto head_elements(const N& num, const AttentionRates& rates, const AttentionWor
   const auto head = num.given("padded head", padded, "elements");
   const auto softmax = pass_number(num, rates, backward, "softmax", rates.fit.softmax);
   if (rates.chip.systolic) return head + softmax;
-  // Two halves of a core's threads take turns: while one multiplies, the other has its softmax. Half of it is hidden.
-  auto elements = max(head, softmax) + 0.5 * min(head, softmax);
+  // While one half of a core's threads multiplies, the other has its softmax.
+  const auto in_turn = num.given("not hidden", 0.5, "of the shorter: two halves of a core's threads take turns");
+  auto elements = max(head, softmax) + in_turn * min(head, softmax);
   if (rates.fit.uneven && padded > work.head_dim)
     elements = elements * pass_number(num, rates, backward, "uneven", *rates.fit.uneven);
   if (rates.fit.part_row && std::fmod(padded, hardware::whole_row) != 0.0)
