@@ -59,9 +59,13 @@ std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip) {
       {}};
 }
 
-std::vector<double> chips_below_levels(const Chip& chip) {
+std::int64_t node_size(const Chip& chip) {
   const auto& up = chip.network.scale_up;
-  double chips = static_cast<double>(up && up->domain ? up->domain->value : chip.host.chips.value);
+  return up && up->domain && up->domain->value > 1 ? up->domain->value : chip.host.chips.value;
+}
+
+std::vector<double> chips_below_levels(const Chip& chip) {
+  auto chips = static_cast<double>(node_size(chip));
   std::vector<double> below;
   for (const FabricLevel& level : chip.network.scale_out->levels) {
     below.push_back(chips);

@@ -79,6 +79,7 @@ struct ScaleUp {
 struct Host {
   Count chips;
   Sourced<BytesPerSecond> pcie;
+  Maybe<BytesPerSecond> peer;              ///< of that, what packets leave for data between two chips of the host
   Maybe<Bytes> memory;                     ///< of the whole host
   Maybe<BytesPerSecond> memory_bandwidth;  ///< of the whole host, reads plus writes
   Maybe<Shape> shape;
@@ -227,6 +228,7 @@ struct ChipSections {
   static constexpr auto host = [](auto& x, auto& v) {
     v.number("chips", x.chips);
     v.number("pcie", x.pcie);
+    v.number("peer", x.peer);
     v.number("memory", x.memory);
     v.number("memory_bandwidth", x.memory_bandwidth);
     v.number("shape", x.shape);
@@ -306,6 +308,9 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
 /// Chips below one full child of each level of the scale-out fabric, from the node upwards; the top level takes any
+/// Chips that links of their own join, or else a host. Links that join no two chips are none: of cards whose bridges are
+/// an accessory.
+std::int64_t node_size(const Chip& chip);
 /// number of children. The chip must have a scale-out network.
 std::vector<double> chips_below_levels(const Chip& chip);
 

@@ -260,9 +260,9 @@ TEST(ChipReader, AChipHasItsShareOfTheAdapters) {
   const auto with = [](const char* chip, const std::vector<Override>& overrides) {
     return Catalogue::builtin().chip(chip, "test", overrides);
   };
-  const auto slow = with("h100-pcie", {{"network.scale_out.nic_bandwidth", "1 GB/s"}});  // 4 for 8 cards in pairs
+  const auto slow = with("h100-pcie", {{"network.scale_out.nic_bandwidth", "1 GB/s"}});  // 4 for 8 cards
   EXPECT_EQ(slow->network.scale_out->bandwidth.value, 0.5_GB_per_s);
-  EXPECT_EQ(slow->network.scale_out->levels[0].bandwidth.value, 1_GB_per_s);
+  EXPECT_EQ(slow->network.scale_out->levels[0].bandwidth.value, 4_GB_per_s);
   const auto more = with("h100-pcie", {{"network.scale_out.nics_per_host", "8"}});
   EXPECT_EQ(more->network.scale_out->bandwidth.value, 50_GB_per_s);
   const auto both =

@@ -74,19 +74,46 @@ void size_fabric(Cluster& cluster, std::size_t leaf, const ScaleOut& out) {
   cluster.levels[leaf + 2].switches = spines_suffice ? 0 : half;
 }
 
-/// GPU-like clusters: nodes of the scale-up domain on the levels of the chip's fabric.
+/// What chips of a host send each other without links of their own.
+const Sourced<BytesPerSecond>& peer_link(const Host& host) { return host.peer ? *host.peer : host.pcie; }
+
+/// The levels above nodes of a full size: the host, where it has several nodes, and the fabric, which the catalogue
+/// describes for nodes.
+std::vector<FabricLevel> levels_above(const Chip& chip, std::int64_t full_node) {
+  std::vector<FabricLevel> levels;
+  const std::int64_t on_host = std::max<std::int64_t>(1, chip.host.chips.value / full_node);
+  if (on_host > 1) {
+    FabricLevel host{"host", Count{on_host, chip.host.chips.source, "", {}}, std::nullopt, peer_link(chip.host)};
+    host.bandwidth.value = static_cast<double>(full_node) * host.bandwidth.value;
+    levels.push_back(std::move(host));
+  }
+  if (!chip.network.scale_out) return levels;
+  const ScaleOut& out = *chip.network.scale_out;
+  std::vector<FabricLevel> fabric = out.levels;
+  if (fabric.empty()) {
+    fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
+    fabric.front().bandwidth.value = static_cast<double>(full_node) * out.bandwidth.value;
+  }
+  FabricLevel& leaf = fabric.front();
+  leaf.bandwidth.value = static_cast<double>(on_host) * leaf.bandwidth.value;
+  if (leaf.degree) leaf.degree->value = (leaf.degree->value + on_host - 1) / on_host;
+  levels.insert(levels.end(), fabric.begin(), fabric.end());
+  return levels;
+}
+
+/// GPU-like clusters: nodes of the scale-up domain on the levels above it.
 Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view where) {
   const Chip& chip = cluster.chip;
   const auto& up = chip.network.scale_up;
-  const std::int64_t node_size = up ? up->domain->value : chip.host.chips.value;
-  ASSAY_TRY(nodes, even_groups(chips, node_size, "node", chip, where));
+  const std::int64_t full_node = node_size(chip);
+  ASSAY_TRY(nodes, even_groups(chips, full_node, "node", chip, where));
   const std::int64_t per_node = chips / nodes;
   cluster.chips_per_node = per_node;
-  if (nodes > 1 && per_node < node_size)
-    cluster.notes.push_back(fmt::format("each node uses {} of its {} chips", per_node, node_size));
+  if (nodes > 1 && per_node < full_node)
+    cluster.notes.push_back(fmt::format("each node uses {} of its {} chips", per_node, full_node));
   if (per_node > 1) {
     Level level{up ? "node" : "host", per_node, per_node, nodes, {}, {}, 0, false, {}};
-    const Sourced<BytesPerSecond> egress = up ? *scale_up_egress(chip) : chip.host.pcie;
+    const Sourced<BytesPerSecond> egress = up ? *scale_up_egress(chip) : peer_link(chip.host);
     level.child_bandwidth = level.chip_bandwidth = egress.value;
     level.source = egress.source;
     if (up && up->switches) level.switches = nodes * up->switches->value;
@@ -94,19 +121,14 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     cluster.levels.push_back(level);
   }
   if (nodes == 1) return {};
-  if (!chip.network.scale_out)
-    return fail(std::string(where),
-                fmt::format("{} has no scale-out network in the catalogue, so a cluster is at most one node of {}",
-                            chip.id, node_size),
-                "add [network.scale_out] to the chip file");
-  const ScaleOut& out = *chip.network.scale_out;
-  std::vector<FabricLevel> fabric = out.levels;
-  if (fabric.empty()) fabric.push_back({"fabric", std::nullopt, std::nullopt, out.bandwidth});
-  const std::size_t first = cluster.levels.size();
-  std::int64_t children = nodes, below = per_node, full_below = node_size;
+  const std::vector<FabricLevel> above = levels_above(chip, full_node);
+  const auto& out = chip.network.scale_out;
+  const std::size_t hosts = above.size() - (out ? std::max<std::size_t>(1, out->levels.size()) : 0);
+  std::int64_t children = nodes, below = per_node, full_below = full_node;
   std::string groups = "nodes";
-  for (const FabricLevel& step : fabric) {
-    if (children == 1) break;
+  std::size_t first = 0;  // of the fabric
+  for (std::size_t i = 0; i < above.size() && children > 1; ++i) {
+    const FabricLevel& step = above[i];
     const std::int64_t most = step.degree ? step.degree->value : children;
     std::int64_t units = (children + most - 1) / most;
     std::int64_t degree = (children + units - 1) / units;
@@ -114,10 +136,10 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     const double filled = std::min(1.0, static_cast<double>(below) / static_cast<double>(full_below));
     Level level{step.name, degree, degree * below, units, {}, {}, 0, false, step.bandwidth.source};
     level.child_bandwidth = filled * step.bandwidth.value;
-    if (out.levels.empty()) level.child_bandwidth = static_cast<double>(below) * step.bandwidth.value;
     level.chip_bandwidth = level.child_bandwidth / static_cast<double>(below);
     if (step.switches) level.switches = units * step.switches->value;
-    level.in_network_reduction = out.in_network_reduction && out.in_network_reduction->value;
+    if (i == hosts) first = cluster.levels.size();
+    level.in_network_reduction = i >= hosts && out->in_network_reduction && out->in_network_reduction->value;
     cluster.levels.push_back(level);
     if (children % units != 0)
       cluster.notes.push_back(fmt::format("{} {} do not divide evenly into {} {} groups; the largest has {}", children,
@@ -127,11 +149,16 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
     full_below *= most;
     children = units;
   }
+  if (children > 1 && !out)
+    return fail(std::string(where),
+                fmt::format("{} has no scale-out network in the catalogue, so a cluster is at most one host of {}",
+                            chip.id, std::max(full_node, chip.host.chips.value)),
+                "add [network.scale_out] to the chip file");
   if (children > 1)
     return fail(std::string(where),
                 fmt::format("{} chips exceed the fabric of {}, which ends at {}", chips, chip.id, below),
                 "name fewer chips, or add a level to network.scale_out in the chip file");
-  size_fabric(cluster, first, out);
+  if (out && first > 0) size_fabric(cluster, first, *out);
   return {};
 }
 
@@ -339,6 +366,7 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
                                             : catalogue.chip(written.name, where, changes);
   if (!chip) return tl::unexpected<Error>(chip.error());
   cluster.chip = std::move(*chip);
+  if (auto& up = cluster.chip.network.scale_up; up && up->domain && up->domain->value == 1) up.reset();
   cluster.slices = written.multiple.value_or(1);
   std::optional<Extent> extent;
   if (written.size) {
@@ -363,9 +391,8 @@ Result<Cluster> parse_cluster(std::string_view text, const Catalogue& catalogue,
 std::int64_t chips_per_host(const Cluster& cluster) {
   const std::int64_t most = cluster.chip.host.chips.value;
   if (cluster.torus) return std::min(cluster.chips_per_slice, most);
-  const auto& up = cluster.chip.network.scale_up;
   const std::int64_t nodes = cluster.chips() / cluster.chips_per_node;
-  const std::int64_t nodes_on_one = up ? std::max<std::int64_t>(1, most / up->domain->value) : 1;
+  const std::int64_t nodes_on_one = std::max<std::int64_t>(1, most / node_size(cluster.chip));
   return std::min(std::min(nodes, nodes_on_one) * cluster.chips_per_node, most);
 }
 

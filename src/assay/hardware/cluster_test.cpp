@@ -288,11 +288,30 @@ TEST(Cluster, ChipsOfAHostAreThoseOfTheCluster) {
   EXPECT_EQ(hosts("h100-sxm:1"), Hosts(1, 1));
   EXPECT_EQ(hosts("h100-sxm:12"), Hosts(2, 6));
   EXPECT_EQ(hosts("h100-pcie:2"), Hosts(1, 2));
-  EXPECT_EQ(hosts("h100-pcie:8"), Hosts(1, 8));  // four bridged pairs
-  EXPECT_EQ(hosts("h100-pcie:20"), Hosts(3, 8));
+  EXPECT_EQ(hosts("h100-pcie:24"), Hosts(3, 8));
+  EXPECT_EQ(hosts("h200-nvl:8"), Hosts(1, 8));  // two nodes of four bridged cards
+  EXPECT_EQ(hosts("h200-nvl:20"), Hosts(3, 8));
   EXPECT_EQ(hosts("gb200-nvl72:72"), Hosts(18, 4));
   EXPECT_EQ(hosts("tpu-v5e:2x2"), Hosts(1, 4));
   EXPECT_EQ(hosts("2*tpu-v5e:4x4"), Hosts(4, 8));
+}
+
+TEST(Cluster, CardsOfAHostMeetOverItsPcie) {
+  const auto levels = [](std::string_view text, const std::vector<Override>& overrides) {
+    std::vector<std::pair<std::string, double>> out;  // names, and GB/s of a chip
+    const auto cluster = parse_cluster(text, Catalogue::builtin(), "test", overrides);
+    for (const Level& level : cluster->levels)
+      out.emplace_back(level.name, std::round(level.chip_bandwidth.in(1_GB_per_s) * 10.0) / 10.0);
+    return out;
+  };
+  using Levels = std::vector<std::pair<std::string, double>>;
+  EXPECT_EQ(levels("l40s:16", {}), (Levels{{"host", 24.0}, {"fabric", 25.0}}));
+  // Bridges are an accessory; pairs with them meet over PCIe, and hosts over their adapters.
+  EXPECT_EQ(levels("a100-pcie-80:16", {}), (Levels{{"host", 24.0}, {"fabric", 12.5}}));
+  EXPECT_EQ(levels("a100-pcie-80:16", {{"network.scale_up.domain", "2"}}),
+            (Levels{{"node", 300.0}, {"host", 24.0}, {"fabric", 12.5}}));
+  EXPECT_EQ(levels("a100-pcie-80:6", {{"network.scale_up.domain", "2"}}), (Levels{{"node", 300.0}, {"host", 24.0}}));
+  EXPECT_EQ(levels("gh200-96:4", {}), (Levels{{"fabric", 50.0}}));  // a host of one chip
 }
 
 RC_GTEST_PROP(Cluster, TextOfTheGrammarIsRefusedOrReadsBack, ()) {

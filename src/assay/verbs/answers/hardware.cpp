@@ -21,7 +21,7 @@ network?: {
     scale_out?: {
       bandwidth?: <B/s>, technology?: text, level?: [{name?: text, bandwidth?: <B/s>, degree?: <>, switches?: <>}],
       nics_per_host?: <>, nic_bandwidth?: <B/s>, switch_ports?: <>, in_network_reduction?: flag}},
-host?: {chips?: <>, pcie?: <B/s>, memory?: <B>, memory_bandwidth?: <B/s>, shape?: text, trays?: <>},
+host?: {chips?: <>, pcie?: <B/s>, peer?: <B/s>, memory?: <B>, memory_bandwidth?: <B/s>, shape?: text, trays?: <>},
 efficiency?: {matrix?: <>, memory?: <>, network?: <>, latency?: <s>},
 price?: [{value: <USD/s>, date: text, provider: text, kind: text, region?: text}],
 derived?: {
