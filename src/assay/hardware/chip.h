@@ -307,10 +307,10 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 /// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
-/// Chips below one full child of each level of the scale-out fabric, from the node upwards; the top level takes any
-/// Chips that links of their own join, or else a host. Links that join no two chips are none: of cards whose bridges are
-/// an accessory.
+/// Chips that links of their own join, or else a host. Links that join no two chips are none, as of cards whose bridges
+/// are an accessory.
 std::int64_t node_size(const Chip& chip);
+/// Chips below one full child of each level of the scale-out fabric, from the node upwards; the top level takes any
 /// number of children. The chip must have a scale-out network.
 std::vector<double> chips_below_levels(const Chip& chip);
 
