@@ -57,4 +57,19 @@ Result<void> apply_cache_mix(const CacheMix& mix, Transformer& model) {
   return {};
 }
 
+bool remove_windows(Transformer& model) {
+  LayerStack changed;
+  bool found = false;
+  for (const std::uint16_t kind : model.decoder.order) {
+    Layer layer = model.decoder.kinds[kind];
+    if (layer.attention && layer.attention->window > 0) {
+      layer.attention->window = 0;
+      found = true;
+    }
+    changed.add(layer);
+  }
+  model.decoder = std::move(changed);
+  return found;
+}
+
 }  // namespace assay::model

@@ -19,4 +19,7 @@ struct CacheMix {
 /// Changes the decoder. Errors name the options --kv-heads, --window, --local-layers and --share-cache.
 Result<void> apply_cache_mix(const CacheMix& mix, Transformer& model);
 
+/// Layers that see a window see all tokens; false if there are none.
+bool remove_windows(Transformer& model);
+
 }  // namespace assay::model

@@ -47,6 +47,14 @@ TEST(CacheMix, LayersShareWithThoseOfTheirWindow) {
   EXPECT_EQ(kv_values_per_sequence(model, 8192), 2048 * (8 * 1024 + 8 * 8192));
 }
 
+TEST(CacheMix, WithoutWindowsLayersHoldAllTokens) {
+  Transformer windowed = of_catalogue("mistral-7b"), whole = of_catalogue("llama-3-8b");
+  ASSERT_TRUE(remove_windows(windowed));
+  EXPECT_FALSE(remove_windows(whole));
+  // Both have 32 layers of 8 KV heads of 128.
+  EXPECT_EQ(kv_values_per_sequence(windowed, 32768), kv_values_per_sequence(whole, 32768));
+}
+
 TEST(CacheMix, CompressedKeysAreNotMixed) {
   Transformer model = of_catalogue("deepseek-v3");
   EXPECT_EQ(apply_cache_mix({.kv_heads = 2}, model).error().where, "--kv-heads");

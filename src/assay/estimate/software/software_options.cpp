@@ -38,6 +38,7 @@ constexpr SoftwareOption engine_options[] = {{"fusion", "fused|compiled|eager"},
                                              {"cache-kernel", "matrix|vector|unsplit|unsplit-matrix|copies"},
                                              {"all-reduce", "one-shot|library"},
                                              {"padded-vocabulary", flag_words},
+                                             {"no-windows", flag_words},
                                              {"kv", "bf16|fp8"},
                                              {"memory-share", ""}};
 
@@ -153,6 +154,7 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
   }
   if (option == "all-reduce") software.step.one_shot = word == 0;
   if (option == "padded-vocabulary") software.pads_vocabulary = word == 0;
+  if (option == "no-windows") software.no_windows = word == 0;
   if (option == "kv") software.kv = word == 0 ? Dtype::bf16 : Dtype::fp8;
   if (option == "memory-share") {
     ASSAY_TRY(memory, parse_memory_share(value, where));

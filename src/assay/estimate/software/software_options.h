@@ -41,6 +41,7 @@ struct EngineSoftware {
   ServingSoftware step;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
   bool pads_vocabulary = false;
+  bool no_windows = false;  ///< attends to all tokens, where layers of the model see a window
   std::optional<Dtype> kv;  ///< of the cache; nothing: as weights and request say
   MemoryShare memory{};
 };

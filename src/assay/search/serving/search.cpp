@@ -264,7 +264,8 @@ class ServingSearcher {
     if (take(first); first.memory.total() > question_.capacity) return;
     // From one unit up to what fits: powers of two, the points between them, and the last one.
     std::vector<Tried> tried{tried_at(1.0, first)};
-    const double most = std::floor(first.memory.max_batch / unit);
+    const double allowed = choices_.most_batch ? static_cast<double>(*choices_.most_batch) : HUGE_VAL;
+    const double most = std::floor(std::min(first.memory.max_batch, allowed) / unit);
     const auto try_units = [&](double units) {
       if (units > most || units <= tried.back().units) return;
       const serving::ServingPoint point = at(units);

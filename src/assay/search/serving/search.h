@@ -11,6 +11,7 @@ namespace assay::search {
 /// Choices that the user fixed; the others are searched.
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
+  std::optional<std::int64_t> most_batch;  ///< where the batch is searched
   std::optional<lower::ExpertAxes> expert_over;
   std::optional<lower::CacheScheme> cache;
   bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so

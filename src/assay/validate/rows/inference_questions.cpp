@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "assay/validate/rows/inference_rows.h"
 
@@ -50,6 +51,13 @@ void add_strategy(const InferenceRow& row, std::vector<std::string>& words) {
   words.insert(words.end(), {"--cache", "heads"});
 }
 
+/// The most sequences of a server at full load: its clients, or what the engine takes.
+void add_load(const InferenceRow& row, std::vector<std::string>& words) {
+  double most = row.batch > 0.0 ? row.batch : HUGE_VAL;
+  if (row.sequences > 0.0) most = std::min(most, row.sequences * static_cast<double>(row.strategy.data));
+  if (most < HUGE_VAL) words.insert(words.end(), {"--most-batch", fmt::format("{:.0f}", most)});
+}
+
 /// Where answers have what a row measured.
 std::string result_of(InferenceFigure figure) {
   using enum InferenceFigure;
@@ -82,7 +90,10 @@ Question question_of(const InferenceRow& row) {
       result_of(row.figure)};
   std::vector<std::string>& words = question.words;
   const std::string batch = fmt::format("{:.0f}", row.batch);
-  if (row.batch > 0.0) words.insert(words.end(), {"--batch", batch});
+  if (row.figure == throughput)
+    add_load(row, words);
+  else if (row.batch > 0.0)
+    words.insert(words.end(), {"--batch", batch});
   if (first || row.figure == static_token) words.insert(words.end(), {"--prompts", batch});
   if (row.model.max_context > 0 && prompt + output > row.model.max_context) words.emplace_back("--stretch");
   add_strategy(row, words);

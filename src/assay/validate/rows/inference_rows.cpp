@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "assay/base/text.h"
+#include "assay/model/cache_mix.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
@@ -112,6 +113,8 @@ Why read_software(const TableLine& in, const KnownFormats& formats, const estima
   if (row.software.kv) row.formats.kv_cache = *row.software.kv;
   if (const auto stated = formats.cache(in.text("kv_precision"))) row.formats.kv_cache = *stated;
   row.step_tokens = chosen.software->defaults.step_tokens;
+  row.sequences = chosen.software->defaults.sequences;
+  if (row.software.no_windows) model::remove_windows(row.model);
   row.typical = in.text("trust") != "c" && chosen.software->atypical.empty() && chosen.name->atypical.empty();
   return std::nullopt;
 }

@@ -33,6 +33,7 @@ struct InferenceRow : RowModel {
   std::string engine;                ///< as requests name it; empty: none
   estimate::EngineSoftware assumed;  ///< what requests that name the engine assume
   double step_tokens = 0;            ///< most prompt tokens of one step; 0: no limit
+  double sequences = 0;              ///< the most that the engine decodes together on a replica; 0: no limit
   double batch = 1;                  ///< sequences over all replicas; 0: as many as fit
   std::int64_t prompt = 1, output = 1;
   AnyQuantity measured;  ///< seconds, or tokens per second of a server

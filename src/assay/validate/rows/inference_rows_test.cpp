@@ -51,6 +51,30 @@ TEST(InferenceRows, ALoadThatMostlyWaitsIsNoBatch) {
   EXPECT_EQ(rows.unanswered[0].why, "requests wait longer than they are served: fewer than the load are in a batch");
 }
 
+TEST(InferenceRows, FullLoadIsLimitedByTheEngineAndItsClients) {
+  const auto most = [](std::string_view load) {
+    const InferenceRows rows = read_inference_lines(inference_line("H100-SXM-80GB", "TensorRT-LLM", load));
+    const std::vector<std::string> words = question_of(rows.rows.at(0)).words;
+    const auto at = std::find(words.begin(), words.end(), "--most-batch");
+    EXPECT_EQ(std::find(words.begin(), words.end(), "--batch"), words.end());
+    return at == words.end() ? "" : *(at + 1);
+  };
+  EXPECT_EQ(most("0.16,max load,,1000,1000,prefill+decode,,,,5000,2024,"), "2048");
+  EXPECT_EQ(most("0.16,max load,300,1000,1000,serving,,,,5000,2024,"), "300");
+}
+
+TEST(InferenceRows, AnEngineMayAttendToAllTokens) {
+  const auto table = CsvTable::parse(
+      "id,source_key,model,accelerator,n_chips,tp,engine,engine_version,batch,input_len,output_len,phase,tpot_ms\n"
+      "a,src,Mistral 7B,H100-SXM-80GB,1,1,TensorRT-LLM,0.16,8,20000,128,serving,20\n"
+      "b,src,Mistral 7B,H100-SXM-80GB,1,1,vllm,0.6,8,20000,128,serving,20\n",
+      "test.csv");
+  const InferenceRows rows = *read_inference(*table, testing::catalogue());
+  ASSERT_EQ(rows.rows.size(), 2u);
+  EXPECT_EQ(rows.rows[0].model.decoder.kinds.front().attention->window, 0);
+  EXPECT_EQ(rows.rows[1].model.decoder.kinds.front().attention->window, 4096);
+}
+
 TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
   const InferenceRows rows =
       read_inference_lines(inference_line("SN40L", "vllm", ",static,1,128,128,serving,,5,,,2024,") +
@@ -154,7 +178,7 @@ TEST(InferenceRows, AreAskedAsTheyAreWritten) {
   const std::string usual = asked_serve("", "");
   EXPECT_EQ(
       usual,
-      "served.output_tokens_per_second serve llama-3.1-70b --on h100-sxm:4 --prompt 1024 --output 1024 --batch 64 "
+      "served.output_tokens_per_second serve llama-3.1-70b --on h100-sxm:4 --prompt 1024 --output 1024 --most-batch 64 "
       "--tp 4 --pp 1 --dp 1 --weights-2d 1 --cache heads --weights fp8 --compute fp8 --kv bf16 --head-weights bf16 "
       "--software vllm@0.11");
   const std::pair<std::string_view, std::string_view> same[] = {{"weight_precision", "FP8"},

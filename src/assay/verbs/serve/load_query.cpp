@@ -203,6 +203,9 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
   }
   ASSAY_CHECK(read_dispatch(request, model, query.question.setup.dispatch));
   ASSAY_CHECK(read_count(request, "batch", query.choices.batch));
+  ASSAY_CHECK(read_count(request, "most-batch", query.choices.most_batch));
+  if (query.choices.batch && query.choices.most_batch)
+    return fail("--most-batch", "--batch gives the batch itself", "leave out one of them", Error::Kind::usage);
   if (std::optional<std::int64_t> chunk; request.has("chunk")) {
     ASSAY_CHECK(read_count(request, "chunk", chunk));
     query.question.step_tokens = static_cast<double>(*chunk);

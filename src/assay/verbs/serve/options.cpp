@@ -22,6 +22,8 @@ std::vector<OptionSpec> load_options() {
       OptionSpec{"overflow", "SHARE", "fraction of time in which pages may run out (default 0.01); limits the batch"}
           .by_default("0.01"),
       {"batch", "B", "sequences decoded together, over all replicas"},
+      {"most-batch", "B",
+       "no more sequences than these, where the batch is searched: clients, or a limit of the engine"},
       {"prompts", "N", "prompts that one prefill processes together, over all replicas (default: one each)"},
       {"ttft", "TIME", "limit on time to first token, unloaded; with --rate, of the 99th percentile"},
       {"tpot", "TIME", "limit on time per output token; with --rate, of the 99th percentile"},
@@ -66,6 +68,7 @@ std::vector<OptionSpec> precision_options() {
           .by_default("matrix"),
       {"padded-vocabulary", "", "the engine pads the vocabulary to whole cache lines, which avoids slow kernels", false,
        "no"},
+      {"no-windows", "", "the engine caches and reads all tokens, where layers see only a window", false, "no"},
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
+#include "assay/model/cache_mix.h"
 #include "assay/verbs/interval_members.h"
 #include "assay/verbs/option_values.h"
 
@@ -69,6 +70,8 @@ Result<estimate::EngineSoftware> read_serving_software(const Request& request, c
   estimate::EngineSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, estimate::engine_software_options(), software));
   if (software.kv && !request.has("kv")) formats.kv_cache = *software.kv;
+  if (software.no_windows && !request.has("window") && model::remove_windows(query.imported.model))
+    query.notes.push_back("all layers attend to all tokens: the engine has no windows (--no-windows)");
   ASSAY_CHECK(set_limits(request, context, assumed, software, query));
   query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
   if (!steps.has_steps(query.cluster.chip))
