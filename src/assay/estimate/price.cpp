@@ -250,6 +250,27 @@ NumberOf<N, Seconds> composed_stream(const N& num, const TrainingKernels& kernel
   return composes_dispatch(kernels.effects, step.op) ? factor.routing() + time : time;
 }
 
+/// Kernels of a scan: what they move, and their arithmetic. Products inside a chunk are small, and their operands pass
+/// through the vector units for their decays, so that their time follows the rate of these instead of the matrix
+/// units'.
+template <class N>
+NumberOf<N, Seconds> scan_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
+                               const program::Step& step, const KernelWork& work) {
+  const TrainingFactors<N> factor(num, kernels);
+  const KernelRates& rates = kernels.rates;
+  const bool backward = step.op == program::Op::scan_grad;
+  const model::ScanKernels& scan = program.scans[at(step.detail)].kernels;
+  const model::ScanKernels::Pass& pass = backward ? scan.backward : scan.forward;
+  const auto values = program::local_elements(num, program, program.tensor(backward ? step.in[0] : step.out[0]));
+  const auto bytes =
+      num.given("bytes", work.bytes, "read and written by the step") +
+      num.given("bytes of a channel", pass.bytes, "states between chunks, scores, values again") * values;
+  const auto flops = num.given("FLOP of a channel", pass.flops, "products of a chunk") * values;
+  return streamed(num, rates, work, bytes) + factor("time of scans on vector units", &StepEffects::scan, "scan") *
+                                                 flops /
+                                                 num.given("vector peak", rates.cores.vector, &rates.sources, "vector");
+}
+
 template <class N>
 NumberOf<N, Seconds> nothing(const N& num, std::string_view why) {
   return num.given("none", Seconds(0), why);
@@ -301,15 +322,13 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   const KernelTimeOf<N> time = kernel_time(num, kernels.rates, work);
   auto alone = num.named("kernel alone", time.estimate);
   if (kernels.dropout && is_plain) alone = alone + dropout_time(num, kernels.rates, program, step);
-  // Kernels never exceed the peak, however well they run inside a step. Scans are small products along the sequence,
-  // more of them than the recurrence needs; their time is proportional to its arithmetic.
+  // Kernels never exceed the peak, however well they run inside a step.
   StepPrice<N> price;
-  price.duration =
-      program::is_scan(step.op)
-          ? max(alone, factor("time of scans over the recurrence", &StepEffects::scan, "scan") * time.compute)
-      : work.model == KernelWork::Model::stream && kernels.effects.start > Seconds(0)
-          ? composed_stream(num, kernels, program, step, work)
-          : max(stretch(factor, program, step) * alone, time.compute);
+  price.duration = program::is_scan(step.op)
+                       ? max(num.named("scan", scan_time(num, kernels, program, step, work)), time.compute)
+                   : work.model == KernelWork::Model::stream && kernels.effects.start > Seconds(0)
+                       ? composed_stream(num, kernels, program, step, work)
+                       : max(stretch(factor, program, step) * alone, time.compute);
   const auto kernel = price.duration;
   if (kernels.effects.composed && step.op == program::Op::attention_grad && step.composed > 0)
     price.duration = price.duration + projection_time(num, kernels, program, step);

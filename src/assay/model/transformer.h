@@ -115,6 +115,7 @@ struct StateSpace {
   std::int64_t key_heads = 1;    ///< gated_delta: heads of queries and keys; mamba2: groups of B and C
   std::int64_t key_dim = 1;      ///< of one key head; mamba: the state size; gated_linear, rwkv4: 1
   std::int64_t convolution = 0;  ///< kernel size of the short convolution; 0: none
+  std::int64_t chunk = 64;       ///< tokens that kernels scan at once, where they scan in chunks
   std::int64_t dt_rank = 0;      ///< mamba1
   /// gated_delta: rank of the output gate and of the decay per key dimension; 0: neither. rwkv7: of the output gate.
   std::int64_t gate_rank = 0;

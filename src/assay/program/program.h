@@ -15,6 +15,7 @@
 #include "assay/base/explain.h"
 #include "assay/base/number_format.h"
 #include "assay/base/units.h"
+#include "assay/model/accounting.h"
 #include "assay/model/weights.h"
 #include "assay/program/mesh.h"
 #include "assay/program/ops.h"
@@ -115,6 +116,7 @@ struct ScanShape {
   std::string_view formula;  ///< in which they are counted
   double cells = 1;          ///< of a channel
   double kept = 0;           ///< numbers of a channel that a server keeps for each sequence; 0: none
+  model::ScanKernels kernels;
 };
 
 /// How the tokens of a step meet experts.

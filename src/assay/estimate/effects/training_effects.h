@@ -141,8 +141,8 @@ struct StepEffects {
   bool wide_attention = false;                ///< plain attention is computed in fp32
   double cast = 1;                            ///< bytes of quantisation for products over the minimum
   double loss = 1;                            ///< bytes of logits and loss over the minimum; `kinds` comes on top
-  double scan = 1;              ///< time of state-space kernels over the recurrence's arithmetic at the peak
-  double expert_traffic = 1;    ///< bytes to sort tokens by expert and back over the minimum
+  double scan = 1;                            ///< time of the products of scans over their arithmetic on vector units
+  double expert_traffic = 1;                  ///< bytes to sort tokens by expert and back over the minimum
   double expert_pointwise = 1;  ///< gates and casts between an expert's products, over other element-wise steps
   double expert_bias = 1;       ///< bytes of adding biases expert by expert, over other element-wise steps
   double update = 1;            ///< time of the optimizer among other kernels, relative to one measured alone

@@ -212,7 +212,7 @@ int LayerWriter::scan(const model::StateSpace& s, std::initializer_list<int> in)
   const model::ScanWork work = model::scan_work(s);
   step.detail = static_cast<std::int16_t>(program.scans.size());
   program::ScanShape& shape = program.scans.emplace_back();
-  shape = {work.per_cell, work.formula, static_cast<double>(s.key_dim)};
+  shape = {work.per_cell, work.formula, static_cast<double>(s.key_dim), 0.0, model::scan_kernels(s)};
   // A serving step reads the state of each sequence and writes it back.
   if (work_.cached) shape.kept = static_cast<double>(model::state_cells(s)) / static_cast<double>(s.inner);
   step.flops = arithmetic(Plain{}, program, step);

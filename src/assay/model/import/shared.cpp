@@ -105,13 +105,14 @@ void zamba2(ConfigReader& in, Transformer& model) {
   if (s.inner % s.heads != 0 || (head_dim > 0 && s.heads * head_dim != s.inner))
     in.fault("n_mamba_heads", fmt::format("{} heads do not divide a width of {}", s.heads, s.inner));
   s.key_heads = in.size("mamba_ngroups", 1);
+  s.chunk = in.size("chunk_size", 256);
   s.key_dim = in.size({"mamba_d_state", "state_size"}, 64);
   s.convolution = in.size({"mamba_d_conv", "conv_dimension"}, 4);
   s.convolution_bias = in.flag("use_conv_bias", true);
   s.projection_bias = bias;
   const auto blocks = static_cast<int>(std::min<std::int64_t>(in.size("num_mem_blocks", 1), layers));
   if (in.has("use_long_context") && in.flag("use_long_context", false)) model.max_context = 16384;
-  in.ignore({"use_shared_mlp_adapter", "kv_channels", "num_query_groups", "hybrid_layer_ids", "chunk_size"});
+  in.ignore({"use_shared_mlp_adapter", "kv_channels", "num_query_groups", "hybrid_layer_ids"});
   // The library's default layers with a block, as many as the 2.7B has.
   constexpr std::int64_t usual[] = {6, 12, 18, 24, 30, 36, 42, 47, 51};
   add_layers(model, s, hybrid,

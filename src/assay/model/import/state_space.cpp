@@ -62,6 +62,7 @@ void mamba2(ConfigReader& in, Transformer& model) {
     in.fault("num_heads",
              fmt::format("{} heads of size {} do not add up to expand x hidden_size = {}", s.heads, head_dim, s.inner));
   s.key_heads = in.size("n_groups", 8);
+  s.chunk = in.size("chunk_size", 256);
   s.key_dim = in.size("state_size", 128);
   s.convolution = in.size("conv_kernel", 4);
   s.projection_bias = in.flag("use_bias", false);
@@ -101,6 +102,7 @@ void mamba_ssm(ConfigReader& in, Transformer& model) {
       inner.fault("headdim", fmt::format("must divide the width of {}, got {}", s.inner, head_dim));
     s.heads = std::max<std::int64_t>(s.inner / head_dim, 1);
     s.key_heads = inner.size("ngroups", 1);
+    s.chunk = inner.size("chunk_size", 256);
   } else {
     s.dt_rank = read_dt_rank(inner, "dt_rank", model.d_model);
     s.output_norm = false;
@@ -177,6 +179,7 @@ StateSpace read_mamba2(ConfigReader& in, std::int64_t hidden, std::int64_t heads
     in.fault("mamba_n_heads",
              fmt::format("{} heads of size {} do not add up to a width of {}", s.heads, head_dim, s.inner));
   s.key_heads = in.size("mamba_n_groups", 1);
+  s.chunk = in.size("mamba_chunk_size", 256);
   s.key_dim = in.size("mamba_d_state", state);
   s.convolution = in.size("mamba_d_conv", 4);
   s.convolution_bias = in.flag("mamba_conv_bias", true);
@@ -286,6 +289,7 @@ void nemotron_h(ConfigReader& in, Transformer& model) {
   s.heads = in.size("mamba_num_heads", 128);
   s.inner = s.heads * in.size("mamba_head_dim", 64);
   s.key_heads = in.size({"n_groups", "mamba_n_groups"}, 8);
+  s.chunk = in.size({"chunk_size", "mamba_chunk_size"}, 128);
   s.key_dim = in.size("ssm_state_size", 128);
   s.convolution = in.size({"conv_kernel", "mamba_d_conv"}, 4);
   s.convolution_bias = in.flag("use_conv_bias", true);

@@ -12,6 +12,7 @@
 #include "assay/validate/rows/known_chips.h"
 #include "assay/validate/rows/known_formats.h"
 #include "assay/validate/rows/known_notes.h"
+#include "assay/validate/rows/known_readings.h"
 #include "assay/validate/rows/known_software.h"
 #include "assay/validate/rows/table_line.h"
 
@@ -354,7 +355,10 @@ std::string describe(const TrainingRow& row) {
 
 Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalogue& catalogue) {
   TrainingRows out;
-  const CsvTable table = tidied_steps(given);
+  CsvTable table = given;
+  ASSAY_TRY(readings, KnownReadings::make(catalogue));
+  const std::vector<Why> refused = readings.apply(table);
+  table = tidied_steps(std::move(table));
   ASSAY_TRY(formats, KnownFormats::make(catalogue));
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   ASSAY_TRY(software, estimate::software_of(catalogue));
@@ -366,8 +370,8 @@ Result<TrainingRows> read_training(const CsvTable& given, const hardware::Catalo
     row.id = in.text("id");
     row.group = fmt::format("{}, {}, {}", in.text("source_key"), in.text("model"), in.text("accelerator"));
     row.fold = chips.fold(in.text("accelerator"), row.group, in.text("split"));
-    Why why;
-    if (in.text("oom") == "y") why = "ran out of memory";
+    Why why = refused[i];
+    if (!why && in.text("oom") == "y") why = "ran out of memory";
     if (!why) why = notes.refusal(in.text("notes"));
     if (!why) why = unread_training(in, formats);
     NamedSoftware by = software_in(in, software, estimate::SoftwareVerb::train, "framework", "");

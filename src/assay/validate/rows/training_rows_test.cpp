@@ -47,6 +47,19 @@ TEST(TrainingRows, ARowBecomesModelClusterAndStrategy) {
   EXPECT_DOUBLE_EQ(row.peak->value(), 70.0 * 1024.0 * 1024.0 * 1024.0);
 }
 
+TEST(TrainingRows, AreReadAsTheirSourceCorrectedThem) {
+  const auto layers = [](std::string_view source) {
+    return read(
+               fmt::format("{0}-1,{0},LLAMA4 maverick 400b,32,5120,16384,40,8,128,202048,8192,y,H100-SXM-80GB,512,bf16,"
+                           "1024,1,4,1,,1,zero1,y,none,y,4.426,,,NeMo 25.04,2025,pretrain\n",
+                           source))
+        .rows.at(0)
+        .model.decoder.layers();
+  };
+  EXPECT_EQ(layers("dgxc"), 48);
+  EXPECT_EQ(layers("another"), 32);
+}
+
 TEST(TrainingRows, EmbeddingAndHeadMayBeChunksOfTheirOwn) {
   // 16 stages of 8 chunks: 126 layers, embedding and head.
   const auto chunks = [](std::string_view stated) {
