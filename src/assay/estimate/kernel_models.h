@@ -42,8 +42,9 @@ double padded_row(double elements, Bytes element, double unit = cache_line);
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
-  bool grouped = false;  ///< each of the batch has its own rows: experts
-  Bytes added = {};      ///< read besides: a buffer that the result is added to
+  bool grouped = false;      ///< each of the batch has its own rows: experts
+  Bytes added = {};          ///< read besides: a buffer that the result is added to
+  bool summed_rows = false;  ///< of experts: k are their rows, as in gradients of weights
   /// Bytes: see row_alignment. Rows are those of tensors as they lie in memory.
   double operand_rows = cache_line, result_rows = cache_line;
 };

@@ -59,6 +59,7 @@ struct Matmul {
   Dtype a = Dtype::bf16, b = Dtype::bf16, out = Dtype::bf16;
   double a_scale = 0, b_scale = 0;  ///< bits of block scales per element
   bool grouped = false;             ///< each of the batch has its own rows: experts
+  bool summed_rows = false;         ///< of experts: k are their rows, as in gradients of weights
   bool accumulates = false;         ///< the result is read, added to and written
 };
 
