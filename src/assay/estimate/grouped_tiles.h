@@ -36,15 +36,17 @@ struct GroupedTiles {
     const auto tile_m = num.given("tile rows", tile.m, "one tile for all experts"),
                tile_n = num.given("tile columns", tile.n, "one tile for all experts");
     const double pair = 2.0 * tile.m;
+    const bool random = !shape.summed_rows && !shape.even_rows;
     const auto pairs =
-        num.given("pairs of tiles", shape.summed_rows ? std::ceil(shape.m / pair) : expected_units(shape.m, pair),
-                  "of an expert");
+        num.given("pairs of tiles", random ? expected_units(shape.m, pair) : std::ceil(shape.m / pair), "of an expert");
     const auto tiles = num.named("tiles of pairs", size.batch * (pairs * ceil(size.n / tile_n)));
     waves = waves_of(num, tiles / (core_count(num, rates.chip, rates.sources) / 2.0));
     auto k = size.k;
     if (shape.summed_rows) {
       const double stage = cache_line / storage(rates.format, 1.0).value();
-      k = num.given("k in whole stages", stage * expected_units(shape.k, stage), "of an expert");
+      k = num.given("k in whole stages",
+                    stage * (shape.even_rows ? std::ceil(shape.k / stage) : expected_units(shape.k, stage)),
+                    "of an expert");
     }
     const auto steps = waves * (k + by.fill(num, rates));
     const auto edges = tile_edges(num, tile_m, tile_n);

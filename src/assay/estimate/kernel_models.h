@@ -45,6 +45,7 @@ struct MatmulShape {
   bool grouped = false;      ///< each of the batch has its own rows: experts
   Bytes added = {};          ///< read besides: a buffer that the result is added to
   bool summed_rows = false;  ///< of experts: k are their rows, as in gradients of weights
+  bool even_rows = false;    ///< of experts: each has as many; else they are random
   /// Bytes: see row_alignment. Rows are those of tensors as they lie in memory.
   double operand_rows = cache_line, result_rows = cache_line;
 };

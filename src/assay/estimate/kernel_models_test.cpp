@@ -189,6 +189,11 @@ TEST(Grouped, PairsOfTilesHoldAnExpertByHand) {
   s.bytes = Bytes(0);
   s.grouped = true;
   EXPECT_NEAR(matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).total.value(), 2 * 1000 * 16.384e-6, 1e-12);
+  // 128 random rows need a second pair as often as not; where all experts have as many, none does.
+  s.m = 128;
+  const double random = matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).tile.waves;
+  s.even_rows = true;
+  EXPECT_EQ(random / matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).tile.waves, 1.5);
 }
 
 TEST(Grouped, TheClockDropsOnlyWhereMatrixUnitsAreBusy) {

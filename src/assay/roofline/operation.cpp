@@ -124,6 +124,7 @@ Matmul Operation::matmul() const {
   product.b_scale = operands_[1].scale_bits();
   product.accumulates = accumulates_;
   product.grouped = grouped_;
+  product.even_rows = grouped_ && roles_a.size() > 2;
   if (grouped_ && roles_a.size() == 2) {
     // Rows reach groups at random; groups without rows do no work, and the others get more rows each. Gradients of
     // groups without rows are zeros, which are written.
