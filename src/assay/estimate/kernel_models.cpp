@@ -5,39 +5,13 @@
 #include <cmath>
 
 #include "assay/estimate/chip_numbers.h"
+#include "assay/estimate/grouped_tiles.h"
+#include "assay/estimate/tiles.h"
 
 namespace assay::estimate {
 namespace {
 
-/// 128 x 256, the tile that loses least: the mean of 1/128 and 1/256.
-constexpr double large_tile_edge = (1.0 / 128 + 1.0 / 256) / 2;
-
-/// Loss at the edges of a tile, over the best.
-template <class N>
-constexpr NumberOf<N, double> tile_edges(const N& num, NumberOf<N, double> m, NumberOf<N, double> n) {
-  const auto one = num.constant(1.0);
-  const auto best = num.given("edges of the best tile", large_tile_edge, "128 x 256");
-  return num.named("edges", max(num.constant(0.0), (one / m + one / n) / 2.0 - best));
-}
-
-/// A tile of the result.
-struct TileSize {
-  double m, n;
-  double over_area = 1.0 / (m * n);
-  double edges = tile_edges(Plain{}, m, n);
-  double tiles(double rows, double columns) const { return std::ceil(rows / m) * std::ceil(columns / n); }
-};
-/// Tiles that GPU libraries choose among; a core holds one at a time. Kernels that multiply from shared memory take
-/// rows in multiples of 64 and columns in multiples of 8, or the other way round, up to about 256 x 160 sums: these are
-/// the ones of such that ours chose, in steps of 16.
-constexpr TileSize tile_sizes[] = {
-    {16, 64},   {16, 128},  {32, 64},   {32, 128},  {64, 64},   {64, 128},  {128, 128}, {128, 256}, {256, 128},
-    {96, 128},  {128, 96},  {160, 128}, {128, 160}, {192, 128}, {128, 192}, {192, 192}, {160, 256}, {256, 160},
-    {48, 64},   {80, 64},   {64, 96},   {96, 64},   {64, 112},  {112, 64},  {128, 112}, {112, 128}, {144, 128},
-    {144, 256}, {112, 192}, {80, 192},  {176, 128}, {208, 128}, {208, 192}, {80, 128},  {96, 192},  {176, 192}};
-constexpr std::size_t coarse_tiles = 9;  ///< the first ones, of powers of two
-constexpr double unit_rows = 16;         ///< every tile has a multiple of these
-constexpr Seconds never(HUGE_VAL);       ///< of a tile that is not taken
+constexpr Seconds never(HUGE_VAL);  ///< of a tile that is not taken
 
 /// Arithmetic and memory overlap, but not perfectly: the fourth root of the sum of fourth powers is between the larger
 /// of both and 1.19 times it. Square roots only, so that every machine gives the same bits.
@@ -48,27 +22,6 @@ NumberOf<N, Seconds> overlapped(const N& num, NumberOf<N, Seconds> a, NumberOf<N
   const auto r = num.named("ratio", min(a, b) / most), r2 = r * r;
   return num.named("overlapped", most * sqrt(sqrt(1.0 + r2 * r2)));
 }
-
-template <class N>
-auto reached_rate(const N& num, const ProductRates& rates) {
-  if constexpr (N::traced)
-    return num.named("reached rate", num.given("matrix share", rates.share, rates.sources,
-                                               "matmul.share." + std::string(name(rates.format))) *
-                                         peak_of(num, rates));
-  else
-    return rates.rate();
-}
-
-/// A product's sizes on one device.
-template <class N>
-struct SizesOf {
-  NumberOf<N, double> batch, m, n, k;
-  SizesOf(const N& num, const MatmulShape& shape)
-      : batch(num.given("batch", shape.batch, "independent products")),
-        m(num.given("m", shape.m, "rows")),
-        n(num.given("n", shape.n, "columns")),
-        k(num.given("k", shape.k, "summed over")) {}
-};
 
 template <class N>
 NumberOf<N, Seconds> systolic_arithmetic(const N& num, const ProductRates& rates, const MatmulShape& shape) {
@@ -98,36 +51,34 @@ class Throttle {
   NumberOf<N, Seconds> gap_;
 };
 
-/// How much longer a product takes because rows of its operands begin inside cache lines; 1 where this was not
-/// measured.
+/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides. A kernel before one
+/// over experts tells it where their rows are.
 template <class N>
-NumberOf<N, double> straddled(const N& num, const ProductRates& rates, const MatmulShape& shape) {
-  if (!rates.fit.straddle || !(shape.operand_rows < cache_line) || loads_narrowly(rates.fit, shape))
-    return num.given("straddling", 1.0, "rows are whole cache lines");
-  const auto inside = num.given("part of a line", 1.0 - shape.operand_rows / cache_line, "where rows may begin");
-  return num.named("straddling",
-                   1.0 + num.given("straddle", *rates.fit.straddle, rates.sources, "matmul.straddle") * inside);
-}
-
-/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides.
-template <class N>
-NumberOf<N, Seconds> started(const N& num, const ProductRates& rates, const hardware::Regime& regime) {
+NumberOf<N, Seconds> started(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                             const hardware::Regime& regime) {
   const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
-  if (!rates.fit.scales || facts(rates.format).bits >= 16) return launch;
-  return launch + num.given("scales", *rates.fit.scales, rates.sources, "matmul.scales");
+  const auto all = runs_grouped(rates.fit, shape) ? launch * num.given("kernels", 2.0, "one places the rows") : launch;
+  if (!rates.fit.scales || facts(rates.format).bits >= 16) return all;
+  return all + num.given("scales", *rates.fit.scales, rates.sources, "matmul.scales");
 }
 
+/// The bytes of a product through its memory.
 template <class N>
-NumberOf<N, Seconds> product_stream(const N& num, const ProductRates& rates, const MatmulShape& shape,
-                                    const hardware::Regime& regime, NumberOf<N, BytesPerSecond> hbm) {
-  const auto dense = num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share");
-  const auto share =
-      shape.grouped ? dense * num.given("grouped", rates.fit.grouped, rates.sources, "matmul.grouped") : dense;
-  auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
-  if (shape.added.value() > 0.0) bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
-  const auto moved = stream_time(num, hbm, share, num.given("ramp", regime.ramp, rates.sources, "regime.ramp"), bytes);
-  return num.named("streaming", shape.operand_rows < cache_line ? moved * straddled(num, rates, shape) : moved);
-}
+struct ProductStream {
+  NumberOf<N, Seconds> ramp;  ///< until memory answers at its rate, or as long as the transfer if that is shorter
+  NumberOf<N, Seconds> time;
+
+  ProductStream(const N& num, const ProductRates& rates, const MatmulShape& shape, const hardware::Regime& regime,
+                NumberOf<N, BytesPerSecond> hbm) {
+    auto bytes = num.given("bytes", shape.bytes, "operands and result, once each");
+    if (shape.added.value() > 0.0)
+      bytes = bytes + num.given("buffer", shape.added, "what the result is added to, read");
+    const auto full = num.named("at full bandwidth", bytes / hbm);
+    ramp = num.named("ramp", min(full, num.given("until memory answers", regime.ramp, rates.sources, "regime.ramp")));
+    time = num.named("streaming",
+                     full / num.given("memory share", rates.fit.memory_share, rates.sources, "matmul.memory_share"));
+  }
+};
 
 /// On some cores of a CPU. They share its rates in equal parts.
 template <class N>
@@ -142,11 +93,12 @@ MatmulTimeOf<N> forked_at(const N& num, const ProductRates& rates, const MatmulS
   MatmulTimeOf<N> time;
   time.arithmetic = work / (part * reached_rate(num, rates));
   time.sustained = num.named("arithmetic", Throttle<N>(num, rates, shape, regime)(time.arithmetic));
-  time.memory = product_stream(num, rates, shape, regime, part * main_memory(num, rates.chip, rates.sources));
+  const ProductStream<N> stream(num, rates, shape, regime, part * main_memory(num, rates.chip, rates.sources));
+  time.memory = stream.time;
   time.adding = num.given("adding", Seconds(0), "k is not split");
   const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
   const auto start = cores > 1.0 ? launch + num.given("fork", *fit.fork, rates.sources, "matmul.fork") : launch;
-  time.total = start + time.sustained + time.memory;
+  time.total = start + stream.ramp + time.sustained + time.memory;
   time.tile.cores = cores;
   return time;
 }
@@ -210,64 +162,6 @@ CoreRates core_rates(const hardware::Chip& chip) {
   return rates;
 }
 
-namespace {
-
-/// What does not depend on the size of a tile.
-template <class N>
-struct TileRates {
-  NumberOf<N, FlopsPerSecond> per_core;
-  NumberOf<N, double> faster;                  ///< than bf16; a tile's start and end take the same time in all formats
-  NumberOf<N, double> small_tile;              ///< elements
-  std::optional<NumberOf<N, Seconds>> loaded;  ///< time to get one element of an operand
-  std::optional<NumberOf<N, Seconds>> turn;    ///< least time for one element of k
-  bool straddles = false;                      ///< rows begin inside cache lines
-  NumberOf<N, double> longer{};                ///< by that
-
-  TileRates(const N& num, const ProductRates& rates, const MatmulShape& shape)
-      : per_core(num.named("rate of a core", reached_rate(num, rates) / core_count(num, rates.chip, rates.sources))),
-        faster(rates.chip.bf16.value() > 0.0
-                   ? num.named("faster than bf16", peak_of(num, rates) / num.given("bf16 peak", rates.chip.bf16,
-                                                                                   rates.sources, "peak.bf16"))
-                   : num.given("faster than bf16", 1.0, "the chip has no bf16")),
-        small_tile(num.given("small tile", rates.fit.small_tile, rates.sources, "matmul.small_tile")) {
-    straddles = shape.operand_rows < cache_line;
-    if (straddles) longer = straddled(num, rates, shape);
-    if (rates.fit.stage) turn = num.given("stage", *rates.fit.stage, rates.sources, "matmul.stage") / stage_k(num);
-    const bool narrow = loads_narrowly(rates.fit, shape);
-    constexpr double narrow_load = 4;  // bytes: the least that is copied without passing through registers
-    const bool scattered = narrow && std::min(shape.operand_rows, shape.result_rows) < narrow_load;
-    const std::optional<BytesPerSecond>& port = scattered ? rates.fit.scattered_port
-                                                : narrow  ? rates.fit.narrow_port
-                                                          : rates.fit.port;
-    if (!port || !(port->value() > 0.0)) return;
-    const auto element = min(num.given("widest element", storage(Dtype::fp32, 1.0), name(Dtype::fp32)),
-                             num.given("element in bf16", storage(Dtype::bf16, 1.0), name(Dtype::bf16)) / faster);
-    loaded = element / num.given("port", *port, rates.sources,
-                                 scattered ? "matmul.scattered_port"
-                                 : narrow  ? "matmul.narrow_port"
-                                           : "matmul.port");
-  }
-  /// Elements of k in a stage: a cache line of each row.
-  NumberOf<N, double> stage_k(const N& num) const {
-    return num.given("stage of bf16", cache_line / storage(Dtype::bf16, 1.0).value(), "a cache line of each row") *
-           faster;
-  }
-  auto fill(const N& num, const ProductRates& rates) const {
-    return num.named("fill", num.given("fill in bf16", rates.fit.fill, rates.sources, "matmul.fill") * faster);
-  }
-  /// Time of one tile of m x n for one element of k.
-  NumberOf<N, Seconds> step(const N& num, NumberOf<N, double> m, NumberOf<N, double> n,
-                            NumberOf<N, double> edges) const {
-    const auto work = num.named("FLOP of a tile", multiply_and_add(num) * m * n);
-    auto time = work * (1.0 + small_tile * edges) / per_core;
-    if (loaded) time = max(time, num.named("operands of a tile", m + n) * *loaded);
-    if (turn) time = max(time, *turn);
-    return num.named("step of a tile", straddles ? time * longer : time);
-  }
-};
-
-}  // namespace
-
 TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
   TileSteps steps;
   static_assert(std::tuple_size_v<decltype(steps.step)> == std::size(tile_sizes));
@@ -283,9 +177,13 @@ TileSteps tile_steps(const ProductRates& rates, const MatmulShape& shape) {
 
 namespace {
 
-using Splits = std::array<double, 4>;
-using SplitTimes = std::array<Seconds, 4>;
-constexpr Splits splits{1.0, 2.0, 4.0, 8.0};  ///< parts that k may be cut into
+/// Parts that k may be cut into: those of usual kernels, then further ones of kernels for odd rows, which fill the
+/// cores.
+constexpr std::array<double, 12> splits{1.0, 2.0, 4.0, 8.0, 3.0, 5.0, 6.0, 10.0, 12.0, 16.0, 24.0, 32.0};
+using Splits = std::array<double, splits.size()>;
+using SplitTimes = std::array<Seconds, splits.size()>;
+using UsualTimes = TileRows::value_type;
+constexpr std::size_t usual_splits = std::tuple_size_v<UsualTimes>;
 
 /// Elements of k that a core does, for each split.
 Splits parts_of(const TileSteps& steps, double k) {
@@ -302,12 +200,6 @@ SplitTimes adding_parts(const hardware::MatmulCalibration& fit, const CoreRates&
   return adding;
 }
 
-/// A partly full last round costs between its share and a whole one: cores do not run in lockstep.
-template <class N>
-NumberOf<N, double> waves_of(const N& num, NumberOf<N, double> rounds) {
-  return num.named("waves", 0.5 * ceil(rounds) + 0.5 * max(num.given("one", 1.0, "at least one round"), rounds));
-}
-
 /// Time of the tiles of a product, and of adding up its partial sums over k.
 struct Tiled {
   Seconds arithmetic = never, adding;
@@ -319,7 +211,7 @@ struct Tiled {
 /// afterwards.
 Tiled tiled_arithmetic(const hardware::MatmulCalibration& fit, const CoreRates& chip, const MatmulShape& shape,
                        const TileSteps& steps, bool may_split, TileChoice& choice) {
-  const std::size_t ways = may_split ? splits.size() : 1;
+  const std::size_t ways = !may_split ? 1 : loads_narrowly(fit, shape) ? splits.size() : usual_splits;
   const double share_of_core = 1.0 / chip.cores;
   const double unpadded = shape.batch * shape.m * shape.n * share_of_core;
   const Splits part = parts_of(steps, shape.k);
@@ -356,6 +248,7 @@ template <class N>
 struct TiledTime {
   NumberOf<N, Seconds> arithmetic;
   std::optional<NumberOf<N, Seconds>> adding;  ///< where k is split
+  std::optional<NumberOf<N, Seconds>> busy{};  ///< matrix units, where it is known how long they wait for loads
 };
 
 /// The derivation of what the search found, in the same order of operations.
@@ -388,20 +281,23 @@ MatmulTimeOf<N> with_memory(const N& num, const ProductRates& rates, const Matmu
   MatmulTimeOf<N> time;
   const Throttle<N> slowed(num, rates, shape, regime);
   time.arithmetic = num.named("arithmetic in a burst", tiled.arithmetic);
-  time.sustained = num.named("arithmetic", slowed(tiled.arithmetic));
-  time.memory = product_stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
+  const auto at_its_clock = tiled.busy ? max(tiled.arithmetic, slowed(*tiled.busy)) : slowed(tiled.arithmetic);
+  time.sustained = num.named("arithmetic", at_its_clock);
+  const ProductStream<N> stream(num, rates, shape, regime, main_memory(num, rates.chip, rates.sources));
+  time.memory = stream.time;
+  // No tile can start before the first operands are there, so that nothing hides the ramp.
   // A systolic array's compiler prefetches across products, so only the longer of both counts.
   const auto both = rates.chip.systolic ? num.named("longer", max(time.sustained, time.memory))
                                         : overlapped(num, time.sustained, time.memory);
-  const auto launch = started(num, rates, regime);
+  const auto start = started(num, rates, shape, regime) + stream.ramp;
   if (!tiled.adding) {
     time.adding = num.given("adding", Seconds(0), "k is not split");
-    time.total = launch + both;
+    time.total = start + both;
     return time;
   }
   // Of both together, so that a split never saves what power would have cost.
   time.adding = num.named("adding", slowed(tiled.arithmetic + *tiled.adding) - time.sustained);
-  time.total = launch + time.adding + both;
+  time.total = start + time.adding + both;
   return time;
 }
 
@@ -411,6 +307,12 @@ MatmulTimeOf<N> searched_time(const N& num, const ProductRates& rates, const Mat
   if (rates.fit.fork) return forked_time(num, rates, shape, regime);
   if (rates.chip.systolic)
     return with_memory<N>(num, rates, shape, regime, {systolic_arithmetic(num, rates, shape), {}});
+  if (runs_grouped(rates.fit, shape)) {
+    const GroupedTiles<N> tiles(num, rates, shape);
+    MatmulTimeOf<N> time = with_memory<N>(num, rates, shape, regime, {tiles.time, {}, tiles.busy});
+    time.tile = {tiles.tile.m, tiles.tile.n, 1.0, plain(tiles.waves)};
+    return time;
+  }
   TileChoice tile;
   const Tiled found = tiled_arithmetic(rates.fit, rates.chip, shape, steps, may_split, tile);
   TiledTime<N> tiled;
@@ -433,7 +335,7 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
   if (fit.fork || chip.systolic) return rows;
   const auto count = static_cast<std::size_t>(std::ceil(most / unit_rows));
   const Splits part = parts_of(steps, product.k);
-  SplitTimes none;
+  UsualTimes none;
   none.fill(never);
   rows.assign(count, none);
   for (std::size_t t = 0; t < steps.step.size(); ++t) {
@@ -443,11 +345,11 @@ TileRows tile_rows(const hardware::MatmulCalibration& fit, const CoreRates& chip
     for (std::size_t first = 0; first < count; first += high) {
       const double tiles = product.batch * static_cast<double>(first / high + 1) * std::ceil(product.n / tile.n);
       const double rounds = tiles / chip.cores;
-      SplitTimes times;
-      for (std::size_t i = 0; i < splits.size(); ++i)
+      UsualTimes times;
+      for (std::size_t i = 0; i < usual_splits; ++i)
         times[i] = waves_of(Plain{}, rounds * splits[i]) * steps.step[t] * part[i];
       for (std::size_t row = first; row < std::min(first + high, count); ++row)
-        for (std::size_t i = 0; i < splits.size(); ++i) rows[row][i] = std::min(rows[row][i], times[i]);
+        for (std::size_t i = 0; i < usual_splits; ++i) rows[row][i] = std::min(rows[row][i], times[i]);
     }
   }
   return rows;
@@ -464,13 +366,14 @@ template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, const KnownTiles& known) {
   const double row = std::ceil(shape.m / unit_rows);
-  if (N::traced || !(row <= static_cast<double>(known.rows.size())))
+  const bool usual = !runs_grouped(rates.fit, shape) && !loads_narrowly(rates.fit, shape);
+  if (N::traced || !usual || !(row <= static_cast<double>(known.rows.size())))
     return searched_time(num, rates, shape, regime, known.steps, true);
   if constexpr (!N::traced) {
-    const SplitTimes &tiles = known.rows[static_cast<std::size_t>(row) - 1],
-                     adding = adding_parts(rates.fit, rates.chip, shape);
+    const UsualTimes& tiles = known.rows[static_cast<std::size_t>(row) - 1];
+    const SplitTimes adding = adding_parts(rates.fit, rates.chip, shape);
     std::size_t best = 0;
-    for (std::size_t i = 1; i < splits.size(); ++i)
+    for (std::size_t i = 1; i < usual_splits; ++i)
       if (tiles[i] + adding[i] < tiles[best] + adding[best]) best = i;
     TiledTime<N> tiled{tiles[best], {}};
     if (best > 0) tiled.adding = adding[best];

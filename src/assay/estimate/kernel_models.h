@@ -42,8 +42,10 @@ double padded_row(double elements, Bytes element, double unit = cache_line);
 struct MatmulShape {
   double batch = 1, m = 1, n = 1, k = 1;
   Bytes bytes;
-  bool grouped = false;  ///< each of the batch has its own rows: experts
-  Bytes added = {};      ///< read besides: a buffer that the result is added to
+  bool grouped = false;      ///< each of the batch has its own rows: experts
+  Bytes added = {};          ///< read besides: a buffer that the result is added to
+  bool summed_rows = false;  ///< of experts: k are their rows, as in gradients of weights
+  bool even_rows = false;    ///< of experts: each has as many; else they are random
   /// Bytes: see row_alignment. Rows are those of tensors as they lie in memory.
   double operand_rows = cache_line, result_rows = cache_line;
 };

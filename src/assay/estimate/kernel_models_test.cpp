@@ -6,6 +6,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "assay/estimate/grouped_tiles.h"
+
 namespace assay::estimate {
 namespace {
 
@@ -117,17 +119,123 @@ TEST(Matmul, OddRowsPassThroughANarrowerPort) {
   EXPECT_NEAR(time(2, 2), 1.25 * 65.536e-3, 1e-9);
 }
 
-TEST(Matmul, RowsThatBeginInsideCacheLinesTakeLonger) {
+TEST(Matmul, RowsThatBeginInsideCacheLinesAreLoadedLonger) {
   MatmulShape s = shape(1280, 2560, 1000);
   hardware::MatmulCalibration fit = ideal();
   fit.straddle = 0.2;
   CoreRates rates = chip();
   rates.bf16 = peak;
-  const MatmulTime whole = matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false);
-  s.operand_rows = 32;  // three of four rows begin inside a line of 128 bytes
-  const MatmulTime odd = matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false);
-  EXPECT_NEAR(odd.arithmetic / whole.arithmetic, 1.15, 1e-12);
-  EXPECT_NEAR(odd.memory / whole.memory, 1.15, 1e-12);
+  const auto time = [&](double rows) {
+    s.operand_rows = rows;
+    return matmul_time(Plain{}, {fit, rates, peak, 1.0}, s, {}, false).arithmetic;
+  };
+  EXPECT_EQ(time(32), time(128));  // loads are free
+  fit.port = BytesPerSecond(1e6);
+  EXPECT_NEAR(time(32) / time(128), 1.15, 1e-12);  // three of four rows begin inside a line of 128 bytes
+}
+
+TEST(Matmul, KernelsForOddRowsCutKIntoPartsThatFillTheCores) {
+  // 33 tiles of 128 x 128 leave two thirds of 100 cores idle: three parts use 99.
+  MatmulShape s = shape(128 * 3, 128 * 11, 65536);
+  hardware::MatmulCalibration fit = ideal();
+  fit.narrow_port = fit.scattered_port = BytesPerSecond(1e6);
+  fit.small_tile = 1e5;
+  const auto parts = [&] { return matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}).tile.split; };
+  EXPECT_EQ(std::fmod(8.0, parts()), 0.0);
+  s.operand_rows = 8;
+  EXPECT_NE(std::fmod(8.0, parts()), 0.0);
+}
+
+TEST(Matmul, NothingHidesTheRampOfMemory) {
+  // Arithmetic and memory take as long as before; 2 ms of bytes have answered in half of a millisecond, 0.1 ms in all.
+  MatmulShape s = shape(1280, 2560, 1000);
+  const auto ramp = [&](double bytes) {
+    s.bytes = Bytes(bytes);
+    const hardware::Regime steep{}, slow{Seconds(0), Seconds(0), Seconds(0.5e-3)};
+    const auto total = [&](const hardware::Regime& regime) {
+      return matmul_time(Plain{}, {ideal(), chip(), peak, 1.0}, s, regime, false).total.value();
+    };
+    return total(slow) - total(steep);
+  };
+  EXPECT_NEAR(ramp(2e6), 0.5e-3, 1e-12);
+  EXPECT_NEAR(ramp(1e5), 0.1e-3, 1e-12);
+}
+
+hardware::MatmulCalibration grouped() {
+  hardware::MatmulCalibration fit = ideal();
+  fit.grouped_port = BytesPerSecond(1e12);
+  fit.grouped_fill = 0.0;
+  return fit;
+}
+
+TEST(Grouped, RowsOfExpertsAreRandom) {
+  EXPECT_EQ(expected_units(3, 64), 1.0);
+  EXPECT_NEAR(expected_units(128, 128), 1.5, 1e-12);  // as many experts have fewer rows as have more
+  EXPECT_NEAR(expected_units(1e8, 1.0), 1e8 + 0.5, 1.0);
+  for (double rows = 1; rows < 1000; ++rows) EXPECT_LT(expected_units(rows, 64), expected_units(rows + 1, 64) + 1e-9);
+}
+
+TEST(Grouped, PairsOfTilesHoldAnExpertByHand) {
+  // 25 gradients of 300 x 512: 2 pairs of 128 rows each below the other and 2 columns of 256 are 100 tiles of pairs, on
+  // 50 pairs of cores 2 waves; 65.536 us an element of k, and 10 rows of an expert are one stage of 64.
+  MatmulShape s = shape(300, 512, 10, 25);
+  s.bytes = Bytes(0);
+  s.grouped = s.summed_rows = true;
+  const MatmulTime time = matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {});
+  EXPECT_EQ(time.tile.m * time.tile.n, 128.0 * 256.0);
+  EXPECT_NEAR(time.total.value(), 2 * 64 * 65.536e-6, 1e-12);
+  // Experts of 10 rows each take a pair of tiles of 64 x 128, however few the rows: 4 columns of 25 experts.
+  s = shape(10, 512, 1000, 25);
+  s.bytes = Bytes(0);
+  s.grouped = true;
+  EXPECT_NEAR(matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).total.value(), 2 * 1000 * 16.384e-6, 1e-12);
+  // 128 random rows need a second pair as often as not; where all experts have as many, none does.
+  s.m = 128;
+  const double random = matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).tile.waves;
+  s.even_rows = true;
+  EXPECT_EQ(random / matmul_time(Plain{}, {grouped(), chip(), peak, 1.0}, s, {}).tile.waves, 1.5);
+}
+
+TEST(Grouped, TheClockDropsOnlyWhereMatrixUnitsAreBusy) {
+  hardware::MatmulCalibration fit = grouped();
+  fit.droop = 0.25;
+  MatmulShape s = shape(10, 512, 1000, 25);
+  s.bytes = Bytes(0);
+  s.grouped = true;
+  const auto time = [&] { return matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, {}); };
+  EXPECT_NEAR(time().sustained / time().arithmetic, 1.25, 1e-12);
+  fit.grouped_port = BytesPerSecond(1e6);  // 384 B a step in 384 us
+  EXPECT_EQ(time().sustained, time().arithmetic);
+  EXPECT_NEAR(time().arithmetic.value(), 2 * 1000 * 384e-6, 1e-9);
+}
+
+TEST(Grouped, APlacingKernelIsLaunchedToo) {
+  const hardware::Regime regime{6_us, Seconds(0), Seconds(0)};
+  MatmulShape s = shape(10, 512, 1000, 25);
+  const auto launches = [&](const hardware::MatmulCalibration& fit) {
+    const auto total = [&](const hardware::Regime& at) {
+      return matmul_time(Plain{}, {fit, chip(), peak, 1.0}, s, at).total.value();
+    };
+    return (total(regime) - total({})) / 6e-6;
+  };
+  s.grouped = true;
+  EXPECT_NEAR(launches(grouped()), 2.0, 1e-6);
+  EXPECT_NEAR(launches(ideal()), 1.0, 1e-6);
+}
+
+TEST(Grouped, AnExplainedTimeHasTheSameBits) {
+  hardware::MatmulCalibration fit = grouped();
+  fit.small_tile = 20, fit.droop = 0.1, fit.memory_share = 0.9, fit.grouped_fill = 230.0;
+  fit.grouped_port = BytesPerSecond(1e7);
+  for (const bool summed : {false, true})
+    for (const double m : {2.0, 100.0, 129.0, 3000.0}) {
+      MatmulShape s = shape(m, 2880, 1000, 32);
+      s.grouped = true, s.summed_rows = summed;
+      const hardware::Regime regime{Seconds(1e-6), Seconds(1e-3), Seconds(1e-6)};
+      Ledger ledger;
+      EXPECT_EQ(plain(matmul_time(Traced{&ledger}, {fit, chip(), peak, 0.8}, s, regime).total),
+                matmul_time(Plain{}, {fit, chip(), peak, 0.8}, s, regime).total);
+    }
 }
 
 TEST(Matmul, SplittingKHelpsFewTilesAndCanBeForbidden) {

@@ -150,10 +150,7 @@ Result<KernelRates> kernel_rates(const hardware::Chip& chip, Dtype compute, std:
   if (!calibration) return rates;
   if (calibration->sustained) rates.regime = *calibration->sustained;
   rates.matmul = calibration->matmul;
-  if (rates.matmul && software.serves) {
-    rates.matmul->grouped = 1.0;
-    rates.sources.add("matmul.grouped", "serving kernels stream experts as other weights");
-  }
+  if (rates.matmul && software.serves) rates.matmul->grouped_port.reset();  // its kernels are its own
   rates.pads_vocabulary = software.pads_vocabulary;
   rates.pointwise = calibration->pointwise;
   const hardware::AttentionKernelCalibration* kernel =
@@ -191,13 +188,20 @@ AttentionSizes<N> attention_sizes(const N& num, const program::Program& program,
   return sizes;
 }
 
+namespace {
+
+/// Whether a step multiplies two activations to the gradient of a weight.
+bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
+         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
+}
+
+}  // namespace
+
 template <class N>
 NumberOf<N, Bytes> gradient_buffer(const N& num, const program::Program& program, const program::Step& step) {
-  const program::ProgramTensor& made = program.tensor(step.out[0]);
-  if (step.op != program::Op::product || !made.is_gradient) return {};
-  for (const int id : {step.in[0], step.in[1]})
-    if (program::is_weight(program.tensor(id))) return {};
-  return program::local_bytes(num, program, made);
+  if (!makes_weight_gradient(program, step)) return {};
+  return program::local_bytes(num, program, program.tensor(step.out[0]));
 }
 
 namespace {
@@ -241,6 +245,7 @@ MatmulShape product_shape(const KernelRates& rates, const program::Program& prog
                                &c = program.tensor(step.out[0]);
   const ProductSizes<Plain> sizes = product_sizes(Plain{}, program, step);
   MatmulShape shape{sizes.batch, sizes.m, sizes.n, sizes.k, step.bytes, b.find(model::LogicalDim::experts) >= 0};
+  shape.summed_rows = shape.grouped && makes_weight_gradient(program, step);
   if (shape.grouped) return shape;  // kernels over experts are the software's own, which pads
   shape.operand_rows = std::min(alignment_of_rows(rates, program, a), alignment_of_rows(rates, program, b));
   shape.result_rows = alignment_of_rows(rates, program, c);

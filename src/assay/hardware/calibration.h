@@ -24,7 +24,6 @@ struct MatmulCalibration {
   std::array<double, 12> share{};  ///< by compute format, at the clock of a short burst; 0: not measured
   double droop = 0;                ///< how much longer arithmetic takes at the clock that sustained power allows
   double memory_share = 1;
-  double grouped = 1;       ///< remaining share of it in a grouped product over experts
   bool fine_tiles = false;  ///< tile sides are multiples of 16 instead of powers of two
   double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
   double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
@@ -37,9 +36,13 @@ struct MatmulCalibration {
   /// Rate at which one core gets operands from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
   /// The same of kernels that load rows in parts of 4 or 8 bytes, and of 2: bulk copies need rows of whole 16 bytes.
-  /// Absent: not known.
-  std::optional<BytesPerSecond> narrow_port, scattered_port;
-  /// How much longer a product takes if every row of its operands begins inside a cache line.
+  /// Absent: not known. Where rows of the result are odd too, parts of 2 bytes may have another.
+  std::optional<BytesPerSecond> narrow_port, scattered_port, scattered_result_port;
+  /// The port of kernels over experts, and what starts and ends their tiles, as elements of k in bf16. Absent: priced
+  /// as a batch of products.
+  std::optional<BytesPerSecond> grouped_port;
+  std::optional<double> grouped_fill;
+  /// How much longer loads take if every row of the operands begins inside a cache line.
   std::optional<double> straddle;
   /// CPU: time to start the other cores and wait for them. A product uses as many cores as pay off, and its operands
   /// are first copied into panels, so memory time adds to arithmetic instead of overlapping with it.
@@ -197,7 +200,6 @@ struct CalibrationSections {
     v.formats("share", x.share);
     v.number("droop", x.droop);
     v.share("memory_share", x.memory_share);
-    v.share("grouped", x.grouped);
     v.flag("fine_tiles", x.fine_tiles);
     v.number("small_tile", x.small_tile);
     v.number("fill", x.fill);
@@ -207,6 +209,9 @@ struct CalibrationSections {
     v.number("port", x.port);
     v.number("narrow_port", x.narrow_port);
     v.number("scattered_port", x.scattered_port);
+    v.number("scattered_result_port", x.scattered_result_port);
+    v.number("grouped_port", x.grouped_port);
+    v.number("grouped_fill", x.grouped_fill);
     v.number("straddle", x.straddle);
     v.number("fork", x.fork);
   };

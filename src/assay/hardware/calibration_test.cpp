@@ -22,7 +22,6 @@ source = "fit"
 share = { bf16 = 0.9, fp8 = 0.8 }
 droop = 0.25
 memory_share = 0.95
-grouped = 0.7
 fine_tiles = true
 small_tile = 15
 fill = 128
@@ -73,7 +72,6 @@ source = "fitt"
 share = { bf16 = 1.9, bf17 = 0.5 }
 droop = "much"
 memory_share = 0.95
-grouped = 0.7
 small_tile = 15
 fil = 128
 split_cost = 4

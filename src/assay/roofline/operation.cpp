@@ -124,12 +124,14 @@ Matmul Operation::matmul() const {
   product.b_scale = operands_[1].scale_bits();
   product.accumulates = accumulates_;
   product.grouped = grouped_;
+  product.even_rows = grouped_ && roles_a.size() > 2;
   if (grouped_ && roles_a.size() == 2) {
-    // Rows reach groups at random; groups without rows do no work, and the others get more rows each.
-    const bool gradient = result_.sizes.size() == 3;
-    const double groups = (gradient ? result_ : operands_[1]).sizes[0].value.value_or(1.0);
-    double& rows = gradient ? product.k : product.m;
-    product.batch = groups * lower::touched_share(rows, 1.0, groups);
+    // Rows reach groups at random; groups without rows do no work, and the others get more rows each. Gradients of
+    // groups without rows are zeros, which are written.
+    product.summed_rows = result_.sizes.size() == 3;
+    const double groups = (product.summed_rows ? result_ : operands_[1]).sizes[0].value.value_or(1.0);
+    double& rows = product.summed_rows ? product.k : product.m;
+    product.batch = product.summed_rows ? groups : groups * lower::touched_share(rows, 1.0, groups);
     rows /= product.batch;
   }
   return product;

@@ -59,7 +59,9 @@ struct Matmul {
   Dtype a = Dtype::bf16, b = Dtype::bf16, out = Dtype::bf16;
   double a_scale = 0, b_scale = 0;  ///< bits of block scales per element
   bool grouped = false;             ///< each of the batch has its own rows: experts
+  bool summed_rows = false;         ///< of experts: k are their rows, as in gradients of weights
   bool accumulates = false;         ///< the result is read, added to and written
+  bool even_rows = false;           ///< of experts: each has as many; else they are random
 };
 
 enum class AttentionPasses : std::uint8_t { forward, backward, both };

@@ -275,9 +275,13 @@ TEST(GroupedWork, ReadsTheMatricesThatHaveRows) {
   const Matmul even = parse_operation("grouped(bf16[8,4,64] @ bf16[8,64,32])", "test")->matmul();
   EXPECT_EQ(even.batch, 8.0);
   EXPECT_EQ(even.m, 4.0);
+  EXPECT_TRUE(even.even_rows);
+  EXPECT_FALSE(one.even_rows);
   const Matmul gradient = parse_operation("grouped(bf16[64,1000] @ bf16[1000,32] -> bf16[8,64,32])", "test")->matmul();
   EXPECT_NEAR(gradient.batch * gradient.k, 1000.0, 1e-9);
   EXPECT_EQ(gradient.m, 64.0);
+  EXPECT_EQ(gradient.batch, 8.0);
+  EXPECT_TRUE(gradient.summed_rows);
 }
 
 }  // namespace

@@ -100,6 +100,8 @@ Kernel kernel_of(const roofline::Operation& operation, Dtype compute, hardware::
   if (operation.is_matmul()) {
     const roofline::Matmul m = operation.matmul();
     kernel.matmul = {m.batch, m.m, m.n, m.k, bytes, m.grouped};
+    kernel.matmul.summed_rows = m.summed_rows;
+    kernel.matmul.even_rows = m.even_rows;
     if (!m.grouped) {
       kernel.matmul.operand_rows = row_alignment(compute, m.k);
       kernel.matmul.result_rows = row_alignment(operation.result().dtype, m.n);

@@ -55,10 +55,8 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
   const HarnessRanges& ranges = problem.ranges.harness;
-  std::vector<FitParameter> parameters;
-  if (!is_own(source)) {
-    parameters.push_back(fit(h.launch[matmul], ranges.product_launch));
-  } else {
+  std::vector<FitParameter> parameters{fit(h.launch[matmul], ranges.product_launch)};
+  if (is_own(source)) {
     parameters.push_back(fit(h.gap, ranges.gap));
     parameters.push_back(fit(h.ramp, ranges.ramp));
     parameters.push_back(fit(h.dirty, ranges.dirty));
@@ -81,18 +79,15 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   }
 }
 
-/// All our own tables have the same graph launch time. They alone show how long scales take to read, which is the same
-/// everywhere.
-void fit_own_launch(FitProblem& problem) {
-  Seconds launch = problem.harnesses.at(std::string(own_tables[0].source)).launch[matmul];
+/// Only our own tables show how long scales take to read, which is the same everywhere.
+void fit_scales(FitProblem& problem) {
   const hardware::MatmulCalibration& own = *problem.calibrations.at(std::string(own_chip)).matmul;
   Seconds scales = own.scales.value_or(problem.ranges.matmul.scales.start);
   const auto spread = [&] {
-    for (const OwnTable& table : own_tables) problem.harnesses.at(std::string(table.source)).launch[matmul] = launch;
     for (auto& [id, calibration] : problem.calibrations)
       if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->scales = scales;
   };
-  minimise({fit(launch, problem.ranges.harness.product_launch), fit(scales, problem.ranges.matmul.scales)}, [&] {
+  minimise({fit(scales, problem.ranges.matmul.scales)}, [&] {
     spread();
     return kernel_misfit(problem, [](const KernelRow& row) { return is_matmul(row) && is_own(row.source); });
   });
@@ -135,17 +130,25 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
   spread();
 }
 
-/// Grouped products over experts, from our own table. Its harness matches our other kernels except for the launch time.
-/// The kernels are the same on all GPUs.
+/// Products over experts, from our own table, which was measured as the other random shapes but without rests. The
+/// kernels belong to a family.
 void fit_grouped(FitProblem& problem) {
   const std::string source = "h200-experts";
   Harness& h = problem.harnesses.at(source);
-  h = problem.harnesses.at("h200-ops");
-  double& grouped = problem.calibrations.at("h200-sxm").matmul->grouped;
-  minimise({fit(grouped, problem.ranges.matmul.grouped), fit(h.launch[matmul], problem.ranges.harness.product_launch)},
+  h = problem.harnesses.at("h200-random");
+  hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
+  const MatmulRanges& ranges = problem.ranges.matmul;
+  m.grouped_port = ranges.grouped_port.start;
+  m.grouped_fill = ranges.grouped_fill.start;
+  minimise({fit(*m.grouped_port, ranges.grouped_port), fit(*m.grouped_fill, ranges.grouped_fill),
+            fit(h.gap, problem.ranges.harness.gap)},
            [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == source; }); });
-  for (auto& [id, calibration] : problem.calibrations)
-    if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->grouped = grouped;
+  const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
+  for (auto& [id, calibration] : problem.calibrations) {
+    if (!calibration.matmul || family_of_calibration(problem, id).id != family) continue;
+    calibration.matmul->grouped_port = m.grouped_port;
+    calibration.matmul->grouped_fill = m.grouped_fill;
+  }
 }
 
 /// What odd rows cost, from our own table, which was measured as the other one of products. Libraries fall back to the
@@ -156,9 +159,10 @@ void fit_odd_rows(FitProblem& problem) {
   const MatmulRanges& ranges = problem.ranges.matmul;
   m.narrow_port = ranges.narrow_port.start;
   m.scattered_port = ranges.scattered_port.start;
+  m.scattered_result_port = ranges.scattered_result_port.start;
   m.straddle = ranges.straddle.start;
   minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
-            fit(*m.straddle, ranges.straddle)},
+            fit(*m.scattered_result_port, ranges.scattered_result_port), fit(*m.straddle, ranges.straddle)},
            [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.source == odd_table; }); });
   const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
@@ -166,6 +170,7 @@ void fit_odd_rows(FitProblem& problem) {
     if (!calibration.matmul || of.compiled_whole) continue;
     calibration.matmul->narrow_port = m.narrow_port;
     calibration.matmul->scattered_port = m.scattered_port;
+    calibration.matmul->scattered_result_port = m.scattered_result_port;
     if (of.id == family) calibration.matmul->straddle = m.straddle;
   }
 }
@@ -206,7 +211,7 @@ void fit_matmuls(FitProblem& problem) {
   for (int round = 0; round < 6; ++round) {
     for (const std::vector<std::string>& ids : dies) fit_family(problem, ids);
     for (const std::string& source : sources) fit_harness(problem, source);
-    fit_own_launch(problem);
+    fit_scales(problem);
     for (const std::vector<std::string>& ids : tiles) fit_tiles(problem, ids);
   }
   fit_grouped(problem);

@@ -32,7 +32,6 @@ void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
   reader.bounds("share", matmul.share);
   reader.bounds("droop", matmul.droop);
   reader.range("memory_share", matmul.memory_share);
-  reader.bounds("grouped", matmul.grouped);
   reader.range("small_tile", matmul.small_tile);
   reader.range("fill", matmul.fill);
   reader.range("split_cost", matmul.split_cost);
@@ -41,6 +40,9 @@ void read_matmul(RecordReader& reader, MatmulRanges& matmul) {
   reader.range("port", matmul.port);
   reader.range("narrow_port", matmul.narrow_port);
   reader.range("scattered_port", matmul.scattered_port);
+  reader.range("scattered_result_port", matmul.scattered_result_port);
+  reader.range("grouped_port", matmul.grouped_port);
+  reader.range("grouped_fill", matmul.grouped_fill);
   reader.range("straddle", matmul.straddle);
 }
 

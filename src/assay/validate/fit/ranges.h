@@ -38,9 +38,9 @@ struct AttentionRanges {
   }
 };
 struct MatmulRanges {
-  FitRange<double> share, droop, memory_share, grouped, small_tile, fill, straddle;
+  FitRange<double> share, droop, memory_share, small_tile, fill, grouped_fill, straddle;
   FitRange<Seconds> split_cost, scales, stage;
-  FitRange<BytesPerSecond> port, narrow_port, scattered_port;
+  FitRange<BytesPerSecond> port, narrow_port, scattered_port, scattered_result_port, grouped_port;
 };
 struct PointwiseRanges {
   FitRange<double> stream, norm, softmax, optimizer;
