@@ -75,16 +75,22 @@ std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::
   return parameters;
 }
 
+/// Whether its table times what an engine does around the kernel, too.
+bool in_engine(const FitProblem& problem, const std::string& source) {
+  return std::any_of(problem.ranges.tables.begin(), problem.ranges.tables.end(),
+                     [&](const HarnessStart& table) { return table.engine && table.name == source; });
+}
+
 void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::AttentionKernelCalibration& kernel) {
   // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
     return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
-           row.source != "aiconfigurator";
+           !in_engine(problem, row.source);
   });
   const auto mine = [&](const KernelRow& row) {
     return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
-           (!alone || row.source != "aiconfigurator");
+           (!alone || !in_engine(problem, row.source));
   };
   if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
   const AttentionRanges& ranges = problem.ranges.attention;
@@ -150,8 +156,8 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
 }  // namespace
 
 void fit_attention(FitProblem& problem) {
-  // Its chip rested as in our standard table.
-  problem.harnesses.at("h200-heads").gap = problem.harnesses.at("h200-random").gap;
+  for (const OwnStart& own : problem.ranges.own_tables)
+    if (!own.rested_as.empty()) problem.harnesses.at(own.name).gap = problem.harnesses.at(own.rested_as).gap;
   const auto all = [](const KernelRow& row) { return is_attention(row) || row.kernel.kind == KernelKind::decode; };
   for (int round = 0; round < 5; ++round) {
     for (auto& [id, calibration] : problem.calibrations) {
@@ -166,7 +172,7 @@ void fit_attention(FitProblem& problem) {
       const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
       if (!any_row(problem, mine)) continue;
       fit_launches(problem, source, mine);
-      if (source == "aiconfigurator")
+      if (in_engine(problem, source))
         minimise(
             {fit(harness.attention_passes, problem.ranges.harness.attention_passes)},
             [&] { return kernel_misfit(problem, mine); }, 60);

@@ -12,7 +12,7 @@ std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
 /// Products of any shape.
 bool is_matmul(const KernelRow& row) {
-  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != odd_table;
+  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && !row.odd;
 }
 
 /// The numbers of one die that have rows to fit. Chips that differ only in memory share them.
@@ -64,7 +64,7 @@ void fit_harness(FitProblem& problem, const std::string& source) {
     parameters.push_back(fit(h.dirty, ranges.dirty));
     parameters.push_back(fit(h.evicts, ranges.evicts));
   }
-  if (source == "aiconfigurator") {
+  if (source == problem.ranges.usual().name) {
     parameters.push_back(fit(h.ramp, ranges.ramp));
     parameters.push_back(fit(h.gap, ranges.burst_gap));
   }
@@ -138,12 +138,12 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
 /// Grouped products over experts, from our own table. Its harness matches our other kernels except for the launch time.
 /// The kernels are the same on all GPUs.
 void fit_grouped(FitProblem& problem) {
-  const std::string source = "h200-experts";
-  Harness& h = problem.harnesses.at(source);
-  h = problem.harnesses.at("h200-ops");
-  double& grouped = problem.calibrations.at("h200-sxm").matmul->grouped;
+  const OwnStart& table = problem.ranges.showing(grouped_products);
+  Harness& h = problem.harnesses.at(table.name);
+  h = problem.harnesses.at(table.measured_as);
+  double& grouped = problem.calibrations.at(std::string(own_chip)).matmul->grouped;
   minimise({fit(grouped, problem.ranges.matmul.grouped), fit(h.launch[matmul], problem.ranges.harness.product_launch)},
-           [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == source; }); });
+           [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == table.name; }); });
   for (auto& [id, calibration] : problem.calibrations)
     if (calibration.matmul && !family_of_calibration(problem, id).compiled_whole) calibration.matmul->grouped = grouped;
 }
@@ -151,7 +151,8 @@ void fit_grouped(FitProblem& problem) {
 /// What odd rows cost, from our own table, which was measured as the other one of products. Libraries fall back to the
 /// same kernels on all GPUs; what rows that begin inside cache lines cost belongs to a family's own.
 void fit_odd_rows(FitProblem& problem) {
-  problem.harnesses.at(std::string(odd_table)) = problem.harnesses.at("h200-products");
+  const OwnStart& table = problem.ranges.showing(odd_rows);
+  problem.harnesses.at(table.name) = problem.harnesses.at(table.measured_as);
   hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
   const MatmulRanges& ranges = problem.ranges.matmul;
   m.narrow_port = ranges.narrow_port.start;
@@ -159,7 +160,7 @@ void fit_odd_rows(FitProblem& problem) {
   m.straddle = ranges.straddle.start;
   minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
             fit(*m.straddle, ranges.straddle)},
-           [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.source == odd_table; }); });
+           [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.odd; }); });
   const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
     const estimate::Family& of = family_of_calibration(problem, id);

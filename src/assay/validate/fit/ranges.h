@@ -61,11 +61,28 @@ struct HarnessRanges {
   FitRange<Bytes> dirty;
   FitRange<double> evicts, attention_passes;
 };
-/// Start times of one table.
+/// Start times of one table, and how it was measured.
 struct HarnessStart {
   std::string name;
   Seconds launch, gap, ramp;
   bool whole_k = false;  ///< its kernels do not split k
+  bool usual = false;    ///< families start and pause kernels as it does: its gap and ramp are fitted
+  bool engine = false;   ///< times what an engine does around a kernel, too: casts, passes over operands of attention
+};
+/// One of our own tables that was not measured as the others, or that shows one thing only.
+struct OwnStart {
+  std::string name;
+  bool usual = false;       ///< the chip of our tables starts kernels by themselves as it does
+  std::string measured_as;  ///< the table with the same numbers but for launches; empty: none
+  std::string rested_as;    ///< the table with the same gap; empty: none
+  std::string shows;        ///< one of own_subjects; empty: kernels of all kinds
+};
+inline constexpr std::string_view grouped_products = "grouped", odd_rows = "odd rows";
+inline constexpr std::string_view own_subjects[] = {grouped_products, odd_rows};
+/// A table of collectives.
+struct CollectiveSweep {
+  std::string name;
+  bool plain = false;  ///< of the library itself; others add the cost of their framework
 };
 
 /// Rows of a table that tell nothing about a chip: no fit takes them.
@@ -84,7 +101,15 @@ struct KernelRanges {
   HarnessRanges harness;
   HarnessStart own;  ///< our own tables
   std::vector<HarnessStart> tables;
+  std::vector<OwnStart> own_tables;  ///< those that differ
+  std::vector<CollectiveSweep> sweeps;
   std::vector<IgnoredRows> ignored;
+
+  /// The tables whose ways of starting kernels are the usual ones: of families, and of the chip of our own tables.
+  const HarnessStart& usual() const;
+  const OwnStart& own_usual() const;
+  /// Our own table that shows one of `own_subjects` only.
+  const OwnStart& showing(std::string_view subject) const;
 };
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 
