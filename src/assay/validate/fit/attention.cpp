@@ -33,11 +33,22 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
     const auto mine = [&](const KernelRow& row) {
       return take(row) && row.source == source && static_cast<std::size_t>(row.kernel.kind) == kind;
     };
-    if (any_row(problem, mine))
+    if (kind != static_cast<std::size_t>(KernelKind::attention_both) && any_row(problem, mine))
       minimise(
           {fit(problem.harnesses.at(source).launch[kind], problem.ranges.harness.kernel_launch)},
           [&] { return kernel_misfit(problem, mine); }, 60);
   }
+}
+
+/// Both passes in one measurement have two launches, that of a backward pass without rows as that of the forward pass.
+/// Rows do not tell them: sequences of all lengths have as many tokens in papers, so that their bytes take a fixed
+/// time, too.
+void launch_twice(const FitProblem& problem, const std::string& source, Harness& harness) {
+  using enum KernelKind;
+  const auto launch = [&](KernelKind kind) -> Seconds& { return harness.launch[static_cast<std::size_t>(kind)]; };
+  const bool timed = any_row(
+      problem, [&](const KernelRow& row) { return row.source == source && row.kernel.kind == attention_backward; });
+  launch(attention_both) = launch(attention_forward) + launch(timed ? attention_backward : attention_forward);
 }
 
 /// All numbers of a pass: how rows of tiles follow each other, and those of heads that have rows, too.
@@ -58,12 +69,15 @@ std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::
   if (some(narrow) && some([&](double size) { return !narrow(size); }))
     parameters.push_back(fit(pass.softmax, ranges.softmax));
   if (some([](double size) { return size > hardware::wide_head; })) parameters.push_back(fit(pass.wide, ranges.wide));
-  // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
   const bool own = any_row(problem, [&](const KernelRow& row) { return take(row) && is_own(row.source); });
-  if (own && !backward)
-    pass.passes = 0.0;  // what is not hidden behind the arithmetic is the start of a row
-  else
+  const bool both = any_row(
+      problem, [&](const KernelRow& row) { return take(row) && row.kernel.kind == KernelKind::attention_both; });
+  // Nothing in a forward pass waits for memory but the start of a row; a backward pass adds up gradients in it.
+  if (own ? backward : both)
     parameters.push_back(fit(pass.passes, ranges.passes));
+  else if (!backward)
+    pass.passes = 0.0;
+  // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
   if (!own) return parameters;
   add(pass.start, ranges.row_start);
   add(pass.tail, ranges.tail);
@@ -145,10 +159,9 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   if (!any_row(problem, mine)) return;
   const AttentionRanges& ranges = problem.ranges.attention;
   std::vector<FitParameter> parameters{fit(decode.share, ranges.decode_share), fit(decode.item, ranges.item)};
-  if (alone) {
-    parameters.push_back(fit(decode.crowded, ranges.crowded));
-    parameters.push_back(fit(decode.wide, ranges.decode_wide));
-  }
+  if (alone) parameters.push_back(fit(decode.wide, ranges.decode_wide));
+  // When a cache is not split is FlashAttention's rule: others have no such step in their rows.
+  if (alone && choice == hardware::AttentionKernel::flash2) parameters.push_back(fit(decode.crowded, ranges.crowded));
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   if (!alone) decode.wide = decode.share;
 }
@@ -172,6 +185,7 @@ void fit_attention(FitProblem& problem) {
       const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
       if (!any_row(problem, mine)) continue;
       fit_launches(problem, source, mine);
+      launch_twice(problem, source, harness);
       if (in_engine(problem, source))
         minimise(
             {fit(harness.attention_passes, problem.ranges.harness.attention_passes)},

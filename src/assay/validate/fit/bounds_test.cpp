@@ -10,6 +10,14 @@
 namespace assay::validate {
 namespace {
 
+TEST(Bounds, NoFittedNumberOfTheCatalogueIsAtOne) {
+  const auto found = numbers_at_bounds(hardware::Catalogue::builtin());
+  ASSERT_TRUE(found) << found.error().what;
+  for (const RangedNumber& number : *found)
+    ADD_FAILURE() << number.file << ": " << number.name << " is " << number.value << ", at the bound " << number.bound
+                  << " of " << number.range << ": the model lacks something, or no row tells the number";
+}
+
 /// The paths of all ranges with bounds in a table.
 void add_ranges(const Toml& table, const std::string& path, std::set<std::string>& out) {
   if (table.find("low") && table.find("high")) out.insert(path);

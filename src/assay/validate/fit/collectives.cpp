@@ -43,8 +43,8 @@ void fit_curve(
                    [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
     return;
   const CollectiveRanges& ranges = problem.ranges.collective;
-  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share),
-                                       fit(curve.chunk, ranges.chunk)};
+  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share)};
+  if (curve.chunk > Seconds(0)) parameters.push_back(fit(curve.chunk, ranges.chunk));
   if (!family_of_calibration(problem, id).kernels->fixed_groups) {
     parameters.push_back(fit(curve.member, ranges.member));
     parameters.push_back(fit(curve.pair, ranges.pair));

@@ -44,11 +44,13 @@ hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const estim
 /// Marks a section as not fitted.
 void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add(std::move(section), "(assumed)"); }
 
-hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges, double in_network) {
+hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
+                                                 const estimate::FamilyKernels& kernels) {
+  const Seconds chunk = kernels.unchunked ? Seconds(0) : ranges.chunk.start;
   const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,
-                                        ranges.pair.start, ranges.chunk.start};
+                                        ranges.pair.start, chunk};
   const hardware::AcrossCurve across{ranges.across_latency.start};
-  return {curve, curve, curve, curve, in_network, across, across, across, across};
+  return {curve, curve, curve, curve, kernels.in_network, across, across, across, across};
 }
 
 /// Start values and structure of a family's calibration; numbers that are not fitted keep these values.
@@ -67,7 +69,7 @@ void start_family(FitProblem& problem, const estimate::Family& family) {
   c.attention->cudnn->head_step = kernels.head_step;
   c.attention->cudnn->full_power = kernels.full_power;
   if (kernels.flash2) c.attention->flash2 = attention;
-  if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels.in_network);
+  if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels);
   c.host = kernels.host;
   mark_assumed(c, "host");
   if (!kernels.pointwise_from.empty()) mark_assumed(c, "pointwise");
@@ -90,8 +92,10 @@ void add_quantising(FitProblem& problem, Harness& harness) {
     for (const Dtype dtype : {Dtype::fp8, Dtype::fp4}) {
       if (!family.kernels || family.kernels->share[static_cast<std::size_t>(dtype)] == 0.0) continue;
       const Seconds fixed = dtype == Dtype::fp4 ? ranges.fixed_fp4.start : ranges.fixed.start;
+      const bool by_row = std::find(ranges.by_row.begin(), ranges.by_row.end(), name(dtype)) != ranges.by_row.end();
+      const Seconds element = by_row ? ranges.element.start : Seconds(0);
       for (const std::string& architecture : family.architectures)
-        harness.quantise[{dtype, architecture}] = {fixed, ranges.element.start, ranges.passes.start};
+        harness.quantise[{dtype, architecture}] = {fixed, element, ranges.passes.start};
     }
 }
 

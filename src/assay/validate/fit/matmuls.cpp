@@ -57,7 +57,7 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   const HarnessRanges& ranges = problem.ranges.harness;
   std::vector<FitParameter> parameters;
   if (!is_own(source)) {
-    parameters.push_back(fit(h.launch[matmul], ranges.product_launch));
+    if (h.launch[matmul] > Seconds(0)) parameters.push_back(fit(h.launch[matmul], ranges.product_launch));
   } else {
     parameters.push_back(fit(h.gap, ranges.gap));
     parameters.push_back(fit(h.ramp, ranges.ramp));
@@ -76,8 +76,9 @@ void fit_harness(FitProblem& problem, const std::string& source) {
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
     const QuantiseRanges& casts = problem.ranges.quantise;
-    minimise({fit(cast.fixed, casts.fixed), fit(cast.element, casts.element), fit(cast.passes, casts.passes)},
-             [&] { return kernel_misfit(problem, in_format); });
+    std::vector<FitParameter> of_cast{fit(cast.fixed, casts.fixed), fit(cast.passes, casts.passes)};
+    if (cast.element > Seconds(0)) of_cast.push_back(fit(cast.element, casts.element));
+    minimise(of_cast, [&] { return kernel_misfit(problem, in_format); });
   }
 }
 

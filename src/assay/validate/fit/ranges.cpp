@@ -86,6 +86,7 @@ void read_measuring(RecordReader& reader, HarnessRanges& harness) {
 void read_quantise(RecordReader& reader, QuantiseRanges& quantise) {
   reader.range("fixed", quantise.fixed);
   reader.range("fixed_fp4", quantise.fixed_fp4);
+  reader.texts("by_row", quantise.by_row);
   reader.range("element", quantise.element);
   reader.range("passes", quantise.passes);
 }

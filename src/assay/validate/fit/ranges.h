@@ -52,7 +52,9 @@ struct CollectiveRanges {
   FitRange<Seconds> across_latency, across_chunk;
 };
 struct QuantiseRanges {
-  FitRange<Seconds> fixed, fixed_fp4, element;
+  FitRange<Seconds> fixed, fixed_fp4;
+  std::vector<std::string> by_row;  ///< formats whose casts take longer by the length of a row
+  FitRange<Seconds> element;        ///< of these
   FitRange<double> passes;
 };
 /// Numbers of the harness.
@@ -64,10 +66,10 @@ struct HarnessRanges {
 /// Start times of one table, and how it was measured.
 struct HarnessStart {
   std::string name;
-  Seconds launch, gap, ramp;
-  bool whole_k = false;  ///< its kernels do not split k
-  bool usual = false;    ///< families start and pause kernels as it does: its gap and ramp are fitted
-  bool engine = false;   ///< times what an engine does around a kernel, too: casts, passes over operands of attention
+  Seconds launch, gap, ramp;  ///< a launch of 0 is not fitted
+  bool whole_k = false;       ///< its kernels do not split k
+  bool usual = false;         ///< families start and pause kernels as it does: its gap and ramp are fitted
+  bool engine = false;  ///< times what an engine does around a kernel, too: casts, passes over operands of attention
 };
 /// One of our own tables that was not measured as the others, or that shows one thing only.
 struct OwnStart {
