@@ -35,7 +35,8 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
     };
     if (kind != static_cast<std::size_t>(KernelKind::attention_both) && any_row(problem, mine))
       minimise(
-          {fit(problem.harnesses.at(source).launch[kind], problem.ranges.harness.kernel_launch)},
+          {fit(problem.harnesses.at(source).launch[kind],
+               problem.ranges.launch(source, problem.ranges.harness.kernel_launch))},
           [&] { return kernel_misfit(problem, mine); }, 60);
   }
 }

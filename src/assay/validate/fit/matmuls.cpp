@@ -57,7 +57,8 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   const HarnessRanges& ranges = problem.ranges.harness;
   std::vector<FitParameter> parameters;
   if (!is_own(source)) {
-    if (h.launch[matmul] > Seconds(0)) parameters.push_back(fit(h.launch[matmul], ranges.product_launch));
+    if (h.launch[matmul] > Seconds(0))
+      parameters.push_back(fit(h.launch[matmul], problem.ranges.launch(source, ranges.product_launch)));
   } else {
     parameters.push_back(fit(h.gap, ranges.gap));
     parameters.push_back(fit(h.ramp, ranges.ramp));

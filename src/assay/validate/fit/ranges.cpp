@@ -71,9 +71,18 @@ void read_across(RecordReader& reader, CollectiveRanges& collective) {
   reader.range("chunk", collective.across_chunk);
 }
 
+/// Bounds and a pull to the table's own start.
+void read_launch(RecordReader& reader, std::string_view key, FitRange<Seconds>& launch) {
+  reader.table(key, [&](RecordReader& inner) {
+    inner.number("low", launch.low);
+    inner.number("high", launch.high);
+    inner.number("pull", launch.pull);
+  });
+}
+
 void read_measuring(RecordReader& reader, HarnessRanges& harness) {
-  reader.bounds("product_launch", harness.product_launch);
-  reader.bounds("kernel_launch", harness.kernel_launch);
+  read_launch(reader, "product_launch", harness.product_launch);
+  read_launch(reader, "kernel_launch", harness.kernel_launch);
   reader.bounds("collective_launch", harness.collective_launch);
   reader.bounds("gap", harness.gap);
   reader.bounds("burst_gap", harness.burst_gap);
@@ -286,6 +295,13 @@ const HarnessStart& KernelRanges::usual() const {
 
 const OwnStart& KernelRanges::own_usual() const {
   return *std::find_if(own_tables.begin(), own_tables.end(), [](const OwnStart& table) { return table.usual; });
+}
+
+FitRange<Seconds> KernelRanges::launch(std::string_view source, FitRange<Seconds> range) const {
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [&](const HarnessStart& start) { return start.name == source; });
+  range.start = table == tables.end() ? own.launch : table->launch;
+  return range;
 }
 
 const OwnStart& KernelRanges::showing(std::string_view subject) const {

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "assay/base/fit_range.h"
@@ -110,6 +111,8 @@ struct KernelRanges {
   /// The tables whose ways of starting kernels are the usual ones: of families, and of the chip of our own tables.
   const HarnessStart& usual() const;
   const OwnStart& own_usual() const;
+  /// The range of a table's launches, which start where the table's do.
+  FitRange<Seconds> launch(std::string_view source, FitRange<Seconds> range) const;
   /// Our own table that shows one of `own_subjects` only.
   const OwnStart& showing(std::string_view subject) const;
 };
@@ -168,7 +171,14 @@ Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
 /// A number within the bounds of its range, starting from its current value.
 template <class Q>
 FitParameter fit(Q& number, const FitRange<Q>& range) {
-  return fit(number, range.low, range.high);
+  FitParameter parameter = fit(number, range.low, range.high);
+  if (!(Q{} < range.start)) return parameter;
+  parameter.pull = range.pull;
+  if constexpr (std::is_same_v<Q, double>)
+    parameter.from = range.start;
+  else
+    parameter.from = range.start.value();
+  return parameter;
 }
 /// The same, to be fitted with others at once.
 inline TunedNumber tuned(double& number, const FitRange<double>& range, double stiffness) {
