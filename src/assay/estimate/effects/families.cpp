@@ -24,6 +24,7 @@ void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
   reader.flag("flash2", kernels.flash2);
   reader.flag("paged_attention", kernels.paged_attention);
   reader.flag("fixed_groups", kernels.fixed_groups);
+  reader.flag("unchunked", kernels.unchunked);
   if (reader.has("in_network")) reader.number("in_network", kernels.in_network);
   reader.table("host", [&](RecordReader& host) {
     host.number("eager", kernels.host.eager);

@@ -34,6 +34,7 @@ struct FamilyKernels {
   bool flash2 = false;              ///< FlashAttention 2 was measured in addition to the vendor's kernel
   bool paged_attention = false;     ///< attention was measured over paged caches only: prompts are not fitted
   bool fixed_groups = false;        ///< collectives were measured over groups of one size
+  bool unchunked = false;           ///< collectives fill no buffers chunk by chunk
   double in_network = 0;            ///< start; 0: switches do not reduce
   hardware::HostCalibration host;
   std::string pointwise_from, collective_from;  ///< ids of families whose fits are taken over; empty: own

@@ -33,11 +33,23 @@ void fit_launches(FitProblem& problem, const std::string& source, const std::fun
     const auto mine = [&](const KernelRow& row) {
       return take(row) && row.source == source && static_cast<std::size_t>(row.kernel.kind) == kind;
     };
-    if (any_row(problem, mine))
+    if (kind != static_cast<std::size_t>(KernelKind::attention_both) && any_row(problem, mine))
       minimise(
-          {fit(problem.harnesses.at(source).launch[kind], problem.ranges.harness.kernel_launch)},
+          {fit(problem.harnesses.at(source).launch[kind],
+               problem.ranges.launch(source, problem.ranges.harness.kernel_launch))},
           [&] { return kernel_misfit(problem, mine); }, 60);
   }
+}
+
+/// Both passes in one measurement have two launches, that of a backward pass without rows as that of the forward pass.
+/// Rows do not tell them: sequences of all lengths have as many tokens in papers, so that their bytes take a fixed
+/// time, too.
+void launch_twice(const FitProblem& problem, const std::string& source, Harness& harness) {
+  using enum KernelKind;
+  const auto launch = [&](KernelKind kind) -> Seconds& { return harness.launch[static_cast<std::size_t>(kind)]; };
+  const bool timed = any_row(
+      problem, [&](const KernelRow& row) { return row.source == source && row.kernel.kind == attention_backward; });
+  launch(attention_both) = launch(attention_forward) + launch(timed ? attention_backward : attention_forward);
 }
 
 /// All numbers of a pass: how rows of tiles follow each other, and those of heads that have rows, too.
@@ -58,12 +70,15 @@ std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::
   if (some(narrow) && some([&](double size) { return !narrow(size); }))
     parameters.push_back(fit(pass.softmax, ranges.softmax));
   if (some([](double size) { return size > hardware::wide_head; })) parameters.push_back(fit(pass.wide, ranges.wide));
-  // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
   const bool own = any_row(problem, [&](const KernelRow& row) { return take(row) && is_own(row.source); });
-  if (own && !backward)
-    pass.passes = 0.0;  // what is not hidden behind the arithmetic is the start of a row
-  else
+  const bool both = any_row(
+      problem, [&](const KernelRow& row) { return take(row) && row.kernel.kind == KernelKind::attention_both; });
+  // Nothing in a forward pass waits for memory but the start of a row; a backward pass adds up gradients in it.
+  if (own ? backward : both)
     parameters.push_back(fit(pass.passes, ranges.passes));
+  else if (!backward)
+    pass.passes = 0.0;
+  // Full cores and the usual heads, as in tables of papers, do not tell the others from the rest.
   if (!own) return parameters;
   add(pass.start, ranges.row_start);
   add(pass.tail, ranges.tail);
@@ -75,16 +90,22 @@ std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::
   return parameters;
 }
 
+/// Whether its table times what an engine does around the kernel, too.
+bool in_engine(const FitProblem& problem, const std::string& source) {
+  return std::any_of(problem.ranges.tables.begin(), problem.ranges.tables.end(),
+                     [&](const HarnessStart& table) { return table.engine && table.name == source; });
+}
+
 void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::AttentionKernelCalibration& kernel) {
   // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
     return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
-           row.source != "aiconfigurator";
+           !in_engine(problem, row.source);
   });
   const auto mine = [&](const KernelRow& row) {
     return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
-           (!alone || row.source != "aiconfigurator");
+           (!alone || !in_engine(problem, row.source));
   };
   if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
   const AttentionRanges& ranges = problem.ranges.attention;
@@ -139,10 +160,9 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   if (!any_row(problem, mine)) return;
   const AttentionRanges& ranges = problem.ranges.attention;
   std::vector<FitParameter> parameters{fit(decode.share, ranges.decode_share), fit(decode.item, ranges.item)};
-  if (alone) {
-    parameters.push_back(fit(decode.crowded, ranges.crowded));
-    parameters.push_back(fit(decode.wide, ranges.decode_wide));
-  }
+  if (alone) parameters.push_back(fit(decode.wide, ranges.decode_wide));
+  // When a cache is not split is FlashAttention's rule: others have no such step in their rows.
+  if (alone && choice == hardware::AttentionKernel::flash2) parameters.push_back(fit(decode.crowded, ranges.crowded));
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   if (!alone) decode.wide = decode.share;
 }
@@ -150,8 +170,8 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
 }  // namespace
 
 void fit_attention(FitProblem& problem) {
-  // Its chip rested as in our standard table.
-  problem.harnesses.at("h200-heads").gap = problem.harnesses.at("h200-random").gap;
+  for (const OwnStart& own : problem.ranges.own_tables)
+    if (!own.rested_as.empty()) problem.harnesses.at(own.name).gap = problem.harnesses.at(own.rested_as).gap;
   const auto all = [](const KernelRow& row) { return is_attention(row) || row.kernel.kind == KernelKind::decode; };
   for (int round = 0; round < 5; ++round) {
     for (auto& [id, calibration] : problem.calibrations) {
@@ -166,7 +186,8 @@ void fit_attention(FitProblem& problem) {
       const auto mine = [&, &name = source](const KernelRow& row) { return all(row) && row.source == name; };
       if (!any_row(problem, mine)) continue;
       fit_launches(problem, source, mine);
-      if (source == "aiconfigurator")
+      launch_twice(problem, source, harness);
+      if (in_engine(problem, source))
         minimise(
             {fit(harness.attention_passes, problem.ranges.harness.attention_passes)},
             [&] { return kernel_misfit(problem, mine); }, 60);

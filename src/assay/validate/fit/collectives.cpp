@@ -25,9 +25,10 @@ double misfit(const FitProblem& problem, Take take) {
   return mean_of_groups(groups);
 }
 
-/// Sweeps of the library itself; other sources add the cost of their framework.
-bool is_plain(const CollectiveRow& row) {
-  return row.source.starts_with("aiconfigurator") || row.source == "scaling-book";
+/// Sweeps of the library itself.
+bool is_plain(const FitProblem& problem, const CollectiveRow& row) {
+  return std::any_of(problem.ranges.sweeps.begin(), problem.ranges.sweeps.end(),
+                     [&](const CollectiveSweep& sweep) { return sweep.plain && sweep.name == row.source; });
 }
 
 void fit_curve(
@@ -35,15 +36,15 @@ void fit_curve(
     hardware::CollectiveCurve& curve, double* in_network, const std::function<void()>& spread = [] {}) {
   const auto mine = [&](const CollectiveRow& row) {
     return is_kind(row.kind) && !row.across &&
-           (is_plain(row) || row.algorithm == estimate::CollectiveAlgorithm::ring) &&
+           (is_plain(problem, row) || row.algorithm == estimate::CollectiveAlgorithm::ring) &&
            calibration_id(problem, row.chip, KernelKind::collective) == id;
   };
   if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                    [&](const CollectiveRow& row) { return row.fitted && mine(row); }))
     return;
   const CollectiveRanges& ranges = problem.ranges.collective;
-  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share),
-                                       fit(curve.chunk, ranges.chunk)};
+  std::vector<FitParameter> parameters{fit(curve.latency, ranges.latency), fit(curve.share, ranges.share)};
+  if (curve.chunk > Seconds(0)) parameters.push_back(fit(curve.chunk, ranges.chunk));
   if (!family_of_calibration(problem, id).kernels->fixed_groups) {
     parameters.push_back(fit(curve.member, ranges.member));
     parameters.push_back(fit(curve.pair, ranges.pair));
@@ -110,7 +111,7 @@ void fit_collectives(FitProblem& problem) {
   fit_across(problem);
   for (auto& [source, harness] : problem.harnesses) {
     const auto mine = [&, &name = source](const CollectiveRow& row) {
-      return row.source == name && !row.across && !is_plain(row);
+      return row.source == name && !row.across && !is_plain(problem, row);
     };
     if (std::none_of(problem.collectives.begin(), problem.collectives.end(),
                      [&](const CollectiveRow& row) { return row.fitted && mine(row); }))

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "assay/base/text.h"
 #include "assay/estimate/interval.h"
 #include "assay/validate/rows/tables.h"
 
 namespace assay::validate {
 namespace {
 
-constexpr std::string_view fit_date = "2026-11-16";            // of the last study; results contain no clock time
-constexpr std::string_view serving_tables = "aiconfigurator";  // tables of many shapes, in short bursts from a graph
+constexpr std::string_view fit_date = "2026-11-16";  // of the last study; results contain no clock time
 constexpr std::string_view fit_command = "assay validate --fit catalogue --data DIR";
 
 hardware::Calibration& add_calibration(FitProblem& problem, std::string_view id, std::string_view name) {
@@ -44,11 +44,13 @@ hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const estim
 /// Marks a section as not fitted.
 void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add(std::move(section), "(assumed)"); }
 
-hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges, double in_network) {
+hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
+                                                 const estimate::FamilyKernels& kernels) {
+  const Seconds chunk = kernels.unchunked ? Seconds(0) : ranges.chunk.start;
   const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,
-                                        ranges.pair.start, ranges.chunk.start};
+                                        ranges.pair.start, chunk};
   const hardware::AcrossCurve across{ranges.across_latency.start};
-  return {curve, curve, curve, curve, in_network, across, across, across, across};
+  return {curve, curve, curve, curve, kernels.in_network, across, across, across, across};
 }
 
 /// Start values and structure of a family's calibration; numbers that are not fitted keep these values.
@@ -67,7 +69,7 @@ void start_family(FitProblem& problem, const estimate::Family& family) {
   c.attention->cudnn->head_step = kernels.head_step;
   c.attention->cudnn->full_power = kernels.full_power;
   if (kernels.flash2) c.attention->flash2 = attention;
-  if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels.in_network);
+  if (kernels.collective_from.empty()) c.collective = start_collective(ranges.collective, kernels);
   c.host = kernels.host;
   mark_assumed(c, "host");
   if (!kernels.pointwise_from.empty()) mark_assumed(c, "pointwise");
@@ -90,25 +92,32 @@ void add_quantising(FitProblem& problem, Harness& harness) {
     for (const Dtype dtype : {Dtype::fp8, Dtype::fp4}) {
       if (!family.kernels || family.kernels->share[static_cast<std::size_t>(dtype)] == 0.0) continue;
       const Seconds fixed = dtype == Dtype::fp4 ? ranges.fixed_fp4.start : ranges.fixed.start;
+      const bool by_row = std::find(ranges.by_row.begin(), ranges.by_row.end(), name(dtype)) != ranges.by_row.end();
+      const Seconds element = by_row ? ranges.element.start : Seconds(0);
       for (const std::string& architecture : family.architectures)
-        harness.quantise[{dtype, architecture}] = {fixed, ranges.element.start, ranges.passes.start};
+        harness.quantise[{dtype, architecture}] = {fixed, element, ranges.passes.start};
     }
 }
 
-void start_harnesses(FitProblem& problem) {
+Result<void> start_harnesses(FitProblem& problem) {
   problem.harnesses.clear();
   for (const OwnTable& table : own_tables) {
     Harness& own = add_harness(problem, table.source, problem.ranges.own);
     own.dirty = problem.ranges.harness.dirty.start;
     own.evicts = problem.ranges.harness.evicts.start;
   }
-  for (const HarnessStart& start : problem.ranges.tables) add_harness(problem, start.name, start);
-  Harness& tables = problem.harnesses[std::string(serving_tables)];
-  add_quantising(problem, tables);
-  tables.attention_passes = problem.ranges.harness.attention_passes.start;
-  for (const std::string_view source :
-       {"aiconfigurator-nccl", "nccl-tests-docs", "nccl-tests-transcribed", "scaling-book", "stas00"})
-    problem.harnesses[std::string(source)];
+  for (const HarnessStart& start : problem.ranges.tables) {
+    Harness& table = add_harness(problem, start.name, start);
+    if (!start.engine) continue;
+    add_quantising(problem, table);
+    table.attention_passes = problem.ranges.harness.attention_passes.start;
+  }
+  for (const CollectiveSweep& sweep : problem.ranges.sweeps) problem.harnesses[sweep.name];
+  for (const OwnStart& own : problem.ranges.own_tables)
+    for (const std::string& name : {own.name, own.measured_as, own.rested_as})
+      if (!name.empty() && !is_own(name))
+        return fail("fits/kernels.toml: own_table", fmt::format("no table of ours is {}", in_quotes(name)));
+  return {};
 }
 
 void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
@@ -116,8 +125,7 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
   std::map<double*, std::vector<double>> logs;
   for (const KernelRow& row : problem.kernels) {
     const hardware::Chip& chip = problem.chips.at(row.chip);
-    if (!row.fitted || row.source == odd_table || calibration_id(problem.families, chip, row.kernel.kind) != c.id)
-      continue;
+    if (!row.fitted || row.odd || calibration_id(problem.families, chip, row.kernel.kind) != c.id) continue;
     const auto predicted = predict(row, chip, c, problem.harnesses.at(row.source));
     if (!predicted) continue;
     double& field = row.kernel.kind == KernelKind::matmul   ? spread.matmul
@@ -219,8 +227,7 @@ Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue
       own.matmul = start_matmul(problem.ranges.matmul, *family.kernels);
     }
   }
-  start_harnesses(problem);
-  return {};
+  return start_harnesses(problem);
 }
 
 namespace {
@@ -250,6 +257,7 @@ bool is_ignored(const KernelRow& row, const KernelRanges& ranges) {
 void take_kernels(KernelRows rows, const FitInput& input, FitProblem& problem) {
   for (KernelRow& row : rows.rows) {
     row.fitted = input.sees(row.fold) && !is_ignored(row, problem.ranges);
+    row.odd = row.source == problem.ranges.showing(odd_rows).name;
     if (problem.harnesses.contains(row.source)) problem.kernels.push_back(std::move(row));
   }
 }
@@ -290,8 +298,8 @@ Result<void> read_rows(const FitInput& input, FitProblem& problem) {
 /// The regimes of a calibration from the tables, and sections copied from other families.
 void complete(const FitProblem& problem, const std::map<std::string, hardware::Calibration>& fitted,
               hardware::Calibration& c) {
-  const Harness& tables = problem.harnesses.at(std::string(serving_tables));
-  const Harness& own = problem.harnesses.at("h200-random");  // the harness of assay measure
+  const Harness& tables = problem.harnesses.at(problem.ranges.usual().name);
+  const Harness& own = problem.harnesses.at(problem.ranges.own_usual().name);
   const estimate::Family& family = family_of_calibration(problem, c.id);
   if (family.compiled_whole) {
     c.burst = c.sustained = hardware::Regime{};
@@ -324,7 +332,7 @@ void complete_harnesses(FitProblem& problem) {
             return row.source == name && static_cast<std::size_t>(row.kernel.kind) == kind;
           }))
         h.launch[kind] = Seconds(0);
-  const Harness own = problem.harnesses.at("h200-random");
+  const Harness own = problem.harnesses.at(problem.ranges.own_usual().name);
   for (const OwnTable& table : own_tables)
     if (!table.fitted) launch_alike(problem.harnesses[std::string(table.source)] = own);
 }

@@ -12,7 +12,7 @@ std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
 /// Products of any shape.
 bool is_matmul(const KernelRow& row) {
-  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && row.source != odd_table;
+  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && !row.odd;
 }
 
 /// The numbers of one die that have rows to fit. Chips that differ only in memory share them.
@@ -55,14 +55,16 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   Harness& h = problem.harnesses.at(source);
   const auto mine = [&](const KernelRow& row) { return is_matmul(row) && row.source == source; };
   const HarnessRanges& ranges = problem.ranges.harness;
-  std::vector<FitParameter> parameters{fit(h.launch[matmul], ranges.product_launch)};
+  std::vector<FitParameter> parameters;
+  if (is_own(source) || h.launch[matmul] > Seconds(0))
+    parameters.push_back(fit(h.launch[matmul], problem.ranges.launch(source, ranges.product_launch)));
   if (is_own(source)) {
     parameters.push_back(fit(h.gap, ranges.gap));
     parameters.push_back(fit(h.ramp, ranges.ramp));
     parameters.push_back(fit(h.dirty, ranges.dirty));
     parameters.push_back(fit(h.evicts, ranges.evicts));
   }
-  if (source == "aiconfigurator") {
+  if (source == problem.ranges.usual().name) {
     parameters.push_back(fit(h.ramp, ranges.ramp));
     parameters.push_back(fit(h.gap, ranges.burst_gap));
   }
@@ -74,8 +76,9 @@ void fit_harness(FitProblem& problem, const std::string& source) {
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
     const QuantiseRanges& casts = problem.ranges.quantise;
-    minimise({fit(cast.fixed, casts.fixed), fit(cast.element, casts.element), fit(cast.passes, casts.passes)},
-             [&] { return kernel_misfit(problem, in_format); });
+    std::vector<FitParameter> of_cast{fit(cast.fixed, casts.fixed), fit(cast.passes, casts.passes)};
+    if (cast.element > Seconds(0)) of_cast.push_back(fit(cast.element, casts.element));
+    minimise(of_cast, [&] { return kernel_misfit(problem, in_format); });
   }
 }
 
@@ -133,16 +136,16 @@ void fit_tiles(FitProblem& problem, const std::vector<std::string>& ids) {
 /// Products over experts, from our own table, which was measured as the other random shapes but without rests. The
 /// kernels belong to a family.
 void fit_grouped(FitProblem& problem) {
-  const std::string source = "h200-experts";
-  Harness& h = problem.harnesses.at(source);
-  h = problem.harnesses.at("h200-random");
+  const OwnStart& table = problem.ranges.showing(grouped_products);
+  Harness& h = problem.harnesses.at(table.name);
+  h = problem.harnesses.at(table.measured_as);
   hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
   const MatmulRanges& ranges = problem.ranges.matmul;
   m.grouped_port = ranges.grouped_port.start;
   m.grouped_fill = ranges.grouped_fill.start;
   minimise({fit(*m.grouped_port, ranges.grouped_port), fit(*m.grouped_fill, ranges.grouped_fill),
             fit(h.gap, problem.ranges.harness.gap)},
-           [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == source; }); });
+           [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == table.name; }); });
   const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
     if (!calibration.matmul || family_of_calibration(problem, id).id != family) continue;
@@ -154,7 +157,8 @@ void fit_grouped(FitProblem& problem) {
 /// What odd rows cost, from our own table, which was measured as the other one of products. Libraries fall back to the
 /// same kernels on all GPUs; what rows that begin inside cache lines cost belongs to a family's own.
 void fit_odd_rows(FitProblem& problem) {
-  problem.harnesses.at(std::string(odd_table)) = problem.harnesses.at("h200-products");
+  const OwnStart& table = problem.ranges.showing(odd_rows);
+  problem.harnesses.at(table.name) = problem.harnesses.at(table.measured_as);
   hardware::MatmulCalibration& m = *problem.calibrations.at(std::string(own_chip)).matmul;
   const MatmulRanges& ranges = problem.ranges.matmul;
   m.narrow_port = ranges.narrow_port.start;
@@ -163,7 +167,7 @@ void fit_odd_rows(FitProblem& problem) {
   m.straddle = ranges.straddle.start;
   minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
             fit(*m.scattered_result_port, ranges.scattered_result_port), fit(*m.straddle, ranges.straddle)},
-           [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.source == odd_table; }); });
+           [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.odd; }); });
   const std::string_view family = estimate::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
     const estimate::Family& of = family_of_calibration(problem, id);

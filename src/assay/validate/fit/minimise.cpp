@@ -60,7 +60,13 @@ class Simplex {
       p[i] = std::clamp(p[i], std::log(parameters_[i].low), std::log(parameters_[i].high));
       parameters_[i].set(std::exp(p[i]));
     }
-    return objective_();
+    double value = objective_();
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if (const FitParameter& each = parameters_[i]; each.pull > 0.0) {
+        const double off = (p[i] - std::log(each.from)) / std::log(1.5);
+        value += each.pull * off * off;
+      }
+    return value;
   }
   double evaluate(const Point& p) {
     Point copy = p;

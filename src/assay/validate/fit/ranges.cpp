@@ -1,6 +1,11 @@
 #include "assay/validate/fit/ranges.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "assay/base/record_reader.h"
+#include "assay/base/text.h"
 
 namespace assay::validate {
 namespace {
@@ -68,9 +73,18 @@ void read_across(RecordReader& reader, CollectiveRanges& collective) {
   reader.range("chunk", collective.across_chunk);
 }
 
+/// Bounds and a pull to the table's own start.
+void read_launch(RecordReader& reader, std::string_view key, FitRange<Seconds>& launch) {
+  reader.table(key, [&](RecordReader& inner) {
+    inner.number("low", launch.low);
+    inner.number("high", launch.high);
+    inner.number("pull", launch.pull);
+  });
+}
+
 void read_measuring(RecordReader& reader, HarnessRanges& harness) {
-  reader.bounds("product_launch", harness.product_launch);
-  reader.bounds("kernel_launch", harness.kernel_launch);
+  read_launch(reader, "product_launch", harness.product_launch);
+  read_launch(reader, "kernel_launch", harness.kernel_launch);
   reader.bounds("collective_launch", harness.collective_launch);
   reader.bounds("gap", harness.gap);
   reader.bounds("burst_gap", harness.burst_gap);
@@ -83,6 +97,7 @@ void read_measuring(RecordReader& reader, HarnessRanges& harness) {
 void read_quantise(RecordReader& reader, QuantiseRanges& quantise) {
   reader.range("fixed", quantise.fixed);
   reader.range("fixed_fp4", quantise.fixed_fp4);
+  reader.texts("by_row", quantise.by_row);
   reader.range("element", quantise.element);
   reader.range("passes", quantise.passes);
 }
@@ -94,6 +109,48 @@ void read_start(RecordReader& reader, HarnessStart& start) {
   reader.flag("whole_k", start.whole_k);
 }
 
+void read_own_start(OwnStart& own, RecordReader& reader) {
+  reader.text("name", own.name);
+  reader.flag("usual", own.usual);
+  const auto optional = [&](std::string_view key, std::string& value) {
+    if (reader.has(key)) reader.text(key, value);
+  };
+  optional("measured_as", own.measured_as);
+  optional("rested_as", own.rested_as);
+  optional("shows", own.shows);
+  if (own.shows.empty()) return;
+  if (std::find(std::begin(own_subjects), std::end(own_subjects), own.shows) == std::end(own_subjects))
+    reader.fault("shows", fmt::format("no fit takes {}", in_quotes(own.shows)),
+                 fmt::format("{}", fmt::join(own_subjects, " or ")));
+  if (own.measured_as.empty())
+    reader.fault("measured_as", "a table that shows one thing cannot tell how it was measured", "name one that can");
+}
+
+/// How tables were measured. Fits need one that is usual, and one for each subject.
+void read_tables(RecordReader& reader, KernelRanges& out) {
+  reader.items("harness", out.tables, [](HarnessStart& start, RecordReader& inner) {
+    inner.text("name", start.name);
+    read_start(inner, start);
+    inner.flag("usual", start.usual);
+    inner.flag("engine", start.engine);
+  });
+  reader.items("own_table", out.own_tables, &read_own_start);
+  reader.items("sweep", out.sweeps, [](CollectiveSweep& sweep, RecordReader& inner) {
+    inner.text("name", sweep.name);
+    inner.flag("plain", sweep.plain);
+  });
+  const auto one = [&](std::string_view key, const auto& tables, std::string_view what, const auto& is_one) {
+    if (const auto n = std::count_if(tables.begin(), tables.end(), is_one); n != 1)
+      reader.fault(key, fmt::format("{} tables {}", n, what), "a fit takes exactly one");
+  };
+  const auto usual = [](const auto& table) { return table.usual; };
+  one("harness", out.tables, "are usual", usual);
+  one("own_table", out.own_tables, "are usual", usual);
+  for (const std::string_view subject : own_subjects)
+    one("own_table", out.own_tables, fmt::format("show {}", subject),
+        [&](const OwnStart& own) { return own.shows == subject; });
+}
+
 void read_kernel_file(RecordReader& reader, KernelRanges& out) {
   reader.table("matmul", [&](RecordReader& inner) { read_matmul(inner, out.matmul); });
   reader.table("pointwise", [&](RecordReader& inner) { read_pointwise(inner, out.pointwise); });
@@ -103,10 +160,7 @@ void read_kernel_file(RecordReader& reader, KernelRanges& out) {
   reader.table("measuring", [&](RecordReader& inner) { read_measuring(inner, out.harness); });
   reader.table("quantise", [&](RecordReader& inner) { read_quantise(inner, out.quantise); });
   reader.table("own", [&](RecordReader& inner) { read_start(inner, out.own); });
-  reader.items("harness", out.tables, [](HarnessStart& start, RecordReader& inner) {
-    inner.text("name", start.name);
-    read_start(inner, start);
-  });
+  read_tables(reader, out);
   reader.items("ignored", out.ignored, [](IgnoredRows& rows, RecordReader& inner) {
     inner.text("table", rows.table);
     if (inner.has("chip")) inner.text("chip", rows.chip);
@@ -236,6 +290,26 @@ Result<Ranges> ranges_of(const hardware::Catalogue& catalogue, const std::string
 }
 
 }  // namespace
+
+const HarnessStart& KernelRanges::usual() const {
+  return *std::find_if(tables.begin(), tables.end(), [](const HarnessStart& table) { return table.usual; });
+}
+
+const OwnStart& KernelRanges::own_usual() const {
+  return *std::find_if(own_tables.begin(), own_tables.end(), [](const OwnStart& table) { return table.usual; });
+}
+
+FitRange<Seconds> KernelRanges::launch(std::string_view source, FitRange<Seconds> range) const {
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [&](const HarnessStart& start) { return start.name == source; });
+  range.start = table == tables.end() ? own.launch : table->launch;
+  return range;
+}
+
+const OwnStart& KernelRanges::showing(std::string_view subject) const {
+  return *std::find_if(own_tables.begin(), own_tables.end(),
+                       [&](const OwnStart& table) { return table.shows == subject; });
+}
 
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue) {
   return ranges_of(catalogue, "fits/kernels.toml", &read_kernel_file);

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "assay/base/fit_range.h"
@@ -52,7 +53,9 @@ struct CollectiveRanges {
   FitRange<Seconds> across_latency, across_chunk;
 };
 struct QuantiseRanges {
-  FitRange<Seconds> fixed, fixed_fp4, element;
+  FitRange<Seconds> fixed, fixed_fp4;
+  std::vector<std::string> by_row;  ///< formats whose casts take longer by the length of a row
+  FitRange<Seconds> element;        ///< of these
   FitRange<double> passes;
 };
 /// Numbers of the harness.
@@ -61,11 +64,28 @@ struct HarnessRanges {
   FitRange<Bytes> dirty;
   FitRange<double> evicts, attention_passes;
 };
-/// Start times of one table.
+/// Start times of one table, and how it was measured.
 struct HarnessStart {
   std::string name;
-  Seconds launch, gap, ramp;
-  bool whole_k = false;  ///< its kernels do not split k
+  Seconds launch, gap, ramp;  ///< a launch of 0 is not fitted
+  bool whole_k = false;       ///< its kernels do not split k
+  bool usual = false;         ///< families start and pause kernels as it does: its gap and ramp are fitted
+  bool engine = false;  ///< times what an engine does around a kernel, too: casts, passes over operands of attention
+};
+/// One of our own tables that was not measured as the others, or that shows one thing only.
+struct OwnStart {
+  std::string name;
+  bool usual = false;       ///< the chip of our tables starts kernels by themselves as it does
+  std::string measured_as;  ///< the table with the same numbers but for launches; empty: none
+  std::string rested_as;    ///< the table with the same gap; empty: none
+  std::string shows;        ///< one of own_subjects; empty: kernels of all kinds
+};
+inline constexpr std::string_view grouped_products = "grouped", odd_rows = "odd rows";
+inline constexpr std::string_view own_subjects[] = {grouped_products, odd_rows};
+/// A table of collectives.
+struct CollectiveSweep {
+  std::string name;
+  bool plain = false;  ///< of the library itself; others add the cost of their framework
 };
 
 /// Rows of a table that tell nothing about a chip: no fit takes them.
@@ -84,7 +104,17 @@ struct KernelRanges {
   HarnessRanges harness;
   HarnessStart own;  ///< our own tables
   std::vector<HarnessStart> tables;
+  std::vector<OwnStart> own_tables;  ///< those that differ
+  std::vector<CollectiveSweep> sweeps;
   std::vector<IgnoredRows> ignored;
+
+  /// The tables whose ways of starting kernels are the usual ones: of families, and of the chip of our own tables.
+  const HarnessStart& usual() const;
+  const OwnStart& own_usual() const;
+  /// The range of a table's launches, which start where the table's do.
+  FitRange<Seconds> launch(std::string_view source, FitRange<Seconds> range) const;
+  /// Our own table that shows one of `own_subjects` only.
+  const OwnStart& showing(std::string_view subject) const;
 };
 Result<KernelRanges> kernel_ranges_of(const hardware::Catalogue& catalogue);
 
@@ -141,7 +171,14 @@ Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
 /// A number within the bounds of its range, starting from its current value.
 template <class Q>
 FitParameter fit(Q& number, const FitRange<Q>& range) {
-  return fit(number, range.low, range.high);
+  FitParameter parameter = fit(number, range.low, range.high);
+  if (!(Q{} < range.start)) return parameter;
+  parameter.pull = range.pull;
+  if constexpr (std::is_same_v<Q, double>)
+    parameter.from = range.start;
+  else
+    parameter.from = range.start.value();
+  return parameter;
 }
 /// The same, to be fitted with others at once.
 inline TunedNumber tuned(double& number, const FitRange<double>& range, double stiffness) {

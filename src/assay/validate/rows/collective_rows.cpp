@@ -9,6 +9,7 @@
 #include "assay/hardware/cluster.h"
 #include "assay/validate/rows/csv_schema.h"
 #include "assay/validate/rows/known_chips.h"
+#include "assay/validate/rows/known_readings.h"
 
 namespace assay::validate {
 namespace {
@@ -46,7 +47,6 @@ class CollectiveTableRow {
     const std::string_view op = text("op");
     const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });
     if (kind == std::end(kinds)) return fmt::format("{} has no model", op);
-    if (out.source == "aiconfigurator-customar") return "one-shot all-reduces of inference engines have no model";
     const std::optional<std::string> chip = chips_.find(text("chip"));
     if (!chip || !chips_.has_sweeps(*chip))
       return fmt::format("no chip {} with a network of its own", in_quotes(text("chip")));
@@ -127,12 +127,15 @@ class CollectiveTableRow {
 
 }  // namespace
 
-Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<CollectiveRows> read_collectives(const CsvTable& given, const hardware::Catalogue& catalogue) {
   CollectiveRows rows;
+  CsvTable table = given;
+  ASSAY_TRY(readings, KnownReadings::make(catalogue));
+  const std::vector<Why> refused = readings.apply(table);
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     CollectiveRow row;
-    if (auto why = CollectiveTableRow(table, i, catalogue, chips).read(row))
+    if (auto why = refused[i] ? refused[i] : CollectiveTableRow(table, i, catalogue, chips).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

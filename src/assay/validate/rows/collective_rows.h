@@ -34,7 +34,7 @@ struct CollectiveRows {
   std::vector<UnansweredCase> unanswered;
 };
 /// The third-party table of collectives; chips and their links come from the catalogue.
-Result<CollectiveRows> read_collectives(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<CollectiveRows> read_collectives(const CsvTable& given, const hardware::Catalogue& catalogue);
 
 /// For fits, whose numbers are not in a catalogue yet: what the request would answer.
 Seconds predict(const CollectiveRow& row, const hardware::CollectiveCalibration& calibration,

@@ -6,6 +6,7 @@
 
 #include "assay/base/text.h"
 #include "assay/validate/rows/known_chips.h"
+#include "assay/validate/rows/known_readings.h"
 #include "assay/validate/rows/table_line.h"
 
 namespace assay::validate {
@@ -33,6 +34,13 @@ std::string product_text(const ProductSizes& p, std::string_view operand, std::s
   const std::string text = fmt::format("{}[{}{},{}] @ {}[{}{},{}] {}[{}{},{}]", operand, batch, m, k, operand, batch, k,
                                        n, result, batch, m, n);
   return p.grouped ? fmt::format("grouped({})", text) : text;
+}
+
+/// The kernel of this name; any other is of the class of cuDNN's.
+hardware::AttentionKernel attention_kernel(std::string_view name) {
+  constexpr auto flash2 = hardware::AttentionKernel::flash2;
+  return name == hardware::attention_kernel_names[static_cast<std::size_t>(flash2)] ? flash2
+                                                                                    : hardware::AttentionKernel::cudnn;
 }
 
 struct AttentionSizes {
@@ -85,8 +93,6 @@ class KernelTableRow {
                                            [&](const auto& entry) { return entry.first == text("dtype"); });
     if (dtype == std::end(dtype_names)) return fmt::format("{} kernels have no model", text("dtype"));
     dtype_ = dtype->second;
-    if (text("notes").find("L2-resident") != std::string_view::npos)
-      return "operands stay in the L2 cache: no bytes of main memory to predict";
     out.measured = number("time_us") * 1_us;
     if (auto why = read_op(out)) return why;
     if (!(out.measured > Seconds(0))) return "no time is given";
@@ -139,12 +145,9 @@ class KernelTableRow {
   }
 
   Why read_attention(KernelRow& out) {
-    const std::string_view framework = text("framework"), direction = text("direction");
-    if (framework == "FlashAttention-1" || framework.find("unfused") != std::string_view::npos)
-      return fmt::format("{} has no model", framework);
+    const std::string_view direction = text("direction");
     if (dtype_ == "fp8" || text("kv_dtype") == "fp8") return "8-bit attention kernels have no model";
-    const auto kernel =
-        framework == "FlashAttention-2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn;
+    const auto kernel = attention_kernel(text("kernel"));
     const bool backward = direction == "bwd";
     const std::string_view function = backward             ? "attention_backward"
                                       : direction == "fwd" ? "attention"
@@ -259,10 +262,8 @@ Why read_own_op(const OwnRow& own, KernelRow& row) {
   const auto& [op, note, dtype, a, b, c, d, e] = own;
   if (op == "gemm" || op == "bmm" || op.starts_with("grouped_")) return read_own_product(own, row);
   if (op.starts_with("attn_")) {
-    const auto why =
-        set_attention(row, op == "attn_bwd_causal" ? "attention_backward" : "attention",
-                      {a, b, c, op == "attn_decode" ? 1.0 : d, d, e, e},
-                      note == "flash2" ? hardware::AttentionKernel::flash2 : hardware::AttentionKernel::cudnn);
+    const auto why = set_attention(row, op == "attn_bwd_causal" ? "attention_backward" : "attention",
+                                   {a, b, c, op == "attn_decode" ? 1.0 : d, d, e, e}, attention_kernel(note));
     row.group = fmt::format("{} {}", kernel_kind_names[static_cast<std::size_t>(row.kernel.kind)], note);
     return why;
   }
@@ -326,12 +327,15 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
   return rows;
 }
 
-Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue) {
+Result<KernelRows> read_kernels(const CsvTable& given, const hardware::Catalogue& catalogue) {
   KernelRows rows;
+  CsvTable table = given;
+  ASSAY_TRY(readings, KnownReadings::make(catalogue));
+  const std::vector<Why> refused = readings.apply(table);
   ASSAY_TRY(chips, KnownChips::make(catalogue));
   for (std::size_t i = 0; i < table.rows(); ++i) {
     KernelRow row;
-    if (auto why = KernelTableRow(table, i, chips).read(row))
+    if (auto why = refused[i] ? refused[i] : KernelTableRow(table, i, chips).read(row))
       rows.unanswered.push_back({std::string(table.text(i, "id")),
                                  fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
                                  std::move(*why)});

@@ -27,6 +27,7 @@ struct KernelRow {
   bool sustained = false;  ///< one of many back to back: measured in a stream, not in the way of its table
   std::size_t fold = held_out;
   bool fitted = false;  ///< used by the current fit
+  bool odd = false;     ///< shows what odd rows cost: nothing else is fitted to it
 };
 
 /// The request that predicts a row.
@@ -41,15 +42,12 @@ struct OwnTable {
   std::string_view source, file;
   bool fitted = true;  ///< used in fits; otherwise its rows are held out, and all of them replayed from a graph
 };
-/// Products whose rows are no multiples of a cache line: they show what odd rows cost, and nothing else is fitted to
-/// them.
-inline constexpr std::string_view odd_table = "h200-odd";
 inline constexpr OwnTable own_tables[] = {{"h200-ops", "validation/h200_ops.csv"},
                                           {"h200-random", "validation/h200_random_ops.csv"},
                                           {"h200-measure", "validation/h200_measure.csv", false},
                                           {"h200-experts", "validation/h200_experts.csv"},
                                           {"h200-products", "validation/h200_products.csv"},
-                                          {odd_table, "validation/h200_odd.csv"},
+                                          {"h200-odd", "validation/h200_odd.csv"},
                                           {"h200-heads", "validation/h200_heads.csv"}};
 inline constexpr std::string_view own_chip = "h200-sxm";
 /// Whether the source is one of these tables.
@@ -59,7 +57,7 @@ Why unread_measurement(const CsvTable& table, std::size_t row);
 /// A table in the format of `assay measure`, with kernels on `chip`.
 KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::string_view chip = own_chip);
 /// The third-party table of kernels.
-Result<KernelRows> read_kernels(const CsvTable& table, const hardware::Catalogue& catalogue);
+Result<KernelRows> read_kernels(const CsvTable& given, const hardware::Catalogue& catalogue);
 
 /// For fits, whose numbers are not in a catalogue yet: what the request would answer. Empty if the calibration lacks
 /// the section or the chip lacks the format.

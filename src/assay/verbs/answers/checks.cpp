@@ -18,7 +18,8 @@ cases?: [{
 requests?: [{id: text, predicted: <*>, request: text, result: text}],
 mean_of_groups?: number,
 without_each?: [{number: text, value: text, without: text, mean_of_groups: number, change: number}],
-files?: [{file: text, bytes: <B>}]
+files?: [{file: text, bytes: <B>}],
+at_bounds?: [{file: text, name: text, value: text, bound: text}]
 )keys";
 
 extern const std::string_view book = R"keys(

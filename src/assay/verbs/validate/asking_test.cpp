@@ -172,18 +172,18 @@ TEST(Requests, OfThirdPartyTablesAnswerWithTheVeryNumberToo) {
   data.write(
       "third_party/kernels.csv",
       "id,source_key,op,chip,dtype,kv_dtype,direction,m,n,k,batch,n_heads,n_kv_heads,head_dim,v_head_dim,q_len,"
-      "kv_len,causal,window,moe_experts,time_us,tflops,framework,notes,split\n"
-      "k-a-1,vidur,gemm,A100-PCIe-80GB,fp16,,fwd,64,512,256,,,,,,,,,,,10,,,,calib\n"
-      "k-a-2,aiconfigurator,gemm,B200-SXM-180GB,nvfp4,,fwd,64,512,256,,,,,,,,,,,10,,,,test\n"
-      "k-a-3,aiconfigurator,gemm,H100-SXM-80GB,fp8,,fwd,64,512,256,,,,,,,,,,,10,,,,calib\n"
-      "k-a-4,simumax,gemm,B200-SXM-180GB,bf16,,wgrad,640,5120,1536,,,,,,,,,,,60,,,accumulate=True,calib\n"
-      "k-a-5,simumax,grouped_gemm,B200-SXM-180GB,bf16,,wgrad,616,5120,1536,,,,,,,,,,40,600,,,,calib\n"
+      "kv_len,causal,window,moe_experts,time_us,tflops,framework,notes,split,kernel\n"
+      "k-a-1,vidur,gemm,A100-PCIe-80GB,fp16,,fwd,64,512,256,,,,,,,,,,,10,,,,calib,\n"
+      "k-a-2,aiconfigurator,gemm,B200-SXM-180GB,nvfp4,,fwd,64,512,256,,,,,,,,,,,10,,,,test,\n"
+      "k-a-3,aiconfigurator,gemm,H100-SXM-80GB,fp8,,fwd,64,512,256,,,,,,,,,,,10,,,,calib,\n"
+      "k-a-4,simumax,gemm,B200-SXM-180GB,bf16,,wgrad,640,5120,1536,,,,,,,,,,,60,,,accumulate=True,calib,\n"
+      "k-a-5,simumax,grouped_gemm,B200-SXM-180GB,bf16,,wgrad,616,5120,1536,,,,,,,,,,40,600,,,,calib,\n"
       "k-a-6,simumax,attention,B200-SXM-180GB,bf16,,bwd,,,,1,64,8,192,128,4096,4096,y,,,,1960,TE/cuDNN,NOT "
-      "causal-halved,calib\n"
+      "causal-halved,calib,\n"
       "k-a-7,flash-attention,attention,A100-SXM-80GB,fp16,,fwd+bwd,,,,1,16,16,128,,4096,4096,n,,,500,,"
-      "FlashAttention-2,,calib\n"
-      "k-a-8,aiconfigurator,attention_decode,H100-SXM-80GB,bfloat16,fp8,fwd,,,,4,32,8,128,,1,1000,y,128,,20,,,,calib\n"
-      "k-a-9,vidur,silu_mul,H100-SXM-80GB,fp16,,fwd,4096,8192,,,,,,,,,,,,40,,,,calib\n");
+      "FlashAttention-2,,calib,\n"
+      "k-a-8,aiconfigurator,attention_decode,H100-SXM-80GB,bfloat16,fp8,fwd,,,,4,32,8,128,,1,1000,y,128,,20,,,,calib,\n"
+      "k-a-9,vidur,silu_mul,H100-SXM-80GB,fp16,,fwd,4096,8192,,,,,,,,,,,,40,,,,calib,\n");
   data.write("third_party/collectives.csv",
              "id,source_key,op,chip,n_ranks,nodes,gpus_per_node,interconnect,bytes,time_us,algbw_gbps,algorithm,split\n"
              "c-a-1,nccl-tests-docs,all_reduce,H100-SXM-80GB,16,2,8,NVLink4 + 32x100G EFA,1000,100,,,calib\n"

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "assay/base/parallel.h"
+#include "assay/validate/fit/bounds.h"
 #include "assay/validate/fit/fit.h"
 #include "assay/validate/fit/serving.h"
 #include "assay/validate/fit/steps.h"
@@ -13,18 +16,35 @@ namespace {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
+struct Fitted {
+  Files files;
+  std::vector<assay::validate::RangedNumber> at_bounds;  ///< in these files
+};
+
+/// Numbers at bounds, with the files of folds by their paths below the catalogue.
+Result<void> add_at_bounds(const hardware::Catalogue& fitted, const std::string& folder, Fitted& out) {
+  ASSAY_TRY(numbers, assay::validate::numbers_at_bounds(fitted));
+  for (assay::validate::RangedNumber& number : numbers) {
+    number.file = folder + number.file;
+    const bool is_new =
+        std::any_of(out.files.begin(), out.files.end(), [&](const auto& file) { return file.first == number.file; });
+    if (is_new) out.at_bounds.push_back(std::move(number));
+  }
+  return {};
+}
+
 /// All fits, by path below the catalogue: to all rows and without each fold. A named set limits the fit to its subject;
 /// steps are fitted on the kernels of the same fit.
-Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& all,
-                           const std::optional<std::string>& data) {
+Result<Fitted> fitted_files(const std::string& set, const hardware::Catalogue& all,
+                            const std::optional<std::string>& data) {
   const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
   std::vector<hardware::Catalogue> catalogues;
   for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
     catalogues.push_back(all.replaced_from(assay::validate::fitted_without(left_out)));
-  Files files;
+  Fitted out;
   const auto add = [&](std::size_t left_out, const std::string& path, std::string text) {
     catalogues[left_out].put(path, text);
-    files.emplace_back(assay::validate::fitted_without(left_out) + path, std::move(text));
+    out.files.emplace_back(assay::validate::fitted_without(left_out) + path, std::move(text));
   };
   if (!trains && !serves) {
     std::vector<std::optional<Result<Files>>> kernels(catalogues.size());
@@ -46,7 +66,9 @@ Result<Files> fitted_files(const std::string& set, const hardware::Catalogue& al
     for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
       add(left_out, "steps/serving.toml", std::move(serving[left_out]));
   }
-  return files;
+  for (std::size_t left_out = 0; left_out <= assay::validate::held_out; ++left_out)
+    ASSAY_CHECK(add_at_bounds(catalogues[left_out], assay::validate::fitted_without(left_out), out));
+  return out;
 }
 
 }  // namespace
@@ -56,15 +78,21 @@ Result<report::Response> answer_fit(const Request& request, const hardware::Cata
   if (request.has("group"))
     return fail("--group", "a fit is to all groups, so that its files follow from the data alone", "drop --group",
                 Error::Kind::usage);
-  ASSAY_TRY(files, fitted_files(set, catalogue, request.value("data")));
+  ASSAY_TRY(fitted, fitted_files(set, catalogue, request.value("data")));
   report::Response response;
   report::Items rows;
-  for (auto& [path, text] : files) {
+  for (auto& [path, text] : fitted.files) {
     rows.emplace_back(report::Members{{"file", path}, {"bytes", Bytes(static_cast<double>(text.size()))}});
     response.files.emplace_back(*request.value("fit") + "/" + path, std::move(text));
   }
-  response.headline = fmt::format("{} files fitted", rows.size());
+  response.headline = fmt::format("{} files fitted, {} numbers at a bound", rows.size(), fitted.at_bounds.size());
   response.results.emplace_back("files", std::move(rows));
+  report::Items bounds;
+  for (const auto& [file, name, range, value, low, high, bound] : fitted.at_bounds) {
+    bounds.emplace_back(report::Members{{"file", file}, {"name", name}, {"value", value}, {"bound", bound}});
+    response.notes.push_back(fmt::format("{}: {} is {}, at the bound {} of {}", file, name, value, bound, range));
+  }
+  response.results.emplace_back("at_bounds", std::move(bounds));
   response.table_key = "files";
   return response;
 }

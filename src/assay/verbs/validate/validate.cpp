@@ -425,8 +425,7 @@ VerbSpec verb() {
                   "inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)",
                   false, "source|hardware"},
        {"without-each", "",
-        "the error of whole steps without the effect of each fitted number, all others as they are (of rows that fits "
-        "use)"},
+        "the error of a set without the effect of each fitted number, all others as they are (of rows that fits use)"},
        {"fitted", "", "predict the rows that fits use, with the calibration that was fitted to them"},
        {"requests", "", "print one command line per row instead, which answers with the row's prediction"},
        {"unanswered", "", "also list the rows that cannot be predicted, and why"},

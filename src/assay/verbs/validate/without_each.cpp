@@ -14,6 +14,7 @@ namespace assay::verbs::validate {
 namespace {
 
 constexpr const char* neutral_file = "fits/neutral.toml";
+constexpr std::string_view calibrations = "calibration/";
 
 /// The one file of the catalogue.
 Result<std::pair<std::string_view, Toml>> parsed(const hardware::Catalogue& catalogue, const std::string& path) {
@@ -34,6 +35,11 @@ std::pair<std::size_t, std::size_t> written_at(std::string_view text, const Toml
   return {at, std::min(end, text.size())};
 }
 
+bool is_number(const Toml& value) {
+  if (value.kind == Toml::Kind::text) return parse_quantity(value.text, "").has_value();
+  return value.kind == Toml::Kind::number || value.kind == Toml::Kind::integer;
+}
+
 class NumberLister {
  public:
   NumberLister(std::string_view text, const std::map<std::string, std::string>& neutral)
@@ -45,9 +51,10 @@ class NumberLister {
         if (key != "source") add(name + "." + key, inner);
       return;
     }
+    if (!is_number(value)) return;
     const auto [first, end] = written_at(text_, value);
     const bool has_unit = value.kind == Toml::Kind::text;
-    StepNumber number{name, has_unit ? value.text : std::string(text_.substr(first, end - first)), "1", {}};
+    FittedNumber number{name, has_unit ? value.text : std::string(text_.substr(first, end - first)), "1", {}};
     if (has_unit) number.without = "0" + value.text.substr(std::min(value.text.find(' '), value.text.size()));
     if (const auto known = neutral_.find(name); known != neutral_.end()) number.without = known->second;
     const std::string in_quotes = has_unit ? "\"" + number.without + "\"" : number.without;
@@ -55,7 +62,7 @@ class NumberLister {
     if (number.value != number.without) numbers.push_back(std::move(number));
   }
 
-  std::vector<StepNumber> numbers;
+  std::vector<FittedNumber> numbers;
 
  private:
   std::string_view text_;
@@ -77,34 +84,56 @@ Result<double> mean_of_groups(const assay::validate::ValidationSet& set, const R
 
 }  // namespace
 
-Result<std::vector<StepNumber>> step_numbers(const hardware::Catalogue& catalogue, const std::string& path) {
+Result<std::vector<FittedNumber>> fitted_numbers(const hardware::Catalogue& catalogue, const std::string& path) {
   ASSAY_TRY(neutral, parsed(catalogue, neutral_file));
   std::map<std::string, std::string> without;
-  if (const Toml* of_file =
-          neutral.second.find(path.substr(path.rfind('/') + 1, path.rfind('.') - path.rfind('/') - 1)))
+  const std::string file_name = path.substr(path.rfind('/') + 1, path.rfind('.') - path.rfind('/') - 1);
+  if (const Toml* of_file = neutral.second.find(path.starts_with(calibrations) ? "calibration" : file_name))
     for (const auto& [name, value] : of_file->members) without[name] = value.text;
   ASSAY_TRY(file, parsed(catalogue, path));
   NumberLister lister(file.first, without);
   for (const auto& [section, content] : file.second.members)
-    if (section != "source" && !section.ends_with("interval")) lister.add(section, content);
+    if (section != "source" && section != "spread" && !section.ends_with("interval")) lister.add(section, content);
   return std::move(lister.numbers);
 }
 
+namespace {
+
+/// A number of one name in all files that have it, and these files without its effect.
+struct LeftOutNumber {
+  std::string name, value, without;
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+/// What a set shows: numbers of whole steps, of collectives, or of other kernels.
+Result<std::vector<LeftOutNumber>> numbers_of(const hardware::Catalogue& catalogue, const std::string& set) {
+  const bool trains = set.find("train") != std::string::npos, serves = set.find("infer") != std::string::npos;
+  const std::string path(trains ? "steps/training.toml" : serves ? "steps/serving.toml" : calibrations);
+  std::vector<LeftOutNumber> out;
+  for (const auto& [file, text] : catalogue.files(path)) {
+    ASSAY_TRY(numbers, fitted_numbers(catalogue, file));
+    for (FittedNumber& number : numbers) {
+      if (path == calibrations && number.name.starts_with("collective.") != (set == "collectives")) continue;
+      auto known = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.name == number.name; });
+      if (known == out.end()) known = out.insert(out.end(), {number.name, "", number.without, {}});
+      known->value += (known->value.empty() ? "" : ", ") + number.value;
+      known->files.emplace_back(file, std::move(number.text));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<report::Response> answer_without_each(const Request& request, const Context& context) {
-  const std::string name = request.arguments().empty() ? "" : request.arguments().front();
-  const bool trains = name.find("train") != std::string::npos, serves = name.find("infer") != std::string::npos;
-  if (!trains && !serves)
-    return fail("--without-each", "only numbers of whole steps are left out one by one",
-                "name a set of them: training, training-memory, inference-tpot, inference-ttft, inference-throughput",
-                Error::Kind::usage);
+  const std::string name = request.arguments().empty() ? "kernels" : request.arguments().front();
   ASSAY_TRY(set, assay::validate::validation_set(name, "validate"));
-  const std::string path = trains ? "steps/training.toml" : "steps/serving.toml";
-  ASSAY_TRY(numbers, step_numbers(context.catalogue, path));
+  ASSAY_TRY(numbers, numbers_of(context.catalogue, name));
   ASSAY_TRY(with_all, mean_of_groups(*set, request, context));
   std::vector<std::pair<double, report::Members>> rows;
-  for (const StepNumber& number : numbers) {
+  for (const LeftOutNumber& number : numbers) {
     hardware::Catalogue changed = context.catalogue;
-    changed.put(path, number.text);
+    for (const auto& [path, text] : number.files) changed.put(path, text);
     const Context without{changed, context.surroundings, context.within};
     ASSAY_TRY(error, mean_of_groups(*set, request, without));
     rows.emplace_back(error, report::Members{{"number", number.name},
@@ -117,8 +146,8 @@ Result<report::Response> answer_without_each(const Request& request, const Conte
   report::Items items;
   for (auto& [error, row] : rows) items.emplace_back(std::move(row));
   report::Response response;
-  response.headline = fmt::format("{}: mean error of groups {:.2f} %, and without each of {} numbers of {}", name,
-                                  100.0 * with_all, rows.size(), path);
+  response.headline = fmt::format("{}: mean error of groups {:.2f} %, and without each of {} numbers", name,
+                                  100.0 * with_all, rows.size());
   response.results.emplace_back("mean_of_groups", with_all);
   response.results.emplace_back("without_each", std::move(items));
   response.table_key = "without_each";

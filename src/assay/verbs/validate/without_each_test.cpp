@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "assay/base/toml.h"
+#include "assay/hardware/calibration.h"
 
 namespace assay::verbs::validate {
 namespace {
@@ -20,14 +21,14 @@ const Toml* found(const Toml& document, const std::string& name) {
 
 TEST(WithoutEach, ChangesOneNumberAtATime) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
-  for (const std::string path : {"steps/training.toml", "steps/serving.toml"}) {
-    const auto numbers = step_numbers(catalogue, path);
+  for (const std::string path : {"steps/training.toml", "steps/serving.toml", "calibration/hopper.toml"}) {
+    const auto numbers = fitted_numbers(catalogue, path);
     ASSERT_TRUE(numbers) << numbers.error().what;
     EXPECT_GT(numbers->size(), 20u);
-    for (const StepNumber& number : *numbers) {
+    for (const FittedNumber& number : *numbers) {
       const auto changed = parse_toml(number.text, path);
       ASSERT_TRUE(changed) << number.name << ": " << changed.error().what;
-      for (const StepNumber& other : *numbers) {
+      for (const FittedNumber& other : *numbers) {
         const Toml* value = found(*changed, other.name);
         ASSERT_TRUE(value) << other.name;
         const std::string& expected = &other == &number ? number.without : other.value;
@@ -38,6 +39,19 @@ TEST(WithoutEach, ChangesOneNumberAtATime) {
                     std::stod(expected))
               << other.name;
       }
+    }
+  }
+}
+
+TEST(WithoutEach, CalibrationsLoadWithoutAnyOfTheirNumbers) {
+  const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
+  for (const auto& [path, text] : catalogue.files("calibration/")) {
+    const auto numbers = fitted_numbers(catalogue, path);
+    ASSERT_TRUE(numbers) << numbers.error().what;
+    EXPECT_FALSE(numbers->empty());
+    for (const FittedNumber& number : *numbers) {
+      const auto read = hardware::read_calibration(number.text, path);
+      EXPECT_TRUE(read) << number.name << ": " << read.error().where << ": " << read.error().what;
     }
   }
 }
