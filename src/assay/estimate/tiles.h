@@ -84,8 +84,8 @@ struct TileRates {
   std::optional<NumberOf<N, Seconds>> loaded;  ///< time to get one element of an operand
   std::optional<NumberOf<N, Seconds>> turn;    ///< least time for one element of k
   bool straddles = false;                      ///< rows begin inside cache lines
-  bool grouped = false;                        ///< a kernel over experts
   NumberOf<N, double> longer{};                ///< by that
+  bool grouped = false;                        ///< a kernel over experts
 
   TileRates(const N& num, const ProductRates& rates, const MatmulShape& shape)
       : per_core(num.named("rate of a core", reached_rate(num, rates) / core_count(num, rates.chip, rates.sources))),
