@@ -51,13 +51,12 @@ class Throttle {
   NumberOf<N, Seconds> gap_;
 };
 
-/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides. A kernel before one
-/// over experts tells it where their rows are.
+/// Until a product starts to multiply; the epilogue waits for the scales of its operands besides.
 template <class N>
 NumberOf<N, Seconds> started(const N& num, const ProductRates& rates, const MatmulShape& shape,
                              const hardware::Regime& regime) {
   const auto launch = num.given("launch", regime.launch, rates.sources, "regime.launch");
-  const auto all = runs_grouped(rates.fit, shape) ? launch * num.given("kernels", 2.0, "one places the rows") : launch;
+  const auto all = product_starts<N>(num, rates, shape, launch);
   if (!rates.fit.scales || facts(rates.format).bits >= 16) return all;
   return all + num.given("scales", *rates.fit.scales, rates.sources, "matmul.scales");
 }

@@ -102,6 +102,18 @@ struct KnownTiles {
   const TileRows& rows;
 };
 
+/// Whether a product runs in a kernel over experts that was measured.
+inline bool runs_grouped(const hardware::MatmulCalibration& fit, const MatmulShape& shape) {
+  return shape.grouped && fit.grouped_port && fit.grouped_fill;
+}
+/// What starting a product takes, of whose kernels each takes `launch`: one before a kernel over experts places their
+/// rows.
+template <class N>
+NumberOf<N, Seconds> product_starts(const N& num, const ProductRates& rates, const MatmulShape& shape,
+                                    NumberOf<N, Seconds> launch) {
+  return runs_grouped(rates.fit, shape) ? launch * num.given("kernels", 2.0, "one places the rows") : launch;
+}
+
 template <class N>
 MatmulTimeOf<N> matmul_time(const N& num, const ProductRates& rates, const MatmulShape& shape,
                             const hardware::Regime& regime, bool may_split = true);

@@ -259,13 +259,10 @@ NumberOf<N, Seconds> scan_time(const N& num, const TrainingKernels& kernels, con
   const TrainingFactors<N> factor(num, kernels);
   const KernelRates& rates = kernels.rates;
   const bool backward = step.op == program::Op::scan_grad;
-  const model::ScanKernels& scan = program.scans[at(step.detail)].kernels;
-  const model::ScanKernels::Pass& pass = backward ? scan.backward : scan.forward;
+  const model::ScanPass<N> pass = model::scan_pass(num, program.scans[at(step.detail)].kernels, backward);
   const auto values = program::local_elements(num, program, program.tensor(backward ? step.in[0] : step.out[0]));
-  const auto bytes =
-      num.given("bytes", work.bytes, "read and written by the step") +
-      num.given("bytes of a channel", pass.bytes, "states between chunks, scores, values again") * values;
-  const auto flops = num.given("FLOP of a channel", pass.flops, "products of a chunk") * values;
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step") + pass.bytes * values;
+  const auto flops = pass.flops * values;
   return streamed(num, rates, work, bytes) + factor("time of scans on vector units", &StepEffects::scan, "scan") *
                                                  flops /
                                                  num.given("vector peak", rates.cores.vector, &rates.sources, "vector");

@@ -79,7 +79,8 @@ NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const 
   const auto slower =
       details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
   const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
-  return factor.launch() + slower * load * num.named("kernel alone", alone);
+  return product_starts<N>(num, rates, work.product, factor.launch()) +
+         slower * load * num.named("kernel alone", alone);
 }
 
 /// Attention of a few queries over a cache.

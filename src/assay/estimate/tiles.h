@@ -70,11 +70,6 @@ NumberOf<N, double> straddled(const N& num, const ProductRates& rates, const Mat
                    1.0 + num.given("straddle", *rates.fit.straddle, rates.sources, "matmul.straddle") * inside);
 }
 
-/// Whether a product runs in a kernel over experts that was measured.
-inline bool runs_grouped(const hardware::MatmulCalibration& fit, const MatmulShape& shape) {
-  return shape.grouped && fit.grouped_port && fit.grouped_fill;
-}
-
 /// What does not depend on the size of a tile.
 template <class N>
 struct TileRates {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "assay/model/layer_parts.h"
+#include "assay/model/scan_kernels.h"
 
 namespace assay::model {
 namespace {
@@ -260,32 +261,16 @@ ScanWork scan_work(const StateSpace& s) {
   return {5_FLOP, "h = a h + k v, then q h: one decay per head"};
 }
 
-// In chunks (Dao and Gu 2024, section 6): the state at the end of each chunk, passed on to the next, then scores of the
-// chunk's tokens with each other, times their values, and what the state adds. The delta rule also solves for the
-// values that a chunk writes (Yang et al. 2024). Gradients are two products for each product; the backward pass
-// computes states and scores again, and one more product for the gradients of decays. What is counted in bytes are the
-// kernels of github.com/state-spaces/mamba (mamba_ssm/ops/triton/ssd_combined.py): states leave as fp32, are passed on
-// in fp32, and are read as bf16.
 ScanKernels scan_kernels(const StateSpace& s) {
   using enum StateSpace::Kind;
-  const auto keys = static_cast<double>(s.key_dim), chunk = static_cast<double>(s.chunk);
-  if (s.kind == mamba1 || s.kind == gated_linear || s.kind == rwkv4) {  // token by token; states are computed again
-    const Flops forward = keys * scan_work(s).per_cell;
-    return {{forward, Bytes()}, {3.0 * forward, Bytes()}};
-  }
-  const bool delta = s.kind == gated_delta || s.kind == rwkv7;
-  // Scores of a token for each channel; the heads of a group share them if only decays differ.
-  const double scores = chunk * static_cast<double>(s.heads) / static_cast<double>(s.inner) *
-                        (s.kind == mamba2 ? static_cast<double>(s.key_heads) / static_cast<double>(s.heads) : 1.0);
-  const auto products = [&](double of_states, double of_values, double of_scores) {
-    return Flops(2.0 * (of_states * keys + of_values * chunk + of_scores * scores * keys));
-  };
-  constexpr double wide = 4, narrow = 2;
-  const double states = keys / chunk;
-  const Bytes forward(states * (2.0 * wide + 2.0 * narrow) + scores * 2.0 * wide + narrow),
-      backward(states * (6.0 * wide + 5.0 * narrow) + scores * 4.0 * wide + 7.0 * narrow);
-  if (delta) return {{products(3, 2, 3), forward}, {products(8, 5, 8), backward}};
-  return {{products(2, 1, 1), forward}, {products(5, 3, 3), backward}};
+  ScanKernels out{scan_work(s).per_cell, static_cast<double>(s.key_dim)};
+  if (s.kind == mamba1 || s.kind == gated_linear || s.kind == rwkv4) return out;
+  out.chunk = static_cast<double>(s.chunk);
+  out.delta = s.kind == gated_delta || s.kind == rwkv7;
+  // The heads of a group share scores if only decays differ.
+  const std::int64_t sharing = s.kind == mamba2 ? s.key_heads : s.heads;
+  out.scores = out.chunk * static_cast<double>(sharing) / static_cast<double>(s.inner);
+  return out;
 }
 
 template <class N>

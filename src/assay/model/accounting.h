@@ -90,15 +90,6 @@ struct ScanWork {
   std::string_view formula;
 };
 ScanWork scan_work(const StateSpace& s);
-/// A scan as kernels run it, for each token and channel of the values: arithmetic, and bytes beyond inputs and results.
-struct ScanKernels {
-  struct Pass {
-    Flops flops;
-    Bytes bytes;
-  };
-  Pass forward, backward;
-};
-ScanKernels scan_kernels(const StateSpace& s);
 /// Numbers in the state of a sequence, excluding convolutions and shifts.
 std::int64_t state_cells(const StateSpace& s);
 

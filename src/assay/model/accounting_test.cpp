@@ -6,6 +6,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/model/model_catalogue.h"
 #include "assay/model/quantisation.h"
+#include "assay/model/scan_kernels.h"
 #include "assay/testing/catalogue.h"
 
 namespace assay::model {
@@ -136,6 +137,8 @@ TEST(Cache, OfCompressedKeysGrowsWithTheirNumber) {
   EXPECT_EQ(kv_values_per_token(m), 43 * 512 + 21 * (512 + 128) / 4 + 20 * 512 / 128);
 }
 
+ScanPass<Plain> pass_of(const StateSpace& s, bool backward) { return scan_pass(Plain{}, scan_kernels(s), backward); }
+
 // 256 heads of 64 channels, 256 numbers of a key, 8 groups, chunks of 128 tokens. For each token and channel 2 numbers
 // of states and 128 / 64 x 8 / 256 = 1/16 of scores, which 16 multiply-adds make.
 TEST(ScanKernels, OfMamba2AreProductsOfChunks) {
@@ -145,11 +148,11 @@ TEST(ScanKernels, OfMamba2AreProductsOfChunks) {
   s.key_heads = 8;
   s.key_dim = 256;
   s.chunk = 128;
-  const ScanKernels kernels = scan_kernels(s);
-  EXPECT_DOUBLE_EQ(kernels.forward.flops.value(), 2.0 * (2 * 256 + 128 + 16));
-  EXPECT_DOUBLE_EQ(kernels.backward.flops.value(), 2.0 * (5 * 256 + 3 * 128 + 3 * 16));
-  EXPECT_DOUBLE_EQ(kernels.forward.bytes.value(), 2 * (4 + 4 + 2 + 2) + 8.0 / 16 + 2);
-  EXPECT_DOUBLE_EQ(kernels.backward.bytes.value(), 2 * (6 * 4 + 5 * 2) + 16.0 / 16 + 7 * 2);
+  const ScanPass<Plain> forward = pass_of(s, false), backward = pass_of(s, true);
+  EXPECT_DOUBLE_EQ(forward.flops.value(), 2.0 * (2 * 256 + 128 + 16));
+  EXPECT_DOUBLE_EQ(backward.flops.value(), 2.0 * (5 * 256 + 3 * 128 + 3 * 16));
+  EXPECT_DOUBLE_EQ(forward.bytes.value(), 2 * (4 + 4 + 2 + 2) + 8.0 / 16 + 2);
+  EXPECT_DOUBLE_EQ(backward.bytes.value(), 2 * (6 * 4 + 5 * 2) + 16.0 / 16 + 7 * 2);
 }
 
 TEST(ScanKernels, LongerChunksComputeMoreAndMoveFewerStates) {
@@ -159,11 +162,11 @@ TEST(ScanKernels, LongerChunksComputeMoreAndMoveFewerStates) {
   s.key_heads = 8;
   s.key_dim = 128;
   s.chunk = 64;
-  const ScanKernels narrow = scan_kernels(s);
+  const ScanPass<Plain> narrow = pass_of(s, false);
   s.chunk = 256;
-  const ScanKernels wide = scan_kernels(s);
-  EXPECT_GT(wide.forward.flops, narrow.forward.flops);
-  EXPECT_LT(wide.forward.bytes, narrow.forward.bytes);
+  const ScanPass<Plain> wide = pass_of(s, false);
+  EXPECT_GT(wide.flops, narrow.flops);
+  EXPECT_LT(wide.bytes, narrow.bytes);
 }
 
 TEST(ScanKernels, TokenByTokenDoTheRecurrence) {
@@ -171,8 +174,8 @@ TEST(ScanKernels, TokenByTokenDoTheRecurrence) {
   s.kind = StateSpace::Kind::mamba1;
   s.inner = 4096;
   s.key_dim = 16;
-  EXPECT_EQ(scan_kernels(s).forward.flops, 16.0 * scan_work(s).per_cell);
-  EXPECT_EQ(scan_kernels(s).forward.bytes, Bytes());
+  EXPECT_EQ(pass_of(s, false).flops, 16.0 * scan_work(s).per_cell);
+  EXPECT_EQ(pass_of(s, false).bytes, Bytes());
 }
 
 // The index scores all complete keys, (0 + 0 + 0 + 1 + 1 + 1 + 1 + 2) / 8 of 4 tokens each, with 64 heads of 128

@@ -15,7 +15,7 @@
 #include "assay/base/explain.h"
 #include "assay/base/number_format.h"
 #include "assay/base/units.h"
-#include "assay/model/accounting.h"
+#include "assay/model/scan_kernels.h"
 #include "assay/model/weights.h"
 #include "assay/program/mesh.h"
 #include "assay/program/ops.h"
