@@ -1716,6 +1716,12 @@ export interface ValidateResults {
     file: string;
     bytes: Quantity;
   }[];
+  at_bounds?: {
+    file: string;
+    name: string;
+    value: string;
+    bound: string;
+  }[];
 }
 export interface BookResults {
   passed?: number;
@@ -2405,6 +2411,7 @@ export interface ChipsResults {
   host?: {
     chips?: Quantity;
     pcie?: Quantity;
+    peer?: Quantity;
     memory?: Quantity;
     memory_bandwidth?: Quantity;
     shape?: string;
@@ -2894,6 +2901,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "page": {"help":"tokens per page of the KV cache, allocated as sequences grow (default: all reserved at the start)","kind":"count","placeholder":"N"},
     "overflow": {"help":"fraction of time in which pages may run out (default 0.01); limits the batch","kind":"share","standard":"0.01","placeholder":"SHARE"},
     "batch": {"help":"sequences decoded together, over all replicas","kind":"count","placeholder":"B"},
+    "most-batch": {"help":"no more sequences than these, where the batch is searched: clients, or a limit of the engine","kind":"count","placeholder":"B"},
     "prompts": {"help":"prompts that one prefill processes together, over all replicas (default: one each)","kind":"count","placeholder":"N"},
     "ttft": {"help":"limit on time to first token, unloaded; with --rate, of the 99th percentile","kind":"quantity","unit":"s","placeholder":"TIME"},
     "tpot": {"help":"limit on time per output token; with --rate, of the 99th percentile","kind":"quantity","unit":"s","placeholder":"TIME"},
@@ -2912,6 +2920,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "scheduler": {"help":"what the host runs between steps: loop, native (default), python, or ahead (python, overlapped with the step)","kind":"choice","choices":["loop","native","python","ahead"],"standard":"native","placeholder":"WHO"},
     "cache-kernel": {"help":"attention over the cache: on matrix units (default), on vector units, unsplit (vector units, one block per row), unsplit-matrix (the same on matrix units), or copies (keys and values repeated for every head)","kind":"choice","choices":["matrix","vector","unsplit","unsplit-matrix","copies"],"standard":"matrix","placeholder":"HOW"},
     "padded-vocabulary": {"help":"the engine pads the vocabulary to whole cache lines, which avoids slow kernels","kind":"flag"},
+    "no-windows": {"help":"the engine caches and reads all tokens, where layers see only a window","kind":"flag"},
     "tp": {"help":"tensor parallelism","kind":"count","placeholder":"N"},
     "pp": {"help":"pipeline stages","kind":"count","placeholder":"N"},
     "ep": {"help":"expert parallelism","kind":"count","placeholder":"N"},
@@ -3069,7 +3078,7 @@ export const options: Record<Verb, Record<string, Option>> = {
     "group": {"help":"only groups with this in their name","kind":"text","placeholder":"TEXT"},
     "by": {"help":"summarise errors by group (default), source, hardware, model family or regime; csv then holds the summaries instead of the rows","kind":"text","standard":"group","placeholder":"WHAT"},
     "leave-out": {"help":"leave the row's whole source or all rows of its chip out of the fit that predicts it (training, inference-tpot, inference-ttft and inference-throughput; fits anew, which takes minutes)","kind":"choice","choices":["source","hardware"],"placeholder":"WHAT"},
-    "without-each": {"help":"the error of whole steps without the effect of each fitted number, all others as they are (of rows that fits use)","kind":"flag"},
+    "without-each": {"help":"the error of a set without the effect of each fitted number, all others as they are (of rows that fits use)","kind":"flag"},
     "fitted": {"help":"predict the rows that fits use, with the calibration that was fitted to them","kind":"flag"},
     "unanswered": {"help":"also list the rows that cannot be predicted, and why","kind":"flag"},
     "without-fold": {"help":"use the numbers that were fitted without this fifth of the measurements, as `assay validate` does","kind":"choice","choices":["0","0","1","1","2","2","3","3","4","4"],"placeholder":"N"},

@@ -77,11 +77,11 @@ void size_fabric(Cluster& cluster, std::size_t leaf, const ScaleOut& out) {
 /// What chips of a host send each other without links of their own.
 const Sourced<BytesPerSecond>& peer_link(const Host& host) { return host.peer ? *host.peer : host.pcie; }
 
-/// The levels above nodes of a full size: the host, where it has several nodes, and the fabric, which the catalogue
-/// describes for nodes.
+/// The levels above nodes of a full size: the host, where it has several nodes of cards, and the fabric, which the
+/// catalogue describes for nodes.
 std::vector<FabricLevel> levels_above(const Chip& chip, std::int64_t full_node) {
   std::vector<FabricLevel> levels;
-  const std::int64_t on_host = std::max<std::int64_t>(1, chip.host.chips.value / full_node);
+  const std::int64_t on_host = chip.host.peer ? std::max<std::int64_t>(1, chip.host.chips.value / full_node) : 1;
   if (on_host > 1) {
     FabricLevel host{"host", Count{on_host, chip.host.chips.source, "", {}}, std::nullopt, peer_link(chip.host)};
     host.bandwidth.value = static_cast<double>(full_node) * host.bandwidth.value;

@@ -187,7 +187,8 @@ report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& 
     const Dtype dtype = hardware::reference_dtype(*chip);
     const auto& peak = chip->peak[static_cast<std::size_t>(dtype)];
     const auto& up = chip->network.scale_up;
-    std::string joined = !up                   ? "pcie"
+    const bool apart = !up || (up->domain && up->domain->value == 1);
+    std::string joined = apart                 ? "pcie"
                          : up->kind == "torus" ? fmt::format("torus {}", hardware::shape_text(up->pod->value))
                                                : fmt::format("{} {}", up->kind, up->domain->value);
     rows.emplace_back(report::Members{{"id", id},
