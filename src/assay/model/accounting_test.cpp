@@ -137,17 +137,23 @@ TEST(Cache, OfCompressedKeysGrowsWithTheirNumber) {
   EXPECT_EQ(kv_values_per_token(m), 43 * 512 + 21 * (512 + 128) / 4 + 20 * 512 / 128);
 }
 
+/// Heads of 64 channels in 8 groups.
+StateSpace mamba2(std::int64_t heads, std::int64_t key_dim, std::int64_t chunk) {
+  StateSpace s;
+  s.inner = 64 * heads;
+  s.heads = heads;
+  s.key_heads = 8;
+  s.key_dim = key_dim;
+  s.chunk = chunk;
+  return s;
+}
+
 ScanPass<Plain> pass_of(const StateSpace& s, bool backward) { return scan_pass(Plain{}, scan_kernels(s), backward); }
 
 // 256 heads of 64 channels, 256 numbers of a key, 8 groups, chunks of 128 tokens. For each token and channel 2 numbers
 // of states and 128 / 64 x 8 / 256 = 1/16 of scores, which 16 multiply-adds make.
 TEST(ScanKernels, OfMamba2AreProductsOfChunks) {
-  StateSpace s;
-  s.inner = 16384;
-  s.heads = 256;
-  s.key_heads = 8;
-  s.key_dim = 256;
-  s.chunk = 128;
+  const StateSpace s = mamba2(256, 256, 128);
   const ScanPass<Plain> forward = pass_of(s, false), backward = pass_of(s, true);
   EXPECT_DOUBLE_EQ(forward.flops.value(), 2.0 * (2 * 256 + 128 + 16));
   EXPECT_DOUBLE_EQ(backward.flops.value(), 2.0 * (5 * 256 + 3 * 128 + 3 * 16));
@@ -156,15 +162,7 @@ TEST(ScanKernels, OfMamba2AreProductsOfChunks) {
 }
 
 TEST(ScanKernels, LongerChunksComputeMoreAndMoveFewerStates) {
-  StateSpace s;
-  s.inner = 4096;
-  s.heads = 64;
-  s.key_heads = 8;
-  s.key_dim = 128;
-  s.chunk = 64;
-  const ScanPass<Plain> narrow = pass_of(s, false);
-  s.chunk = 256;
-  const ScanPass<Plain> wide = pass_of(s, false);
+  const ScanPass<Plain> narrow = pass_of(mamba2(64, 128, 64), false), wide = pass_of(mamba2(64, 128, 256), false);
   EXPECT_GT(wide.flops, narrow.flops);
   EXPECT_LT(wide.bytes, narrow.bytes);
 }
