@@ -146,8 +146,9 @@ CoreRates core_rates(const hardware::Chip& chip) {
   CoreRates rates;
   rates.cores = static_cast<double>(chip.cores.count.value);
   rates.hbm = chip.hbm().bandwidth->value;
-  const double warps = static_cast<double>(chip.cores.count.value * chip.vector_unit.partitions.value);
-  rates.vector = 2.0 * 32.0 * warps * 1_FLOP * chip.vector_unit.clock.value;
+  constexpr double warp = 32, multiply_add = 2;
+  rates.vector = warp * multiply_add * static_cast<double>(chip.cores.count.value * chip.vector_unit.partitions.value) *
+                 1_FLOP * chip.vector_unit.clock.value;
   if (const auto& bf16 = chip.peak[static_cast<std::size_t>(Dtype::bf16)]) rates.bf16 = bf16->value;
   const hardware::MatrixUnit& unit = chip.matrix_unit;
   // Arrays whose padding is not known are treated as cores that work on tiles.

@@ -151,8 +151,8 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
   }
   if (children > 1 && !out)
     return fail(std::string(where),
-                fmt::format("{} has no scale-out network in the catalogue, so a cluster is at most one host of {}",
-                            chip.id, std::max(full_node, chip.host.chips.value)),
+                fmt::format("{} has no scale-out network in the catalogue, so a cluster has at most {} chips", chip.id,
+                            full_below),
                 "add [network.scale_out] to the chip file");
   if (children > 1)
     return fail(std::string(where),

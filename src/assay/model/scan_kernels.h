@@ -4,8 +4,8 @@
 // chunk's tokens with each other, times their values, and what the state adds. The delta rule also solves for the
 // values that a chunk writes (Yang et al. 2024). Gradients are two products for each product; the backward pass
 // computes states and scores again, and one more product for the gradients of decays. What is counted in bytes are the
-// kernels of github.com/state-spaces/mamba (mamba_ssm/ops/triton/ssd_combined.py): states leave as fp32, are passed on
-// in fp32, and are read as bf16.
+// kernels that the authors of the first published (state-spaces/mamba, ssd_combined.py): states leave as fp32, are
+// passed on in fp32, and are read as bf16.
 #pragma once
 #include "assay/base/dtype.h"
 #include "assay/base/explain.h"

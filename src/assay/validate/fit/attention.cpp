@@ -161,7 +161,7 @@ void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionK
   const AttentionRanges& ranges = problem.ranges.attention;
   std::vector<FitParameter> parameters{fit(decode.share, ranges.decode_share), fit(decode.item, ranges.item)};
   if (alone) parameters.push_back(fit(decode.wide, ranges.decode_wide));
-  // When a cache is not split is FlashAttention's rule: others have no such step in their rows.
+  // When a cache is not split is a rule of one library's kernels: others have no such step in their rows.
   if (alone && choice == hardware::AttentionKernel::flash2) parameters.push_back(fit(decode.crowded, ranges.crowded));
   minimise(parameters, [&] { return kernel_misfit(problem, mine); });
   if (!alone) decode.wide = decode.share;

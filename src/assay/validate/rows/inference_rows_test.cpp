@@ -14,6 +14,10 @@ namespace {
 using testing::inference_line;
 using testing::read_inference_lines;
 
+InferenceRows read_text(std::string_view table) {
+  return *read_inference(*CsvTable::parse(table, "test.csv"), testing::catalogue());
+}
+
 TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   const std::string lines =
       inference_line("H100-SXM-80GB", "TensorRT-LLM", "0.9.0,static,1,2048,,prefill,30,,,,2024,") +
@@ -64,12 +68,10 @@ TEST(InferenceRows, FullLoadIsLimitedByTheEngineAndItsClients) {
 }
 
 TEST(InferenceRows, AnEngineMayAttendToAllTokens) {
-  const auto table = CsvTable::parse(
+  const InferenceRows rows = read_text(
       "id,source_key,model,accelerator,n_chips,tp,engine,engine_version,batch,input_len,output_len,phase,tpot_ms\n"
       "a,src,Mistral 7B,H100-SXM-80GB,1,1,TensorRT-LLM,0.16,8,20000,128,serving,20\n"
-      "b,src,Mistral 7B,H100-SXM-80GB,1,1,vllm,0.6,8,20000,128,serving,20\n",
-      "test.csv");
-  const InferenceRows rows = *read_inference(*table, testing::catalogue());
+      "b,src,Mistral 7B,H100-SXM-80GB,1,1,vllm,0.6,8,20000,128,serving,20\n");
   ASSERT_EQ(rows.rows.size(), 2u);
   EXPECT_EQ(rows.rows[0].model.decoder.kinds.front().attention->window, 0);
   EXPECT_EQ(rows.rows[1].model.decoder.kinds.front().attention->window, 4096);
@@ -90,12 +92,10 @@ TEST(InferenceRows, WhatCannotBeAskedForSaysWhy) {
 }
 
 TEST(InferenceRows, TheLoadOfAServerIsABatch) {
-  const auto table = CsvTable::parse(
+  const InferenceRows rows = read_text(
       "id,source_key,model,layers,d_model,d_ff,n_heads,vocab,gated_mlp,accelerator,n_chips,tp,engine,concurrency,"
       "input_len,output_len,phase,tpot_ms\na,src,Llama,32,4096,11008,32,32000,y,H100-SXM-80GB,1,1,vllm,48,1024,128,"
-      "serving,20\n",
-      "test.csv");
-  const InferenceRows rows = *read_inference(*table, testing::catalogue());
+      "serving,20\n");
   ASSERT_EQ(rows.rows.size(), 1u);
   EXPECT_DOUBLE_EQ(rows.rows[0].batch, 48.0);
   const Question question = question_of(rows.rows[0]);
