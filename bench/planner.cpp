@@ -1,6 +1,6 @@
 // How fast products are planned on a mesh of three axes, over a fixed random set of contractions: tensors that a
 // planner has met before, as in a search; new sizes and shardings; and a planner for one plan only.
-#include "assay/plan/planner.h"
+#include "assay/program/plan/planner.h"
 
 #include <benchmark/benchmark.h>
 

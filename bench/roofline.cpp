@@ -1,6 +1,6 @@
 // How fast rooflines are: the bare formula that a search calls, the same one explained, the readers in front of it, and
 // a whole request. Inputs change from one evaluation to the next, so that the compiler can hoist nothing.
-#include "assay/roofline/roofline.h"
+#include "assay/predict/roofline/roofline.h"
 
 #include <benchmark/benchmark.h>
 
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "assay/ask/verbs/request.h"
 #include "assay/hardware/cluster.h"
-#include "assay/roofline/operation.h"
-#include "assay/verbs/request.h"
+#include "assay/predict/roofline/operation.h"
 #include "bench.h"
 
 namespace {

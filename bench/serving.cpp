@@ -9,7 +9,7 @@
 
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
-#include "assay/search/serving/search.h"
+#include "assay/predict/search/serving/search.h"
 #include "bench.h"
 
 namespace {
@@ -26,8 +26,8 @@ struct Case {
       : model(required(model::load_model(model_id, catalogue(), "bench")).model),
         cluster(required(hardware::parse_cluster(where, catalogue(), "bench"))) {
     const auto calibration = required(hardware::calibration_of(cluster.chip, catalogue()));
-    question.setup.rates = required(estimate::kernel_rates(cluster.chip, Dtype::bf16, "bench",
-                                                           calibrated && calibration ? &calibration->values : nullptr));
+    question.setup.rates = required(kernel::kernel_rates(cluster.chip, Dtype::bf16, "bench",
+                                                         calibrated && calibration ? &calibration->values : nullptr));
     if (calibrated && calibration) question.setup.collectives = calibration->values.collective;
     question.prompt = 1024, question.output = 256;
     question.capacity = cluster.chip.hbm().capacity.value;

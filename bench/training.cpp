@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "assay/model/model_catalogue.h"
-#include "assay/search/training/search.h"
+#include "assay/predict/search/training/search.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Question {
       : imported(*model::load_model("gpt-3-175b", hardware::Catalogue::builtin(), "bench")),
         cluster(*hardware::parse_cluster("a100-sxm-80:4096", hardware::Catalogue::builtin(), "bench")) {
     question.setup.model = &imported.model;
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "bench");
+    question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "bench");
     question.setup.flash = false;  // so that selective recomputation is a choice of its own
     question.sequences = 4096;
     question.chips = 4096;

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "assay/base/text.h"
-#include "assay/plan/planner.h"
+#include "assay/program/plan/planner.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
 # Programs that measure optional hardware: CUDA with NCCL and cuDNN, MPI; and the libraries that run on it.
 find_package(CUDAToolkit QUIET)
-add_executable(assay-measure-cuda apps/measure_cuda/main.cpp src/assay/measure/grid.cpp src/assay/measure/rows.cpp)
+add_executable(assay-measure-cuda apps/measure_cuda/main.cpp src/assay/lab/measure/grid.cpp src/assay/lab/measure/rows.cpp)
 target_include_directories(assay-measure-cuda PRIVATE src)
 target_link_libraries(assay-measure-cuda PRIVATE assay_flags)
 if(TARGET CUDA::cublasLt)
-  file(GLOB cuda_sources CONFIGURE_DEPENDS src/assay/measure/cuda/*.cpp)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS src/assay/lab/measure/cuda/*.cpp)
   target_sources(assay-measure-cuda PRIVATE ${cuda_sources})
   target_link_libraries(assay-measure-cuda PRIVATE CUDA::cublasLt CUDA::cudart)
   # Libraries beside the toolkit: name, header, folder.
@@ -21,11 +21,11 @@ if(TARGET CUDA::cublasLt)
     else()
       set(folder no_${folder})
     endif()
-    file(GLOB extra_sources CONFIGURE_DEPENDS src/assay/measure/${folder}/*.cpp)
+    file(GLOB extra_sources CONFIGURE_DEPENDS src/assay/lab/measure/${folder}/*.cpp)
     target_sources(assay-measure-cuda PRIVATE ${extra_sources})
   endforeach()
 else()
-  target_sources(assay-measure-cuda PRIVATE src/assay/measure/no_cuda/gpu.cpp)
+  target_sources(assay-measure-cuda PRIVATE src/assay/lab/measure/no_cuda/gpu.cpp)
 endif()
 
 # `assay run --engine cuda` loads it from where the program is.
@@ -37,7 +37,7 @@ if(CMAKE_CUDA_COMPILER AND cudnn_library AND cudnn_headers)
   endif()
   enable_language(CUDA)
   file(GLOB engine_sources CONFIGURE_DEPENDS apps/cuda/*.cpp apps/cuda/*.cu)
-  add_library(assay-cuda MODULE ${engine_sources} src/assay/measure/cudnn/graph.cpp)
+  add_library(assay-cuda MODULE ${engine_sources} src/assay/lab/measure/cudnn/graph.cpp)
   target_include_directories(assay-cuda PRIVATE src apps)
   target_include_directories(assay-cuda SYSTEM PRIVATE ${cudnn_headers})
   target_compile_options(assay-cuda PRIVATE $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:assay_flags,INTERFACE_COMPILE_OPTIONS>>)
@@ -48,8 +48,8 @@ endif()
 
 find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
-  add_executable(assay-measure-mpi apps/measure_mpi/main.cpp src/assay/measure/mpi/ranks.cpp src/assay/measure/grid.cpp
-                                   src/assay/measure/rows.cpp)
+  add_executable(assay-measure-mpi apps/measure_mpi/main.cpp src/assay/lab/measure/mpi/ranks.cpp src/assay/lab/measure/grid.cpp
+                                   src/assay/lab/measure/rows.cpp)
   target_include_directories(assay-measure-mpi PRIVATE src)
   target_compile_definitions(assay-measure-mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)  # the C interface alone
   target_link_libraries(assay-measure-mpi PRIVATE assay_flags MPI::MPI_CXX)

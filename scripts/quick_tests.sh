@@ -12,7 +12,7 @@ patterns='^layers$|^format$|^golden$'
 add() { patterns="$patterns|$1"; }
 while IFS= read -r file; do
   case $file in
-    src/assay/verbs/*/*) verb=${file#src/assay/verbs/} && verb=${verb%%/*} && add "^unit\\.verbs/$verb/|^cli\\.$verb" ;;
+    src/assay/ask/verbs/*/*) verb=${file#src/assay/ask/verbs/} && verb=${verb%%/*} && add "^unit\\.ask/verbs/$verb/|^cli\\.$verb" ;;
     src/assay/*) folder=$(dirname "${file#src/assay/}") && add "^unit\\.$folder/" ;;
     tests/cli/*.test) add "^cli\\.$(basename "$file" .test)\$" ;;
     catalogue/*) add '^unit\.hardware/|^unit\.model/|^book$' ;;

@@ -7,9 +7,9 @@
 #include <new>
 #include <vector>
 
-#include "assay/estimate/collective_models.h"
-#include "assay/estimate/kernel_models.h"
-#include "assay/network/placement.h"
+#include "assay/predict/collective/collective_models.h"
+#include "assay/predict/collective/placement.h"
+#include "assay/predict/kernel/kernel_models.h"
 
 namespace {
 std::atomic<std::size_t> allocations{0};
@@ -43,16 +43,17 @@ TEST(Allocations, AreCounted) {
 }
 
 TEST(Allocations, CostingACollectiveMakesNone) {
-  const network::CollectiveGroup groups[] = {
-      *network::make_group(cluster("tpu-v4:4x4x8"), {}, 1, "test"),
-      *network::make_group(cluster("h100-sxm:256"), {}, 1, "test"),
-      *network::make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
+  const collective::CollectiveGroup groups[] = {
+      *collective::make_group(cluster("tpu-v4:4x4x8"), {}, 1, "test"),
+      *collective::make_group(cluster("h100-sxm:256"), {}, 1, "test"),
+      *collective::make_group(cluster("4*tpu-v5e:16x16"), {"X=4:2", "slices"}, 1, "test")};
   Seconds sum(0);
   EXPECT_EQ(allocated_by([&] {
               for (std::size_t kind = 0; kind < program::collective_kinds; ++kind)
-                for (const network::CollectiveGroup& group : groups) {
-                  sum += network::collective_cost(Plain{}, static_cast<program::Collective>(kind), 1_GB, group).lower;
-                  sum += network::collective_line(static_cast<program::Collective>(kind), group).floor;
+                for (const collective::CollectiveGroup& group : groups) {
+                  sum +=
+                      collective::collective_cost(Plain{}, static_cast<program::Collective>(kind), 1_GB, group).lower;
+                  sum += collective::collective_line(static_cast<program::Collective>(kind), group).floor;
                 }
             }),
             0u);
@@ -63,24 +64,24 @@ TEST(Allocations, EstimatingAProductAndACollectiveMakesNone) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const hardware::Chip chip = *catalogue.chip("h200-sxm", "test");
   const hardware::Calibration fit = (*hardware::calibration_of(chip, catalogue))->values;
-  const estimate::CoreRates cores = estimate::core_rates(chip);
-  const network::CollectiveGroup nodes = *network::make_group(cluster("h200-sxm:64"), {}, 1, "test");
+  const kernel::CoreRates cores = kernel::core_rates(chip);
+  const collective::CollectiveGroup nodes = *collective::make_group(cluster("h200-sxm:64"), {}, 1, "test");
   Seconds sum(0);
   EXPECT_EQ(allocated_by([&] {
-              sum += estimate::matmul_time(Plain{}, {*fit.matmul, cores, FlopsPerSecond(1e15), 0.8},
-                                           {1, 512, 4096, 4096, 1_MB}, *fit.burst)
+              sum += kernel::matmul_time(Plain{}, {*fit.matmul, cores, FlopsPerSecond(1e15), 0.8},
+                                         {1, 512, 4096, 4096, 1_MB}, *fit.burst)
                          .total;
-              sum += estimate::collective_estimate(*fit.collective, program::Collective::all_reduce, 1_GB, nodes);
+              sum += collective::collective_estimate(*fit.collective, program::Collective::all_reduce, 1_GB, nodes);
             }),
             0u);
   EXPECT_GT(sum, Seconds(0));
 }
 
 TEST(Allocations, PlacingAGroupMakesNone) {
-  const network::Placement torus = *network::Placement::make(*program::parse_mesh("A=4,B=4,C=64", ""),
-                                                             cluster("4*tpu-v5e:16x16"), "test"),
-                           tree = *network::Placement::make(*program::parse_mesh("D=8,P=2,T=4", ""),
-                                                            cluster("h100-sxm:64"), "test");
+  const collective::Placement torus = *collective::Placement::make(*program::parse_mesh("A=4,B=4,C=64", ""),
+                                                                   cluster("4*tpu-v5e:16x16"), "test"),
+                              tree = *collective::Placement::make(*program::parse_mesh("D=8,P=2,T=4", ""),
+                                                                  cluster("h100-sxm:64"), "test");
   double devices = 0;
   EXPECT_EQ(allocated_by([&] {
               for (program::AxisSet axes = 0; axes < 8; ++axes)

@@ -5,11 +5,11 @@
 
 #include <random>
 
+#include "assay/ask/report/layout.h"
+#include "assay/ask/verbs/request.h"
 #include "assay/base/text.h"
 #include "assay/model/model_catalogue.h"
-#include "assay/report/layout.h"
 #include "assay/testing/sampling.h"
-#include "assay/verbs/request.h"
 
 namespace assay {
 namespace {

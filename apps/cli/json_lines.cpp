@@ -4,9 +4,9 @@
 #include <fstream>
 #include <optional>
 
+#include "assay/ask/report/render.h"
+#include "assay/ask/verbs/faults.h"
 #include "assay/base/progress.h"
-#include "assay/report/render.h"
-#include "assay/verbs/faults.h"
 
 namespace assay {
 namespace {

@@ -24,12 +24,12 @@
 #include <thread>
 #include <vector>
 
+#include "assay/ask/verbs/faults.h"
+#include "assay/ask/verbs/request.h"
+#include "assay/ask/verbs/table/pages.h"
 #include "assay/assay.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
-#include "assay/verbs/faults.h"
-#include "assay/verbs/request.h"
-#include "assay/verbs/table/pages.h"
 #include "json_lines.h"
 #include "ui/ui.h"
 

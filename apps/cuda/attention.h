@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "assay/measure/cudnn/graph.h"
+#include "assay/lab/measure/cudnn/graph.h"
 
 namespace assay::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/execute/cuda/cuda_table.h"
+#include "assay/engine/cuda/cuda_table.h"
 #include "cuda/kernels.h"
 #include "cuda/products.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <tuple>
 
-#include "assay/measure/cuda/device.h"
+#include "assay/lab/measure/cuda/device.h"
 
 namespace assay::cuda {
 

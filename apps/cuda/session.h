@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "assay/execute/cuda/cuda_table.h"
+#include "assay/engine/cuda/cuda_table.h"
 #include "cuda/attention.h"
 #include "cuda/expert_kernels.h"
 #include "cuda/kernels.h"

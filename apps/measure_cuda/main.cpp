@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "assay/measure/gpu.h"
+#include "assay/lab/measure/gpu.h"
 
 int main(int argc, char** argv) {
   assay::measure::GpuRequest request;

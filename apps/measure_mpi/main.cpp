@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "assay/measure/mpi/ranks.h"
+#include "assay/lab/measure/mpi/ranks.h"
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "assay/execute/ranks/mpi_table.h"
+#include "assay/engine/ranks/mpi_table.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "assay/report/render.h"
+#include "assay/ask/report/render.h"
 
 namespace assay::ui {
 namespace {

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "assay/ask/report/render.h"
 #include "assay/base/text.h"
-#include "assay/report/render.h"
 #include "ui/access.h"
 #include "ui/channel.h"
 #include "ui/form.h"

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "assay/ask/verbs/table/pages.h"
 #include "assay/base/text.h"
-#include "assay/verbs/table/pages.h"
 #include "ui/access.h"
 #include "ui/server.h"
 

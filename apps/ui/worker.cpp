@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "assay/report/render.h"
+#include "assay/ask/report/render.h"
 #include "ui/form.h"
 #include "ui/http.h"
 

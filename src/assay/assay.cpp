@@ -6,13 +6,13 @@
 #include <new>
 #include <optional>
 
+#include "assay/ask/report/render.h"
+#include "assay/ask/verbs/faults.h"
+#include "assay/ask/verbs/request.h"
+#include "assay/ask/verbs/table/schema.h"
+#include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/base/version.h"
 #include "assay/hardware/embedded.h"
-#include "assay/report/render.h"
-#include "assay/verbs/faults.h"
-#include "assay/verbs/request.h"
-#include "assay/verbs/table/schema.h"
-#include "assay/verbs/table/value_kinds.h"
 
 namespace assay {
 namespace {

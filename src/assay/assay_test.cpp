@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "assay/report/render.h"
+#include "assay/ask/report/render.h"
+#include "assay/ask/verbs/book/book.h"
+#include "assay/ask/verbs/faults.h"
+#include "assay/ask/verbs/request.h"
 #include "assay/testing/sampling.h"
-#include "assay/verbs/book/book.h"
-#include "assay/verbs/faults.h"
-#include "assay/verbs/request.h"
 
 namespace assay {
 namespace {

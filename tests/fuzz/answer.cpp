@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "assay/ask/verbs/request.h"
+#include "assay/ask/verbs/table/value_kinds.h"
 #include "assay/assay.h"
-#include "assay/verbs/request.h"
-#include "assay/verbs/table/value_kinds.h"
 #include "target.h"
 
 namespace {

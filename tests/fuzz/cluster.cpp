@@ -4,7 +4,7 @@
 
 #include "assay/base/text.h"
 #include "assay/hardware/cluster.h"
-#include "assay/roofline/transfer.h"
+#include "assay/predict/roofline/transfer.h"
 #include "target.h"
 
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 #include <string_view>
 
-#include "assay/hlo/liveness.h"
-#include "assay/hlo/recognition.h"
+#include "assay/profile/hlo/liveness.h"
+#include "assay/profile/hlo/recognition.h"
 #include "target.h"
 
 namespace {

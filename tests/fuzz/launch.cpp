@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "assay/launch/command.h"
-#include "assay/launch/plan.h"
-#include "assay/launch/shell.h"
+#include "assay/ask/launch/command.h"
+#include "assay/ask/launch/plan.h"
+#include "assay/ask/launch/shell.h"
 #include "target.h"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "assay/hardware/calibration.h"
-#include "assay/validate/fit/measured.h"
-#include "assay/validate/rows/kernel_rows.h"
+#include "assay/lab/fit/measured.h"
+#include "assay/lab/validate/rows/kernel_rows.h"
 #include "target.h"
 
 namespace {

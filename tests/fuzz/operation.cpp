@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "assay/roofline/roofline.h"
+#include "assay/predict/roofline/roofline.h"
 #include "target.h"
 
 namespace {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "assay/compare/recovered.h"
-#include "assay/compare/waterfall.h"
-#include "assay/trace/readers.h"
-#include "assay/trace/summary.h"
+#include "assay/profile/compare/recovered.h"
+#include "assay/profile/compare/waterfall.h"
+#include "assay/profile/trace/readers.h"
+#include "assay/profile/trace/summary.h"
 #include "target.h"
 
 namespace {

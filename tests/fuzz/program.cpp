@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "assay/execute/language/run_text.h"
+#include "assay/engine/language/run_text.h"
 #include "target.h"
 
 namespace {
@@ -45,9 +45,9 @@ const fuzz::Target program_target("program", [](std::string_view text) {
     return;
   }
   if (!is_small(*sharded) || !is_small(*whole)) return;
-  const execute::TextRun run = execute::run_text(*sharded);
+  const engine::TextRun run = engine::run_text(*sharded);
   require(run.facts.byte_error <= 1e-9);
-  execute::run_text(*whole);
+  engine::run_text(*whole);
 });
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "assay/ask/verbs/request.h"
 #include "assay/base/toml.h"
-#include "assay/verbs/request.h"
 #include "target.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "assay/base/text.h"
-#include "assay/plan/backward.h"
-#include "assay/plan/planner.h"
+#include "assay/program/plan/backward.h"
+#include "assay/program/plan/planner.h"
 #include "target.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Calibration: the few fitted numbers that turn a chip's ideal rates into times of real kernels and collectives.
-// The formulas that use them are in estimate/kernel_models.h and estimate/collective_models.h; docs/calibration.md
-// describes the file and how it is made.
+// The formulas that use them are in predict/kernel/kernel_models.h and predict/collective/collective_models.h;
+// docs/calibration.md describes the file and how it is made.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // How a library of collectives times its own algorithms between nodes: catalogue/steps/collectives.toml. The law that
-// uses the numbers is in estimate/collective_models.h.
+// uses the numbers is in predict/collective/collective_models.h.
 #pragma once
 #include <optional>
 #include <string>

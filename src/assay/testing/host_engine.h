@@ -8,11 +8,11 @@
 #include <cstring>
 #include <vector>
 
-#include "assay/execute/cuda/cuda_table.h"
-#include "assay/execute/kernels/attention.h"
-#include "assay/execute/kernels/expert.h"
-#include "assay/execute/kernels/layer.h"
-#include "assay/execute/program/adam.h"
+#include "assay/engine/cuda/cuda_table.h"
+#include "assay/engine/kernels/attention.h"
+#include "assay/engine/kernels/expert.h"
+#include "assay/engine/kernels/layer.h"
+#include "assay/engine/program/adam.h"
 
 namespace assay::testing {
 
@@ -65,14 +65,14 @@ class HostEngine {
   }
 
  private:
-  using Numbers = execute::Numbers;
-  using Shape = execute::Shape;
+  using Numbers = engine::Numbers;
+  using Shape = engine::Shape;
 
   void draw(const AssayCudaStart& start) {
     for (std::int64_t i = 0; i < size(start.master < 0 ? start.weight : start.master); ++i) {
       std::int64_t whole = start.first, rest = i;
       for (int d = ASSAY_CUDA_DIMS; d-- > 0; rest /= start.sizes[d]) whole += rest % start.sizes[d] * start.strides[d];
-      const auto drawn = execute::mixed(start.seed, static_cast<std::uint64_t>(whole));
+      const auto drawn = engine::mixed(start.seed, static_cast<std::uint64_t>(whole));
       const double value = start.shift + start.factor * (std::ldexp(static_cast<double>(drawn >> 11), -52) - 1.0);
       for (const int array : {start.master, start.weight})
         if (array >= 0) set(array, i, value);
@@ -110,8 +110,8 @@ class HostEngine {
     for (std::int64_t i = 0; i < size(array); ++i) set(array, i, values[i]);
   }
   Numbers numbers(int array, Shape shape) const {
-    Numbers out = execute::zeros<double>(std::move(shape));
-    EXPECT_EQ(execute::element_count(out.shape), size(array));
+    Numbers out = engine::zeros<double>(std::move(shape));
+    EXPECT_EQ(engine::element_count(out.shape), size(array));
     for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = get(array, static_cast<std::int64_t>(i));
     return out;
   }
@@ -130,45 +130,45 @@ class HostEngine {
       case assay_cuda_product:
         return product(t);
       case assay_cuda_embed:
-        return put(t.out[0], execute::embed(integers(t.in[0]), numbers(t.in[1], {size(t.in[1]) / s[1], s[1]}),
-                                            {s[2], s[3], s[3]}));
+        return put(t.out[0], engine::embed(integers(t.in[0]), numbers(t.in[1], {size(t.in[1]) / s[1], s[1]}),
+                                           {s[2], s[3], s[3]}));
       case assay_cuda_embed_grad:
-        return put(t.out[0], execute::embed_grad(flat(t.in[0]), integers(t.in[1]), {s[2], s[3], s[3]}), adds);
+        return put(t.out[0], engine::embed_grad(flat(t.in[0]), integers(t.in[1]), {s[2], s[3], s[3]}), adds);
       case assay_cuda_bias_grad:
-        return put(t.out[0], execute::summed_up(numbers(t.in[0], {s[0], s[1]}), s[1], {0, 1}), adds);
+        return put(t.out[0], engine::summed_up(numbers(t.in[0], {s[0], s[1]}), s[1], {0, 1}), adds);
       case assay_cuda_norm: {
-        const execute::NormShape shape{s[1], s[1], false};
+        const engine::NormShape shape{s[1], s[1], false};
         const Numbers x = numbers(t.in[0], {s[0], s[1]}), scale = flat(t.in[1]);
-        return put(t.out[0], execute::norm(x, &scale, nullptr, execute::norm_sums(x, shape), shape));
+        return put(t.out[0], engine::norm(x, &scale, nullptr, engine::norm_sums(x, shape), shape));
       }
       case assay_cuda_norm_grad: {
-        const execute::NormShape shape{s[1], s[1], false};
+        const engine::NormShape shape{s[1], s[1], false};
         const Numbers dy = numbers(t.in[0], {s[0], s[1]}), x = numbers(t.in[1], {s[0], s[1]}), scale = flat(t.in[2]);
-        const Numbers sums = execute::norm_sums(x, shape);
+        const Numbers sums = engine::norm_sums(x, shape);
         const auto made =
-            execute::norm_grad(dy, x, &scale, sums, execute::norm_grad_sums(dy, x, &scale, sums, shape), shape);
+            engine::norm_grad(dy, x, &scale, sums, engine::norm_grad_sums(dy, x, &scale, sums, shape), shape);
         put(t.out[0], made[0]);
         return put(t.out[1], made[1], adds);
       }
       case assay_cuda_rotate:
-        return put(t.out[0], execute::rotate(numbers(t.in[0], {s[0] / s[1] / s[2], s[2], s[1], s[3]}), s[5], s[4],
-                                             (t.flags & assay_cuda_backwards) != 0));
+        return put(t.out[0], engine::rotate(numbers(t.in[0], {s[0] / s[1] / s[2], s[2], s[1], s[3]}), s[5], s[4],
+                                            (t.flags & assay_cuda_backwards) != 0));
       case assay_cuda_attention:
       case assay_cuda_attention_grad:
         return attend(t);
       case assay_cuda_activate: {
         const Numbers gate = t.in[1] < 0 ? Numbers{} : flat(t.in[1]);
-        return put(t.out[0], execute::activate(flat(t.in[0]), t.in[1] < 0 ? nullptr : &gate));
+        return put(t.out[0], engine::activate(flat(t.in[0]), t.in[1] < 0 ? nullptr : &gate));
       }
       case assay_cuda_activate_grad: {
         const Numbers gate = flat(t.in[2]);
-        const auto [d_up, d_gate] = execute::activate_grad(flat(t.in[0]), flat(t.in[1]), &gate);
+        const auto [d_up, d_gate] = engine::activate_grad(flat(t.in[0]), flat(t.in[1]), &gate);
         put(t.out[0], d_up);
         return put(t.out[1], d_gate);
       }
       case assay_cuda_add: {
         Numbers sum = flat(t.in[0]);
-        for (int i = 1; i < ASSAY_CUDA_INPUTS && t.in[i] >= 0; ++i) execute::add(sum, flat(t.in[i]));
+        for (int i = 1; i < ASSAY_CUDA_INPUTS && t.in[i] >= 0; ++i) engine::add(sum, flat(t.in[i]));
         return put(t.out[0], sum);
       }
       case assay_cuda_update:
@@ -183,20 +183,20 @@ class HostEngine {
     switch (t.kernel) {
       case assay_cuda_loss_sums:
         return put(t.out[0],
-                   execute::loss_sums(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]), {s[2], s[1], s[1]}));
+                   engine::loss_sums(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]), {s[2], s[1], s[1]}));
       case assay_cuda_loss: {
-        const Numbers losses = execute::loss(numbers(t.in[0], {1, s[0], 2}));
+        const Numbers losses = engine::loss(numbers(t.in[0], {1, s[0], 2}));
         for (double value : losses.values) loss_ += value;
         return put(t.out[0], losses);
       }
       case assay_cuda_loss_grad:
-        return put(t.out[0], execute::loss_grad(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]),
-                                                numbers(t.in[2], {1, s[0], 2}), {s[2], s[1], s[1]}, t.number));
+        return put(t.out[0], engine::loss_grad(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]),
+                                               numbers(t.in[2], {1, s[0], 2}), {s[2], s[1], s[1]}, t.number));
       case assay_cuda_route:
-        return put(t.out[0], execute::route(numbers(t.in[0], {1, s[0], s[1]}), s[2]));
+        return put(t.out[0], engine::route(numbers(t.in[0], {1, s[0], s[1]}), s[2]));
       case assay_cuda_route_grad:
         return put(t.out[0],
-                   execute::route_grad(numbers(t.in[0], {1, s[0], s[1]}), numbers(t.in[1], {1, s[0], s[1]}), s[2]));
+                   engine::route_grad(numbers(t.in[0], {1, s[0], s[1]}), numbers(t.in[1], {1, s[0], s[1]}), s[2]));
       case assay_cuda_slots:
         return slots(t);
       case assay_cuda_dispatch:
@@ -235,7 +235,7 @@ class HostEngine {
       case assay_cuda_join:
         return join(t);
       case assay_cuda_clear:
-        return put(t.out[0], execute::zeros<double>({size(t.out[0])}));
+        return put(t.out[0], engine::zeros<double>({size(t.out[0])}));
       case assay_cuda_sample:
       case assay_cuda_best_part:
         return choose(t);
@@ -263,7 +263,7 @@ class HostEngine {
   void product(const AssayCudaTask& t) {
     const auto [m, n, k, matrices] = std::array{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]};
     const bool turn_a = (t.flags & assay_cuda_transposed_a) != 0, turn_b = (t.flags & assay_cuda_transposed_b) != 0;
-    Numbers out = t.in[2] < 0 ? execute::zeros<double>({matrices * m * n}) : numbers(t.in[2], {matrices * m * n});
+    Numbers out = t.in[2] < 0 ? engine::zeros<double>({matrices * m * n}) : numbers(t.in[2], {matrices * m * n});
     const Numbers left = flat(t.in[0]), right = flat(t.in[1]);
     for (long long matrix = 0; matrix < matrices; ++matrix)
       for (long long row = 0; row < m; ++row)
@@ -280,7 +280,7 @@ class HostEngine {
 
   void attend(const AssayCudaTask& t) {
     const auto* s = t.sizes;
-    execute::AttentionPlace place;
+    engine::AttentionPlace place;
     place.key_count = s[3];
     place.heads_per_kv_head = s[1] / s[2];
     place.value_dim = s[4];
@@ -289,14 +289,14 @@ class HostEngine {
     const Shape queries{s[0], s[3], s[1], s[4]}, keys{s[0], s[3], s[2], s[4]}, rows{s[0], s[3], s[1]};
     if (t.kernel == assay_cuda_attention) {
       const Numbers v = numbers(t.in[2], keys);
-      const auto [o, rest] = execute::attention(numbers(t.in[0], queries), numbers(t.in[1], keys), &v, nullptr, place);
+      const auto [o, rest] = engine::attention(numbers(t.in[0], queries), numbers(t.in[1], keys), &v, nullptr, place);
       put(t.out[0], o);
       return put(t.out[1], rest);
     }
     const Numbers q = numbers(t.in[1], queries), k = numbers(t.in[2], keys), v = numbers(t.in[3], keys);
     const Numbers o = numbers(t.in[4], queries), rest = numbers(t.in[5], rows);
-    const execute::AttentionGradients made =
-        execute::attention_grad(numbers(t.in[0], queries), {q, k, v, o, rest}, place);
+    const engine::AttentionGradients made =
+        engine::attention_grad(numbers(t.in[0], queries), {q, k, v, o, rest}, place);
     put(t.out[0], made.dq);
     put(t.out[1], made.dk);
     put(t.out[2], made.dv);
@@ -305,7 +305,7 @@ class HostEngine {
   /// One sequence after the other, on the part of the cache that it has filled.
   void attend_cache(const AssayCudaTask& t) {
     const auto* s = t.sizes;
-    execute::AttentionPlace place;
+    engine::AttentionPlace place;
     place.first_query = s[5] - s[3];
     place.key_count = s[5];
     place.heads_per_kv_head = s[1] / s[2];
@@ -313,15 +313,15 @@ class HostEngine {
     place.scale = t.number;
     const std::int64_t width = s[2] * s[4], mine = s[3] * s[1] * s[4];
     for (std::int64_t b = 0; b < s[0]; ++b) {
-      Numbers q = execute::zeros<double>({1, s[3], s[1], s[4]});
-      std::array<Numbers, 2> cached{execute::zeros<double>({1, s[5], s[2], s[4]}),
-                                    execute::zeros<double>({1, s[5], s[2], s[4]})};
+      Numbers q = engine::zeros<double>({1, s[3], s[1], s[4]});
+      std::array<Numbers, 2> cached{engine::zeros<double>({1, s[5], s[2], s[4]}),
+                                    engine::zeros<double>({1, s[5], s[2], s[4]})};
       for (std::int64_t i = 0; i < mine; ++i) q.values[static_cast<std::size_t>(i)] = get(t.in[0], b * mine + i);
       const auto first = static_cast<std::int64_t>(get(t.in[3], b)) * s[6] * width;
       for (std::size_t which = 0; which < 2; ++which)
         for (std::int64_t i = 0; i < s[5] * width; ++i)
           cached[which].values[static_cast<std::size_t>(i)] = get(t.in[1 + which], first + i);
-      const auto [o, rest] = execute::attention(q, cached[0], &cached[1], nullptr, place);
+      const auto [o, rest] = engine::attention(q, cached[0], &cached[1], nullptr, place);
       for (std::int64_t i = 0; i < mine; ++i) set(t.out[0], b * mine + i, o.values[static_cast<std::size_t>(i)]);
     }
   }
@@ -391,8 +391,8 @@ class HostEngine {
     const bool leaves = t.kernel == assay_cuda_dispatch || t.kernel == assay_cuda_combine_grad;
     const int gates = t.kernel == assay_cuda_combine ? t.in[1] : t.in[2],
               slot_of = weighs ? t.in[t.kernel == assay_cuda_combine ? 2 : 3] : t.in[1];
-    Numbers to = execute::zeros<double>({leaves ? t.sizes[5] * most * width : rows * width});
-    Numbers d_gates = execute::zeros<double>({rows * experts});
+    Numbers to = engine::zeros<double>({leaves ? t.sizes[5] * most * width : rows * width});
+    Numbers d_gates = engine::zeros<double>({rows * experts});
     for (long long row = 0; row < rows; ++row)
       for (long long e = 0; e < experts; ++e) {
         const auto slot = static_cast<long long>(get(slot_of, row * experts + e));
@@ -413,7 +413,7 @@ class HostEngine {
     const Shape shape = t.flags & assay_cuda_decays ? Shape{1, t.sizes[0]} : Shape{t.sizes[0]};
     const Numbers gradient = numbers(t.in[0], shape);
     Numbers weight = numbers(t.in[2], shape), first = numbers(t.in[3], shape), second = numbers(t.in[4], shape);
-    execute::adam_step(adam_, steps_, gradient, weight, first, second);
+    engine::adam_step(adam_, steps_, gradient, weight, first, second);
     for (double value : gradient.values) squares_ += t.number * value * value;
     put(t.in[1], weight);
     put(t.in[2], weight);
@@ -423,7 +423,7 @@ class HostEngine {
 
   std::vector<AssayCudaArray> arrays_;
   std::vector<AssayCudaTask> tasks_;
-  execute::AdamW adam_;
+  engine::AdamW adam_;
   int tokens_, targets_;
   std::vector<std::byte> memory_;
   AssayCudaRanks ranks_{};

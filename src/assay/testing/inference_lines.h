@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "assay/lab/validate/rows/inference_rows.h"
 #include "assay/testing/catalogue.h"
-#include "assay/validate/rows/inference_rows.h"
 
 namespace assay::testing {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "assay/plan/notation.h"
+#include "assay/program/plan/notation.h"
 
 namespace assay::testing {
 

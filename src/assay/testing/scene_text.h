@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "assay/draw/scene.h"
+#include "assay/ask/draw/scene.h"
 
 namespace assay::testing {
 

@@ -4,7 +4,7 @@
 
 #include "assay/hardware/calibration.h"
 #include "assay/model/model_catalogue.h"
-#include "assay/search/serving/search.h"
+#include "assay/predict/search/serving/search.h"
 #include "assay/testing/catalogue.h"
 
 namespace assay::testing {
@@ -17,7 +17,7 @@ struct ServingCase {
   ServingCase(const std::string& id, const std::string& where)
       : model(model::load_model(id, catalogue(), "test")->model),
         cluster(*hardware::parse_cluster(where, catalogue(), "test")) {
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.setup.model = &model;
     question.prompt = 1024;
     question.output = 256;
@@ -40,7 +40,7 @@ inline serving::ServingStrategy tensor_only(std::int64_t ways) {
 struct MeasuredServingCase : ServingCase {
   MeasuredServingCase(const std::string& id, const std::string& where) : ServingCase(id, where) {
     const auto calibration = *hardware::calibration_of(cluster.chip, catalogue());
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
+    question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test", &calibration->values);
     question.setup.collectives = calibration->values.collective;
   }
 };

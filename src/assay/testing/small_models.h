@@ -1,6 +1,6 @@
 // Small models and their training step, with the numbers that tests work out by hand.
 #pragma once
-#include "assay/lower/lowering.h"
+#include "assay/program/lower/lowering.h"
 
 namespace assay::testing::by_hand {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <algorithm>
 
-#include "assay/execute/program/run_program.h"
-#include "assay/lower/lowering.h"
+#include "assay/engine/program/run_program.h"
+#include "assay/program/lower/lowering.h"
 #include "assay/testing/small_varieties.h"
 
 namespace assay::testing::small {
@@ -27,25 +27,25 @@ inline lower::TrainingPlan small_plan(const model::Transformer& m, std::int64_t 
   return p;
 }
 
-inline execute::Array<double> random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
-  execute::Array<double> out = execute::zeros<double>({sequences, count});
+inline engine::Array<double> random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
+  engine::Array<double> out = engine::zeros<double>({sequences, count});
   for (std::size_t i = 0; i < out.values.size(); ++i)
-    out.values[i] = static_cast<double>(execute::mixed(seed, i) % static_cast<std::uint64_t>(vocabulary));
+    out.values[i] = static_cast<double>(engine::mixed(seed, i) % static_cast<std::uint64_t>(vocabulary));
   return out;
 }
 
-inline execute::TrainingRun train(const model::Transformer& m, const lower::Parallelism& p,
-                                  const lower::TrainingPlan& how, const execute::NamedArrays& weights) {
+inline engine::TrainingRun train(const model::Transformer& m, const lower::Parallelism& p,
+                                 const lower::TrainingPlan& how, const engine::NamedArrays& weights) {
   const auto [mesh, rules] = lower::training_stage(p, m);
   const program::Program program = lower::lower_training(m, mesh, rules, how);
   const auto tokens = [&](std::uint64_t seed) {
-    return execute::part(random_tokens(length, m.vocabulary, seed), 0, 0, how.work.sequences * how.microbatches);
+    return engine::part(random_tokens(length, m.vocabulary, seed), 0, 0, how.work.sequences * how.microbatches);
   };
-  return execute::run_training(program, m, weights, tokens(1), tokens(2));
+  return engine::run_training(program, m, weights, tokens(1), tokens(2));
 }
 
-inline execute::NamedArrays weights_of(const model::Transformer& m) {
-  return execute::random_weights(lower::lower_training(m, {}, {}, small_plan(m)), m, 7);
+inline engine::NamedArrays weights_of(const model::Transformer& m) {
+  return engine::random_weights(lower::lower_training(m, {}, {}, small_plan(m)), m, 7);
 }
 
 }  // namespace assay::testing::small

@@ -12,18 +12,18 @@
 namespace assay::testing::small {
 
 /// The largest difference between two sets of arrays, each as a share of its largest value.
-inline double difference(const execute::NamedArrays& a, const execute::NamedArrays& b) {
+inline double difference(const engine::NamedArrays& a, const engine::NamedArrays& b) {
   if (a.size() != b.size()) return INFINITY;
   double worst = 0;
   for (const auto& [name, array] : a) {
     if (!b.contains(name)) return INFINITY;
-    worst = std::max(
-        worst, execute::largest_difference(array, b.at(name)) / std::max(1e-3, execute::largest_magnitude(array)));
+    worst = std::max(worst,
+                     engine::largest_difference(array, b.at(name)) / std::max(1e-3, engine::largest_magnitude(array)));
   }
   return worst;
 }
 
-inline void expect_equal(const execute::TrainingRun& run, const execute::TrainingRun& one) {
+inline void expect_equal(const engine::TrainingRun& run, const engine::TrainingRun& one) {
   EXPECT_NEAR(run.loss, one.loss, 1e-11);
   EXPECT_LT(difference(run.gradients, one.gradients), 1e-9);
   EXPECT_LT(difference(run.updated, one.updated), 1e-9);

@@ -1,8 +1,8 @@
 // The model, cluster and strategies that tests of training share.
 #pragma once
-#include "assay/lower/strategy.h"
-#include "assay/network/placement.h"
-#include "assay/training/step.h"
+#include "assay/predict/collective/placement.h"
+#include "assay/predict/training/step.h"
+#include "assay/program/lower/strategy.h"
 
 namespace assay::testing {
 
@@ -49,7 +49,7 @@ struct TrainingCase {
   TrainingCase(const char* where, double sequences, std::int64_t experts = 0)
       : model(small_model(experts)), cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.sequences = sequences;
     question.chips = static_cast<double>(cluster.chips());
   }
@@ -67,15 +67,15 @@ inline training::Strategy strategy_of(std::int64_t data, std::int64_t fsdp, std:
 }
 
 /// Every step of a program by itself on a placed mesh, without what profiles and links keep.
-inline std::vector<Seconds> plain_step_times(const program::Program& program, const estimate::KernelRates& rates,
-                                             const network::Placement* placement, const program::Mesh& placed_mesh,
-                                             double network_share, const network::Routing& routing = {}) {
+inline std::vector<Seconds> plain_step_times(const program::Program& program, const kernel::KernelRates& rates,
+                                             const collective::Placement* placement, const program::Mesh& placed_mesh,
+                                             double network_share, const collective::Routing& routing = {}) {
   std::vector<Seconds> times;
   times.reserve(program.steps.size());
   for (const program::Step& step : program.steps) {
     if (!program::is_collective(step.op)) {
-      const estimate::KernelTime time =
-          step.op == program::Op::slice ? estimate::KernelTime{} : estimate::kernel_time(rates, program, step);
+      const kernel::KernelTime time =
+          step.op == program::Op::slice ? kernel::KernelTime{} : kernel::kernel_time(rates, program, step);
       times.push_back(time.estimate);
       continue;
     }
@@ -87,10 +87,10 @@ inline std::vector<Seconds> plain_step_times(const program::Program& program, co
       times.emplace_back();
       continue;
     }
-    network::CollectiveGroup group = placement->group(axes);
+    collective::CollectiveGroup group = placement->group(axes);
     if (program.tensor(step.in[0]).find(model::LogicalDim::experts) >= 0) group.routing = routing;
-    const network::CollectiveCost<Plain> cost =
-        network::collective_cost(Plain{}, step.collective, network::array_bytes(program, step), group);
+    const collective::CollectiveCost<Plain> cost =
+        collective::collective_cost(Plain{}, step.collective, collective::array_bytes(program, step), group);
     times.push_back(cost.bandwidth / network_share + cost.latency);
   }
   return times;

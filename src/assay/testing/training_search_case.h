@@ -1,6 +1,6 @@
 // A question of training small enough to search without bounds.
 #pragma once
-#include "assay/search/training/search.h"
+#include "assay/predict/search/training/search.h"
 
 namespace assay::testing::training_search {
 
@@ -49,7 +49,7 @@ struct SearchCase {
   explicit SearchCase(const char* where)
       : cluster(*hardware::parse_cluster(where, hardware::Catalogue::builtin(), "test")) {
     question.setup.model = &model;
-    question.setup.rates = *estimate::kernel_rates(cluster.chip, Dtype::bf16, "test");
+    question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.sequences = 32;
     question.chips = static_cast<double>(cluster.chips());
   }

@@ -1,0 +1,78 @@
+// The default answer of a verb: one screen. The verb says what matters and in which form, from the results that JSON
+// has; this lays it out to a width.
+#pragma once
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "assay/ask/report/figures.h"
+
+namespace assay::report {
+
+/// What colour adds; the words say the same without it.
+enum class Tone { plain, strong, good, warning, bad, faint };
+
+struct Phrase {
+  std::string text;
+  Tone tone = Tone::plain;
+};
+
+/// Phrases one after the other, as many on a line as there is room for.
+struct PhraseLine {
+  std::string label;
+  std::vector<Phrase> phrases;
+};
+
+struct BarPart {
+  std::string name;
+  double size = 0.0;
+};
+
+/// Parts of a whole side by side, and what they are below it: "products 5.2  attention 0.62".
+struct StackedBar {
+  std::string label;
+  std::vector<BarPart> parts;
+  SharedUnit unit;
+  std::string text;  ///< behind the bar
+};
+
+/// How much of a whole is used, and how much more it may be; parts of what is used are listed below.
+struct FillBar {
+  std::string label;
+  double used = 0.0, at_most = 0.0, whole = 1.0;
+  std::vector<BarPart> parts;
+  SharedUnit unit;
+  std::vector<Phrase> text;  ///< behind the bar
+};
+
+/// Rows of cells. Columns of numbers are aligned right; the widest columns of words are wrapped where there is no room.
+struct ScreenTable {
+  std::string label;
+  std::vector<std::string> head;  ///< may be empty
+  std::vector<std::vector<std::string>> rows;
+  std::string more{};  ///< what is left out, below the rows
+};
+
+/// A blank line.
+struct Gap {};
+
+struct Screen {
+  std::vector<Phrase> headline;      ///< the verdict first
+  std::vector<std::string> beneath;  ///< what belongs to the headline, a line each
+  std::vector<std::variant<PhraseLine, StackedBar, FillBar, ScreenTable, Gap>> blocks;
+  std::vector<std::string> notes;  ///< those that matter
+  std::string table;               ///< a list among the results that was asked for: shown whole, below
+};
+
+struct ScreenStyle {
+  std::size_t width = 100;
+  bool colour = false, utf8 = true, quiet = false;
+};
+
+std::string render(const Screen& screen, const ScreenStyle& style);
+
+/// The largest parts, at most `most` of them, and the rest as "other".
+std::vector<BarPart> largest_parts(std::vector<BarPart> parts, std::size_t most);
+
+}  // namespace assay::report

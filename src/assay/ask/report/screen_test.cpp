@@ -1,0 +1,110 @@
+#include "assay/ask/report/screen.h"
+
+#include <gtest/gtest.h>
+
+#include "assay/ask/report/layout.h"
+#include "assay/base/text.h"
+
+namespace assay::report {
+namespace {
+
+TEST(Layout, CountsCodePointsAndWrapsAtBlanks) {
+  EXPECT_EQ(columns("\u2588\u2588 5 \u00b5s"), 7u);
+  EXPECT_EQ(wrapped("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrapped("abcdefgh", 3), (std::vector<std::string>{"abc", "def", "gh"}));
+  EXPECT_EQ(wrapped("", 3), (std::vector<std::string>{""}));
+  EXPECT_EQ(in_ascii("A \u00b7J B\u2026 \u03b1"), "A *J B... ?");
+}
+
+TEST(Figures, AreShortAndHaveNoExponents) {
+  EXPECT_EQ(short_number(27060.0), "27,060");
+  EXPECT_EQ(short_number(3.533e6), "3.53 M");
+  EXPECT_EQ(short_number(70.56e9), "70.6 B");
+  EXPECT_EQ(short_number(0.00621), "0.00621");
+  EXPECT_EQ(short_number(0.0), "0");
+  EXPECT_EQ(short_quantity(Seconds(6.947)), "6.95 s");
+  EXPECT_EQ(short_quantity(Seconds(0.9999)), "1 s");
+  EXPECT_EQ(short_quantity(143.8_day), "144 days");
+  EXPECT_EQ(short_quantity(Bytes(27303456789.0)), "25.4 GiB");
+  EXPECT_EQ(short_quantity(16_GB), "16 GB");
+  EXPECT_EQ(short_quantity(80_GiB), "80 GiB");
+  EXPECT_EQ(short_quantity(Dollars(24310324.0)), "24.3 M USD");
+  EXPECT_EQ(short_quantity(TokensPerSecond(1.207e6)), "1.21 M tokens/s");
+  EXPECT_EQ(percent(0.5354), "53.5 %");
+  EXPECT_EQ(signed_percent(0.0004), "+0.04 %");
+}
+
+TEST(Figures, OfOneColumnShareTheirUnit) {
+  const SharedUnit unit = shared_unit(Seconds(6.947));
+  EXPECT_EQ(unit.text(6.947), "6.95 s");
+  EXPECT_EQ(unit.number(0.0768), "0.08");
+  EXPECT_TRUE(unit.shows(0.0768));
+  EXPECT_FALSE(unit.shows(0.004));
+}
+
+TEST(LargestParts, PutTheRestTogether) {
+  const auto parts = largest_parts({{"a", 1.0}, {"b", 5.0}, {"none", 0.0}, {"c", 3.0}, {"d", 2.0}}, 3);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].name, "b");
+  EXPECT_EQ(parts[2].name, "other");
+  EXPECT_EQ(parts[2].size, 3.0);
+}
+
+std::string repeated(std::string_view text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+Screen example() {
+  Screen screen;
+  screen.headline = {{"fits", Tone::good}, {"8 s per step", Tone::strong}};
+  screen.beneath = {"80 % of such predictions lie within 7 .. 9 s"};
+  screen.blocks = {
+      PhraseLine{"Plan", {{"dp 64"}, {"tp 4"}}},
+      FillBar{"Memory", 50.0, 75.0, 100.0, {{"weights", 50.0}}, shared_unit(Seconds(8.0)), {{"50 of 100"}}},
+      StackedBar{"Time", {{"products", 6.0}, {"bubble", 2.0}}, shared_unit(Seconds(8.0)), "8 s"},
+      ScreenTable{"Others", {}, {{"tp 8", "9 s", "+12 %"}, {"pp 2 and something longer", "10 s", "+25 %"}}}};
+  screen.notes = {"More: --all"};
+  return screen;
+}
+
+TEST(Screen, DrawsBarsWithBlocksOrWithSigns) {
+  EXPECT_EQ(render(example(), {100, false, true, false}),
+            "  fits   8 s per step\n"
+            "  80 % of such predictions lie within 7 .. 9 s\n\n"
+            "  Plan    dp 64 \u00b7 tp 4\n"
+            "  Memory  " +
+                repeated("\u2588", 22) + repeated("\u2592", 11) + repeated("\u2591", 11) +
+                "  50 of 100\n"
+                "          weights 50.00\n"
+                "  Time    " +
+                repeated("\u2588", 33) + repeated("\u2593", 11) +
+                "  8 s\n"
+                "          \u2588 products 6.00  \u2593 bubble 2.00\n"
+                "  Others  tp 8                        9 s  +12 %\n"
+                "          pp 2 and something longer  10 s  +25 %\n\n"
+                "  More: --all\n");
+  const std::string plain = render(example(), {60, false, false, true});
+  EXPECT_NE(plain.find("  Plan    dp 64; tp 4\n"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("  Time    ####"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("fits"), std::string::npos) << plain;
+  for (const char c : plain) EXPECT_TRUE(static_cast<unsigned char>(c) < 0x80);
+}
+
+TEST(Screen, FitsIntoEveryWidth) {
+  for (std::size_t width = 40; width <= 100; ++width)
+    for (const std::string& line : split(render(example(), {width, false, true, false}), '\n'))
+      EXPECT_LE(columns(line), width) << line;
+}
+
+TEST(Screen, ColourAddsNothingButColour) {
+  std::string painted = render(example(), {100, true, true, false});
+  EXPECT_NE(painted.find("\x1b[1;32mfits\x1b[0m"), std::string::npos);
+  for (std::size_t at = 0; (at = painted.find('\x1b', at)) != std::string::npos;)
+    painted.erase(at, painted.find('m', at) + 1 - at);
+  EXPECT_EQ(painted, render(example(), {100, false, true, false}));
+}
+
+}  // namespace
+}  // namespace assay::report

@@ -1,0 +1,53 @@
+// --from: files and command lines of other programs as options of a request.
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/ask/launch/plan.h"
+#include "assay/ask/report/response.h"
+#include "assay/ask/verbs/request.h"
+
+namespace assay::verbs {
+
+inline constexpr OptionSpec from_option{"from", "FILE|COMMAND",
+                                        "read model, batch and strategy from a configuration file, a script or a "
+                                        "command line (in quotes) of a program that "
+                                        "--emit writes for; options of this command line take precedence"};
+inline constexpr OptionSpec emit_option{
+    "emit", "PROGRAM",
+    "print what runs the plan: configuration and command line of a training framework or serving engine, with a reason "
+    "for each line; an unknown name is answered with the known ones"};
+inline constexpr OptionSpec launcher_option{
+    "launcher", "NAME", "with --emit: a batch script for slurm or k8s, not a plain one", false, "slurm|k8s"};
+
+/// Whether --from of a request is a file or a command line, which other verbs have no use for.
+inline bool is_launched(const Request& request) {
+  const auto& options = request.verb().options;
+  return request.has(from_option.name) && std::any_of(options.begin(), options.end(), [](const OptionSpec& option) {
+           return option.name == emit_option.name;
+         });
+}
+
+/// What a request was filled from.
+struct Launched {
+  launch::Target target;
+  launch::Reading reading;
+  launch::Pairs filled;  ///< options of the request and their values
+  std::vector<std::string> notes;
+};
+
+/// Fills what the request leaves open from its --from; nothing where it has none.
+Result<std::optional<Launched>> fill_from(Request& request, const Context& context);
+/// Adds the options that were used, and those that were not.
+void add_from(const Launched& launched, report::Response& response);
+
+/// The option of a request that a field of a plan means; nothing for what follows from other fields.
+std::optional<std::pair<std::string, std::string>> option_of(const std::string& field, const std::string& value,
+                                                             const launch::Settings& plan);
+
+/// What holds between the fields of every plan of a verb.
+std::span<const launch::Relation> relations_of(std::string_view verb);
+
+}  // namespace assay::verbs

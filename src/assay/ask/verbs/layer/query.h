@@ -1,0 +1,25 @@
+// What `assay layer` is asked: tensors, mesh, cluster and memory.
+#pragma once
+#include <optional>
+
+#include "assay/ask/verbs/request.h"
+#include "assay/hardware/cluster.h"
+#include "assay/predict/search/layer/chooser.h"
+
+namespace assay::verbs::layer {
+
+struct Query {
+  hardware::Cluster cluster;
+  program::Mesh mesh;
+  search::ChooserProblem problem;
+  plan::DimensionSizes sizes;
+  Dtype dtype = Dtype::bf16;
+  Bytes memory;
+};
+
+Result<Query> read_query(const Request& request, const Context& context);
+
+/// Prices and rates of the cluster for the query's mesh.
+Result<search::ChooserHardware> chooser_hardware(const Query& query);
+
+}  // namespace assay::verbs::layer

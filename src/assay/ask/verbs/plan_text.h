@@ -1,0 +1,25 @@
+// Strategies as screens show them: "dp 64, tp 4, micro-batch 1" in parts, and what differs between two of them.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assay/ask/report/response.h"
+
+namespace assay::verbs {
+
+/// "dp 64 · tp 4 · micro-batch 1"
+std::vector<report::Phrase> plan_phrases(std::string_view plan);
+
+/// What to change in the plan `from` to get `to`: the whole mesh if it differs, and every other part that does.
+std::string plan_difference(std::string_view from, std::string_view to);
+
+/// As many whole parts of a plan as fit into so many columns: "dp 64, tp 4 ..."
+std::string shortened_plan(const std::string& plan, std::size_t room);
+/// The same for a table whose last column has plans, so that a row is one line.
+void shorten_plans(report::ScreenTable& table);
+
+/// The first two notes on options, on one line if they fit: defaults taken, and options without effect.
+std::vector<std::string> notes_on_options(const report::Response& response);
+
+}  // namespace assay::verbs

@@ -1,0 +1,54 @@
+// Compiled programs as profiles: HLO and StableHLO text, and layouts of single arrays.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assay/ask/draw/scene.h"
+#include "assay/ask/report/screen.h"
+#include "assay/ask/verbs/profile/query.h"
+#include "assay/profile/hlo/liveness.h"
+#include "assay/profile/hlo/price.h"
+#include "assay/profile/hlo/recognition.h"
+
+namespace assay::verbs::profile {
+
+/// A program with everything that was found out about it.
+struct ProgramQuery {
+  hlo::Module module;
+  hlo::ProgramKernels kernels;
+  hlo::ProgramMemory memory;
+  hlo::ProgramMesh mesh;
+  hlo::RecognisedModel model;
+  std::optional<hardware::Cluster> cluster;  ///< of --on
+  std::optional<hlo::ProgramPrice> price;
+  double share = 1.0;  ///< of the counts that one device has
+  std::vector<std::string> notes;
+
+  bool is_model() const;
+};
+
+/// What an argument is without a file: text of a program or a shape in quotes.
+bool is_program_text(std::string_view argument);
+
+/// What differs between two programs: the first is BEFORE.
+void add_changes(const ProgramQuery& before, const ProgramQuery& after, report::Members& out);
+/// The answer where the sources are programs; nothing where they are profiles.
+Result<std::optional<report::Response>> program_answer(const Request& request, const Context& context,
+                                                       const Sources& sources);
+/// The answer about the layout of one array.
+Result<report::Response> layout_answer(const Request& request, std::string_view text);
+
+void add_program(const ProgramQuery& query, report::Members& out);
+/// The model, its distribution and the command that predicts it.
+void add_recognised(const ProgramQuery& query, const Context& context, report::Members& out);
+draw::Scene program_picture(const ProgramQuery& query);
+/// The graph of kernels of a computation: of the one named, else of the entry.
+Result<draw::Scene> program_graph(const ProgramQuery& query, std::string_view computation);
+std::optional<report::Screen> program_screen(const report::Response& answer);
+std::optional<report::Screen> layout_screen(const report::Response& answer);
+
+/// What people call a kernel: the operation of the framework, else the instruction.
+std::string kernel_label(const ProgramQuery& query, const hlo::ProgramKernel& kernel);
+
+}  // namespace assay::verbs::profile

@@ -1,0 +1,189 @@
+// assay profile: what a profiler recorded, and where the time went.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "assay/ask/report/figures.h"
+#include "assay/ask/report/reader.h"
+#include "assay/ask/verbs/profile/against.h"
+#include "assay/ask/verbs/profile/hlo.h"
+#include "assay/ask/verbs/profile/sections.h"
+#include "assay/ask/verbs/verbs.h"
+#include "assay/base/text.h"
+#include "assay/profile/trace/bytes.h"
+
+namespace assay::verbs::profile {
+namespace {
+
+namespace trace = assay::trace;
+namespace hlo = assay::hlo;
+
+std::string comparing_headline(const report::Members& results) {
+  const report::Reader reader(results);
+  const double change = reader.number("comparison.relative_change");
+  return fmt::format("{} takes {} {} than {}: {} instead of {} a {}", reader.text("comparison.after.file"),
+                     report::percent(std::abs(change)), change > 0.0 ? "more" : "less",
+                     reader.text("comparison.before.file"), reader.text("comparison.after.time"),
+                     reader.text("comparison.before.time"), reader.text("comparison.per"));
+}
+
+std::string headline(const Query& query) {
+  const trace::DeviceSummary& summary = query.device().summary;
+  const std::string of_rank = summary.rank && query.devices.size() > 1 ? fmt::format(" (rank {})", *summary.rank) : "";
+  const std::string on = summary.name.empty() ? "" : fmt::format(" on {}", summary.name);
+  const trace::CategoryTime& most = summary.categories.front();
+  const trace::Category& category = query.vocabulary->categories[most.category];
+  return fmt::format("{}{}{}, {} busy; {} of kernel time is {}", report::short_quantity(summary.times.total), on,
+                     of_rank, report::percent(summary.times.busy / summary.times.total),
+                     report::percent(most.time / summary.kernel_time),
+                     most.kind.empty() ? category.name : fmt::format("{} ({})", category.name, most.kind));
+}
+
+void add_recomputation(const std::optional<trace::RecomputationTimes>& times, report::Members& out) {
+  if (!times) return;
+  report::Members alone, without;
+  add_times(times->alone, alone);
+  add_times(times->without, without);
+  out.emplace_back("recomputation", report::Members{{"alone", std::move(alone)}, {"without", std::move(without)}});
+}
+
+Result<std::vector<Source>> read_sources(const std::vector<std::string>& paths, std::string_view where,
+                                         const Context& context) {
+  std::vector<Source> out;
+  for (const std::string& path : paths) {
+    if (const auto file = context.surroundings.attached.find(path); file != context.surroundings.attached.end()) {
+      out.push_back({path, std::string(file->second)});
+      continue;
+    }
+    if (is_program_text(path)) {
+      out.push_back({"", path});
+      continue;
+    }
+    auto bytes = trace::file_bytes(path, where);
+    if (!bytes && hlo::looks_like_shape(path)) return tl::unexpected(hlo::parse_shape(path, where).error());
+    if (!bytes) return tl::unexpected(bytes.error());
+    const std::size_t folder = path.rfind('/');
+    out.push_back({folder == std::string::npos ? path : path.substr(folder + 1), std::move(*bytes)});
+  }
+  return out;
+}
+
+Result<report::Response> answer(const Request& request, const Context& context) {
+  ASSAY_TRY(profiles, read_sources(request.arguments(), "FILE", context));
+  ASSAY_TRY(captures, read_sources(request.values("capture"), "--capture", context));
+  return answer_of(request, context, {std::move(profiles), std::move(captures)});
+}
+
+}  // namespace
+
+Result<report::Response> answer_of(const Request& request, const Context& context, Sources sources) {
+  ASSAY_TRY(program, program_answer(request, context, sources));
+  if (program) return std::move(*program);
+  ASSAY_CHECK(check_inputs(request, "profile"));
+  ASSAY_TRY(query, read_query(request, context, std::move(sources)));
+  const trace::DeviceSummary& summary = query.device().summary;
+  report::Response response;
+  report::Members& out = response.results;
+  out.emplace_back("file", query.traces[query.device().trace].file);
+  if (summary.rank) out.emplace_back("rank", *summary.rank);
+  out.emplace_back("device", summary.device);
+  if (!summary.name.empty()) out.emplace_back("device_name", summary.name);
+  if (query.chip) out.emplace_back("chip", query.chip->id);
+  out.emplace_back("events", summary.events);
+  add_times(summary.times, out);
+  if (summary.launched > 0) out.emplace_back("host_bound_time", summary.host_bound);
+  out.emplace_back("kernel_time", summary.kernel_time);
+  add_rates(query, out);
+  add_recomputation(summary.recomputation, out);
+  if (summary.linked) {
+    report::Members linked;
+    add_times(*summary.linked, linked);
+    add_recomputation(summary.linked_recomputation, linked);
+    out.emplace_back("linked", std::move(linked));
+  }
+  add_steps(summary, out);
+  out.emplace_back("categories", category_rows(query, summary));
+  out.emplace_back("operations", operation_rows(query));
+  out.emplace_back("gaps", gap_rows(summary));
+  out.emplace_back("streams", stream_rows(summary));
+  out.emplace_back("ranks", rank_rows(query));
+  add_straggler(query, out);
+  add_comparison(query, out);
+  response.table_key = "operations";
+  response.notes = query.notes;
+  response.headline = query.before ? comparing_headline(out) : headline(query);
+  std::optional<Comparison> against;
+  const auto text = request.value("against");
+  const Result<Recovered> recovered = recover_request(query, context);
+  if (recovered) add_recovered(*recovered, out);
+  if (text) {
+    if (text->empty() && !recovered) return tl::unexpected(recovered.error());
+    ASSAY_TRY(other, read_against(text->empty() ? recovered->command : *text, "--against"));
+    ASSAY_TRY(compared, compare_with(query, other, context));
+    against = std::move(compared);
+    add_against(*against, out);
+    response.table_key = "gap";
+    response.headline = against_headline(*against);
+    response.notes.insert(response.notes.end(), against->notes.begin(), against->notes.end());
+    if (text->empty())
+      for (const std::string& lack : recovered->run.lacks)
+        response.notes.push_back(fmt::format("the profile does not tell {}", lack));
+  }
+  if (const auto file = request.value("perfetto"))
+    response.files.emplace_back(*file, draw::chrome_trace_json(timeline_of(query)));
+  if (request.picture()) response.picture = against ? waterfall_picture(*against) : picture_of(query);
+  return response;
+}
+
+VerbSpec verb() {
+  return {
+      "profile",
+      "read a profile or a compiled program and say where the time goes",
+      "FILE is what a profiler wrote: JSON of PyTorch's (Kineto) or XLA's, *.xplane.pb, or an SQLite export of Nsight "
+      "Systems, compressed or not. Or it is a program, HLO or StableHLO text: with --on it is priced, and the model "
+      "that it "
+      "trains is recognised; text of a program or a shape in quotes stands for a file of it. Files of several ranks of "
+      "one run "
+      "stand side by side; the answer is about the rank that computes longest. Two other files are BEFORE and AFTER. "
+      "Exposed communication is "
+      "communication while nothing computes; exposed copies are copies while nothing computes or communicates.",
+      {{"file", "a profile, one of each rank, or BEFORE and AFTER", true, true, {}, true}},
+      {on_option.for_inputs("profile|program"),
+       OptionSpec{"element", "LIST", "where an element lies in memory, e.g. 2,4"}.for_inputs("shape"),
+       OptionSpec{"graph", "NAME", "draw the graph of the entry, or of the computation NAME"}.or_alone().for_inputs(
+           "program"),
+       OptionSpec{"capture", "FILE",
+                  "a profile of the capture of graphs that FILE replays: their kernels get its operations", true}
+           .may_be_attached()
+           .for_inputs("profile"),
+       OptionSpec{"against", "REQUEST",
+                  "a request of train or serve, in quotes, or @FILE with one: where the profile differs from what it "
+                  "predicts, step by step, and what to do about it; alone: the request that the profile's own shapes "
+                  "imply"}
+           .or_alone()
+           .for_inputs("profile"),
+       OptionSpec{"perfetto", "FILE", "write the device's timeline, by category, for ui.perfetto.dev"}.for_inputs(
+           "profile"),
+       set_option.for_inputs("profile|program")},
+      {{"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz",
+        "time by category, idle time and the slowest operations"},
+       {"assay profile tests/data/profiles/two-steps.json tests/data/profiles/two-steps-rank1.json",
+        "ranks side by side, and which one the others wait for"},
+       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --against",
+        "from the predicted step to the measured one"},
+       {"assay profile tests/data/profiles/llama8b-4l-train.kineto.json.gz --output profile.svg",
+        "timeline, breakdown and roofline as a picture"},
+       {"assay profile tests/data/programs/llama-2l-fsdp4.hlo --on h100-sxm:4",
+        "a compiled training step: its price, its memory, and the model behind it"}},
+      &answer,
+      true,
+      false,
+      &screen_of,
+      {},
+      false,
+      {{"profile", "a profile", "assay profile step.json.gz"},
+       {"program", "a compiled program", "assay profile step.hlo"},
+       {"shape", "a shape", "assay profile 'bf16[8,128]{1,0}'"}}};
+}
+
+}  // namespace assay::verbs::profile

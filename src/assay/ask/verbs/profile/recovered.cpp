@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "assay/ask/verbs/profile/against.h"
+#include "assay/hardware/calibration.h"
+
+namespace assay::verbs::profile {
+
+Result<Recovered> recover_request(const Query& query, const Context& context) {
+  const Device& device = query.device();
+  const trace::Trace& trace = query.traces[device.trace];
+  const compare::MeasuredStep measured = compare::measured_step(trace, *query.vocabulary, device.summary.device);
+  ASSAY_TRY(run, compare::recover(measured, *query.vocabulary, trace.file));
+  Recovered out;
+  out.run = std::move(run);
+  out.alone = trace.world_size.value_or(1) == 1;
+  if (!out.alone)
+    out.run.lacks.push_back(
+        fmt::format("how {} ranks share the model: sizes are those of one rank", *trace.world_size));
+  if (!query.chip) out.run.lacks.emplace_back("the chip: --on names it");
+  out.model = compare::model_argument(out.run.model, context.catalogue);
+  // Only a calibration tells kernels of attention apart.
+  compare::RecoveredRun asked = out.run;
+  if (query.chip) {
+    ASSAY_TRY(calibration, hardware::calibration_of(*query.chip, context.catalogue));
+    if (!calibration) asked.attention.clear();
+  }
+  out.command = compare::command_line(asked, out.model, query.chip ? query.chip->id : "CHIP");
+  return out;
+}
+
+void add_recovered(const Recovered& recovered, report::Members& out) {
+  const compare::RecoveredRun& run = recovered.run;
+  const compare::RecoveredModel& model = run.model;
+  report::Members row{
+      {"command", recovered.command}, {"model", recovered.model},           {"batch", run.batch * run.microbatches},
+      {"sequence", run.sequence},     {"microbatches", run.microbatches},   {"layers", model.layers},
+      {"hidden", model.hidden},       {"intermediate", model.intermediate}, {"heads", model.heads},
+      {"kv_heads", model.kv_heads},   {"head_dim", model.head_dim}};
+  if (recovered.alone) row.emplace_back("mesh", "one device");
+  if (model.vocabulary > 0) row.emplace_back("vocabulary", model.vocabulary);
+  if (model.experts > 0) {
+    row.emplace_back("experts", model.experts);
+    row.emplace_back("experts_per_token", model.experts_per_token);
+  }
+  row.emplace_back("gated", model.gated);
+  row.emplace_back("recomputes", run.recomputes);
+  row.emplace_back("compiled", run.compiled);
+  if (!run.attention.empty()) row.emplace_back("attention", run.attention);
+  if (!run.optimizer.empty()) row.emplace_back("optimizer", run.optimizer);
+  if (run.updated) row.emplace_back("optimizer_dtype", name(*run.updated));
+  report::Items lacks;
+  for (const std::string& lack : run.lacks) lacks.emplace_back(lack);
+  row.emplace_back("lacks", std::move(lacks));
+  out.emplace_back("recovered", std::move(row));
+}
+
+}  // namespace assay::verbs::profile

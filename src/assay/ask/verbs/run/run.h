@@ -1,0 +1,18 @@
+// assay run: what is executed rather than predicted. The first word says what: a file with a program, or a kind of run.
+#pragma once
+#include "assay/ask/verbs/verbs.h"
+
+namespace assay::verbs::run {
+
+/// A program in the language of language/, from a file or from --eval.
+Result<report::Response> program_answer(const Request& request, const Context& context);
+
+/// Training of a model on text, under any strategy.
+Result<report::Response> train_answer(const Request& request, const Context& context);
+
+/// The options of runs of models.
+std::vector<OptionSpec> model_run_options();
+
+std::optional<report::Screen> screen_of(const Request& request, const report::Response& answer);
+
+}  // namespace assay::verbs::run

@@ -1,0 +1,201 @@
+#include "assay/ask/verbs/serve/screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/ask/report/patterns.h"
+#include "assay/ask/verbs/plan_text.h"
+
+namespace assay::verbs::serve {
+namespace {
+
+using report::BarPart;
+using report::Phrase;
+using report::Reader;
+using report::Tone;
+
+constexpr std::size_t most_points = 5, most_compared = 8;
+
+/// Of a server that both prefills and decodes.
+std::vector<Phrase> headline(const Reader& results) {
+  std::vector<Phrase> out{results.text("memory.verdict") == "tight" ? Phrase{"tight in memory", Tone::warning}
+                                                                    : Phrase{"fits", Tone::good}};
+  const std::vector<Phrase> rates = report::phrases(
+      results,
+      {"{served.requests_per_second} requests/s", "{served.output_tokens_per_second} of output",
+       "{served.time_per_token} per token", "{served.cost_per_million_output_tokens} per M output tokens"},
+      Tone::strong);
+  out.insert(out.end(), rates.begin(), rates.end());
+  for (Phrase& phrase : report::phrases(results, {"{prefill.time.estimate} to the first token"}, Tone::strong))
+    out.push_back(std::move(phrase));
+  return out;
+}
+
+/// "80 % of such predictions lie within 69.8 .. 96.1 ms to the first token, 26.9 .. 33.4 ms per decode step"
+std::string certainty(const Reader& results) {
+  std::string text, outside;
+  for (const auto& [path, of] :
+       {std::pair{"prefill.time", "to the first token"}, std::pair{"decode.step_time", "per decode step"}}) {
+    const auto at = [&, from = path](const char* key) { return fmt::format("{}.{}", from, key); };
+    const auto estimate = results.quantity(at("estimate"));
+    if (!estimate || !results.has(at("interval"))) continue;
+    const report::SharedUnit unit = report::shared_unit(*estimate);
+    text += text.empty() ? fmt::format("{:.0f} % of such predictions lie within ",
+                                       100.0 * results.number(at("interval.coverage")))
+                         : ", ";
+    text += fmt::format("{} .. {} {}", unit.number(results.number(at("interval.low"))),
+                        unit.text(results.number(at("interval.high"))), of);
+    if (results.truth(at("interval.extrapolates"))) outside = results.text(at("interval.extrapolates_in"));
+  }
+  return outside.empty() ? text : fmt::format("{} (extrapolates in {})", text, outside);
+}
+
+report::FillBar memory_bar(const Reader& results) {
+  const auto held = [&](const char* key) { return results.number(fmt::format("memory.{}", key)); };
+  report::FillBar bar{"Memory", held("total"), 0.0, held("capacity"), {}, {}, {}};
+  bar.unit = report::shared_unit(*results.quantity("memory.capacity"));
+  const std::string capacity = report::short_quantity(*results.quantity("memory.capacity"));
+  bar.unit.decimals = std::max(bar.unit.decimals, 1);
+  bar.parts = {{"weights", held("weights")}, {"cache", held("kv_cache")}, {"draft", held("draft")}};
+  double named = 0.0;
+  for (const BarPart& part : bar.parts) named += part.size;
+  bar.parts.push_back({"other", bar.used - named});
+  std::erase_if(bar.parts, [&](const BarPart& part) { return !bar.unit.shows(part.size); });
+  bar.text = {
+      {fmt::format("{} of {}", bar.unit.number(bar.used), capacity), bar.used > bar.whole ? Tone::bad : Tone::plain}};
+  return bar;
+}
+
+/// What a decode step waits for, each as a part of the step: they overlap.
+void add_decode(report::Screen& screen, const Reader& results) {
+  const auto step = results.quantity("decode.step_time.estimate");
+  if (!step) return;
+  const report::SharedUnit unit = report::shared_unit(*step);
+  std::vector<BarPart> limits{{"memory", results.number("decode.memory_time")},
+                              {"arithmetic", results.number("decode.compute_time")},
+                              {"network", results.number("decode.network_time")}};
+  std::erase_if(limits, [&](const BarPart& part) { return !unit.shows(part.size); });
+  std::stable_sort(limits.begin(), limits.end(), [](const BarPart& a, const BarPart& b) { return a.size > b.size; });
+  for (const BarPart& limit : limits) {
+    const bool first = &limit == &limits.front();
+    screen.blocks.emplace_back(
+        report::FillBar{first ? "Decode" : "",
+                        limit.size,
+                        0.0,
+                        step->value,
+                        {},
+                        unit,
+                        {{fmt::format("{} {}{}", limit.name, unit.number(limit.size),
+                                      first ? fmt::format(" of {} at ideal rates", unit.text(step->value)) : ""),
+                          first ? Tone::strong : Tone::plain}}});
+  }
+}
+
+/// What would help most: by the output of a chip or, at a given batch, by the time per token.
+std::vector<Phrase> helps(const Reader& results, bool is_batch_given) {
+  constexpr double worth_saying = 0.005;
+  constexpr std::size_t most_helps = 3;
+  std::vector<Phrase> line;
+  const auto add = [&](const std::string& text) { line.push_back({text}); };
+  for (const report::Value& row : results.rows("helps")) {
+    const Reader help(*row.members());
+    const std::string change = help.text("change");
+    const double gain = help.number(is_batch_given ? "time_gain" : "output_gain");
+    if (gain < worth_saying || line.size() == most_helps) continue;
+    const bool per_chip = !is_batch_given && help.number("chips") != results.number("chips");
+    add(fmt::format("{} {}{}{}", change, report::signed_percent(is_batch_given ? -gain : gain),
+                    !line.empty()    ? ""
+                    : is_batch_given ? " time per token"
+                                     : " output",
+                    per_chip ? " per chip" : ""));
+  }
+  for (const report::Value& row : results.rows("helps"))
+    if (const Reader help(*row.members());
+        help.text("change").starts_with("--batch") && help.number("output_gain") >= worth_saying)
+      add(fmt::format("{} {} output at {} time per token", help.text("change"),
+                      report::signed_percent(help.number("output_gain")),
+                      report::signed_percent(-help.number("time_gain"))));
+  const double now = results.number("served.output_tokens_per_second_per_chip"),
+               apart = results.number("with_prefill.disaggregated.tokens_per_second_per_chip");
+  if (now > 0.0 && apart / now - 1.0 >= worth_saying)
+    add(fmt::format("separate prefill servers {} output per chip", report::signed_percent(apart / now - 1.0)));
+  return line;
+}
+
+/// A few points from the front, the ends among them.
+report::ScreenTable front(const Reader& results) {
+  const report::Items& all = results.rows("pareto");
+  report::Items some;
+  const std::size_t count = std::min(most_points, all.size());
+  for (std::size_t i = 0; i < count; ++i) some.push_back(all[count > 1 ? i * (all.size() - 1) / (count - 1) : 0]);
+  const report::Members shown{{"pareto", std::move(some)}};
+  report::ScreenTable table = table_of(Reader(shown), "pareto", "Front",
+                                       {{"per token", "{latency}"},
+                                        {"output", "{throughput}"},
+                                        {"batch", "{batch}"},
+                                        {"first token", "{ttft}"},
+                                        {"per M tokens", "{cost}"},
+                                        {"plan", "{strategy}"}},
+                                       most_points);
+  shorten_plans(table);
+  if (all.size() > count) table.more = fmt::format("{} points in all: --all", all.size());
+  return table;
+}
+
+}  // namespace
+
+report::Screen serve_screen(const Request& request, const report::Response& response, const std::string& plan) {
+  const Reader results(response.results);
+  report::Screen screen;
+  const bool ok = response.outcome == report::Outcome::ok;
+  if (ok && !results.has("load"))
+    screen.headline = headline(results);
+  else
+    screen.headline = {{response.headline, ok ? Tone::strong : Tone::bad}};
+  if (std::string text = certainty(results); ok && !text.empty()) screen.beneath.push_back(std::move(text));
+  std::vector<Phrase> plan_line = plan_phrases(plan);
+  const bool replicas = results.number("strategy.dp") > 1.0;
+  for (Phrase& phrase :
+       report::phrases(results, {replicas ? "{strategy.batch_per_replica} sequences each" : "batch {batch}"}))
+    plan_line.push_back(std::move(phrase));
+  if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
+  add_line(screen, "Plan", std::move(plan_line));
+  if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results));
+  add_decode(screen, results);
+  add_line(screen, "Limit",
+           phrases(results, {"decode: {decode.limiter}", "prefill: {prefill.limiter}",
+                             "critical batch {critical_batch}", "at most {memory.max_batch} sequences fit"}));
+  add_line(screen, "Load",
+           phrases(results, {"{load.requests_per_second} requests/s", "{load.utilisation%} busy",
+                             "saturates at {load.saturation_requests_per_second}",
+                             "99 % within {load.time_to_first_token.p99} to the first token",
+                             "{load.time_per_token.p99} per token"}));
+  add_line(screen, "Draft",
+           phrases(results, {"{speculation.tokens_per_second}", "{speculation.time_per_token} per token",
+                             "{speculation.speedup} times as fast"}));
+  if (!results.has("comparison")) add_line(screen, "Helps", helps(results, request.has("batch")));
+  if (results.has("comparison"))
+    add_table(screen, table_of(results, "comparison", "Compared",
+                               {{"cluster", "{cluster}"},
+                                {"formats", "{formats}"},
+                                {"meets", "{meets}"},
+                                {"per token", "{latency}"},
+                                {"output", "{throughput}"},
+                                {"per M tokens", "{cost}"},
+                                {"plan", "{strategy}"},
+                                {"why", "{why}"}},
+                               most_compared));
+  else if (results.has("sweep"))
+    screen.table = "sweep";
+  else
+    add_table(screen, front(results));
+  for (const char* list : {"fits", "products", "collectives"})
+    if (results.at(list) && results.at(list)->items()) screen.table = list;
+  screen.notes = notes_on_options(response);
+  screen.notes.insert(screen.notes.end(), response.important.begin(), response.important.end());
+  screen.notes.emplace_back("More: --all, --explain, --compare CLUSTER, --rate R");
+  return screen;
+}
+
+}  // namespace assay::verbs::serve

@@ -1,0 +1,125 @@
+#include "assay/ask/verbs/serve/software.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/ask/verbs/interval_members.h"
+#include "assay/ask/verbs/option_values.h"
+#include "assay/base/text.h"
+#include "assay/hardware/calibration.h"
+#include "assay/model/cache_mix.h"
+
+namespace assay::verbs::serve {
+namespace {
+
+/// What an engine leaves of a chip's memory, and how many tokens of prompts it puts into a step.
+struct EngineLimits {
+  kernel::MemoryShare memory{};
+  double step_tokens = HUGE_VAL;
+};
+
+/// The least of all engines of the catalogue.
+Result<EngineLimits> least_limits(const hardware::Catalogue& catalogue) {
+  ASSAY_TRY(all, kernel::software_of(catalogue));
+  EngineLimits limits;
+  for (const kernel::Software& engine : all) {
+    if (engine.serve.empty()) continue;
+    if (engine.defaults.step_tokens > 0.0)
+      limits.step_tokens = std::min(limits.step_tokens, engine.defaults.step_tokens);
+    kernel::EngineSoftware does;
+    for (const kernel::SoftwareProperty& property : engine.serve)
+      if (property.option == "memory-share")
+        ASSAY_CHECK(kernel::set_software(does, property.option, property.value, engine.id));
+    // Shares of what is free are of another whole.
+    if (!does.memory.of_free) limits.memory.share = std::min(limits.memory.share, does.memory.share);
+  }
+  return limits;
+}
+
+/// Memory and prompts of a step as the software limits them, where the request does not.
+Result<void> set_limits(const Request& request, const Context& context, const AssumedSoftware& assumed,
+                        const kernel::EngineSoftware& software, ServeQuery& query) {
+  EngineLimits limits;
+  if (assumed.named()) {
+    limits.memory = software.memory;
+    if (assumed.step_tokens > 0.0) limits.step_tokens = assumed.step_tokens;
+  } else {
+    ASSAY_TRY(least, context.catalogue.kept<EngineLimits>("least limits of engines",
+                                                          [&] { return least_limits(context.catalogue); }));
+    limits = *least;
+  }
+  if (query.memory_margin == "interval") query.set_memory(limits.memory);
+  const bool in_chunks = !query.model().encoder;  // an encoder reads the whole prompt at once
+  if (in_chunks && !request.has("chunk")) query.question.step_tokens = limits.step_tokens;
+  return {};
+}
+
+}  // namespace
+
+Result<kernel::EngineSoftware> read_serving_software(const Request& request, const Context& context,
+                                                     ServeQuery& query) {
+  lower::Formats& formats = query.question.setup.formats;
+  kernel::SoftwareCase at = kernel::software_case(query.model());
+  at.weights = name(formats.quantised ? formats.quantised->format.dtype : formats.weights);
+  at.compute = name(query.compute);
+  ASSAY_TRY(steps, kernel::serving_steps_of(context.catalogue));
+  if (const kernel::Family* family = steps.family(query.cluster.chip)) at.family = family->id;
+  ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::serve, at));
+  kernel::EngineSoftware software;
+  ASSAY_CHECK(set_assumed(request, assumed, kernel::engine_software_options(), software));
+  if (software.kv && !request.has("kv")) formats.kv_cache = *software.kv;
+  if (software.no_windows && !request.has("window") && model::remove_windows(query.imported.model))
+    query.notes.push_back("all layers attend to all tokens: the engine has no windows (--no-windows)");
+  ASSAY_CHECK(set_limits(request, context, assumed, software, query));
+  query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
+  if (!steps.has_steps(query.cluster.chip))
+    query.notes.push_back(
+        fmt::format("no prefill or decode steps were measured on {} chips: the estimate assumes that kernels and "
+                    "collectives are as fast in a step as on their own",
+                    query.cluster.chip.architecture));
+  query.steps = std::move(steps);
+  query.notes.push_back(fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler ({})",
+                                    kernel::fusion_names[static_cast<std::size_t>(software.step.fusion)],
+                                    kernel::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
+                                    assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
+  if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
+  query.software = std::move(assumed);
+  return software;
+}
+
+report::Members step_interval(const ServeQuery& query, const serving::ServingTime& time, bool prefill, double batch) {
+  const bool measured = prefill ? query.prefill_time || query.mfu : query.step_time.has_value();
+  if (!query.steps || measured) return {};
+  const auto& unseen = prefill ? query.steps->unseen_prefill : query.steps->unseen_decode;
+  const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
+  const kernel::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}};
+  const auto found = kernel::interval_basis(
+      prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
+      kernel::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);
+  if (!found) return {};
+  const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
+  return interval_members(time.lower, time.estimate, found->of,
+                          kernel::serving_coordinates(query.chips(), query.model(), batch, context),
+                          query.cluster.chip.architecture, found->file);
+}
+
+void note_intervals(const ServeQuery& query, const serving::ServingPoint& point, report::Response& response) {
+  for (bool prefill : {true, false}) {
+    const report::Value interval(prefill ? step_interval(query, point.prefill, true, point.prompts)
+                                         : step_interval(query, point.decode, false, point.batch));
+    const report::Value *basis = interval.find("basis"), *rows = interval.find("rows"),
+                        *outside = interval.find("extrapolates_in");
+    if (!basis) continue;
+    std::string text = fmt::format("interval of {}: {} rows of {}", prefill ? "prefill" : "decode",
+                                   report::scalar_text(*rows), report::scalar_text(*basis));
+    std::vector<std::string> names;
+    if (outside)
+      for (const report::Value& name : *outside->items()) names.push_back(report::scalar_text(name));
+    if (!names.empty()) text += fmt::format("; {} outside the measured range", join(names, " and "));
+    response.notes.push_back(std::move(text));
+  }
+}
+
+}  // namespace assay::verbs::serve

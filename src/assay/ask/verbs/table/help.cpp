@@ -1,0 +1,116 @@
+// Help, made from the verb table.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/ask/report/layout.h"
+#include "assay/ask/verbs/table/pages.h"
+#include "assay/base/text.h"
+
+namespace assay::verbs {
+namespace {
+
+constexpr std::size_t help_width = 100, help_column = 26;
+
+/// A word and what it means, which continues below itself.
+std::string explained(std::string_view word, std::string_view meaning) {
+  std::string out;
+  for (const std::string& line : report::wrapped(meaning, help_width - help_column)) {
+    const bool first = out.empty();
+    const std::string start = first ? fmt::format("  {}", word) : "";
+    if (first && start.size() + 2 > help_column)
+      out += start + "\n" + std::string(help_column, ' ') + line + "\n";
+    else
+      out += report::padded(start, help_column) + line + "\n";
+  }
+  return out;
+}
+
+std::string option_list(std::span<const OptionSpec> options) {
+  std::string out;
+  for (const OptionSpec& option : options)
+    out += explained(option_text(option), option_help(option) + (option.repeatable ? " (repeatable)" : ""));
+  return out;
+}
+
+constexpr std::string_view ui_summary = "the page in a browser, and the engine over HTTP";
+constexpr std::pair<std::string_view, std::string_view> built_in[] = {
+    {"ui", ui_summary},
+    {"json", "answer requests in JSON, one a line, from standard input"},
+    {"schema", "the JSON Schema of requests and answers, of one command or of all"},
+    {"completion", "shell completion: bash, zsh or fish"},
+    {"man", "the man page of a command, or of the program"},
+    {"version", "the version, the commit and the date of the catalogue"},
+    {"help", "help on a command"}};
+
+}  // namespace
+
+std::span<const std::pair<std::string_view, std::string_view>> built_in_words() { return built_in; }
+
+std::string option_text(const OptionSpec& option) {
+  if (!option.detail.empty()) return fmt::format("--{}[={}]", option.name, option.detail);
+  if (option.may_stand_alone) return fmt::format("--{} [{}]", option.name, option.value);
+  return fmt::format("--{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
+}
+
+std::string arguments_text(const VerbSpec& verb) {
+  std::string out;
+  for (const ArgumentSpec& argument : verb.arguments) {
+    const std::string text = fmt::format("{}{}", argument.name, argument.repeatable ? "..." : "");
+    out += argument.required ? " " + text : " [" + text + "]";
+  }
+  return out;
+}
+
+std::string option_help(const OptionSpec& option) {
+  const bool says = option.fallback.empty() || option.help.find("default") != std::string_view::npos;
+  return fmt::format("{}{}", option.help, says ? "" : fmt::format(" (default {})", option.fallback));
+}
+
+std::string overview_help() {
+  std::string out =
+      fmt::format("assay: {}\n\nusage: assay COMMAND [ARGUMENTS] [OPTIONS]\n\ncommands:\n", what_assay_does);
+  for (const VerbSpec& verb : verbs()) out += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
+  for (const auto& [name, help] : built_in_words()) out += fmt::format("  {:<12}{}\n", name, help);
+  out += "\noptions of every command:\n" + option_list(common_options());
+  out += "\nexamples:\n";
+  for (const VerbSpec& verb : verbs())
+    if (!verb.examples.empty()) out += fmt::format("  {}\n", verb.examples.front().first);
+  return out + fmt::format("\nexit codes: {}\n", exit_codes);
+}
+
+const VerbSpec& ui_command() {
+  static const VerbSpec command{
+      "ui",
+      ui_summary,
+      "Prints the address of the page and serves until Ctrl-C. Only this machine can reach it unless --listen says "
+      "otherwise. Programs POST requests to /api and get the answers that `assay json` prints.",
+      {},
+      {{"port", "N", "where to listen (default 8017 or, if that is taken, any; 0 takes any)"},
+       {"listen", "ADDRESS",
+        "let other machines in, with the token of the printed address; 0.0.0.0 is every address of this machine"},
+       OptionSpec{"time-limit", "TIME", "for one answer"}.by_default("20s"),
+       OptionSpec{"memory-limit", "SIZE", "for one answer"}.by_default("4GiB"),
+       {"workers", "N", "processes that answer (default one for each core, 4 to 16)"}},
+      {},
+      nullptr};
+  return command;
+}
+
+std::string verb_help(const VerbSpec& verb) {
+  std::string out = fmt::format("assay {0}: {1}\n\nusage: assay {0}{2} [OPTIONS]\n\n{3}\n", verb.name, verb.summary,
+                                arguments_text(verb), join(report::wrapped(verb.description, help_width), "\n"));
+  if (!verb.arguments.empty()) {
+    out += "\narguments:\n";
+    for (const ArgumentSpec& argument : verb.arguments) out += explained(argument.name, argument.help);
+  }
+  const std::string common = &verb != &ui_command() ? option_list(common_options()) : "";
+  for (const OptionGroup& group : option_groups(verb))
+    out += group.inputs.empty() ? "\noptions:\n" + option_list(group.options) + common
+                                : fmt::format("\noptions for {}:\n{}", group.inputs, option_list(group.options));
+  if (!verb.examples.empty()) out += "\nexamples:\n";
+  for (const auto& [command, shows] : verb.examples) out += fmt::format("  # {}\n  {}\n", shows, command);
+  return out;
+}
+
+}  // namespace assay::verbs

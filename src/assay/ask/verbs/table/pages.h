@@ -1,0 +1,34 @@
+// What help and man pages share.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "assay/ask/verbs/request.h"
+#include "assay/base/result.h"
+
+namespace assay::verbs {
+
+inline constexpr std::string_view what_assay_does =
+    "predicts how long language models take to train and serve, what limits them, and why";
+inline constexpr std::string_view exit_codes =
+    "0 ok, 1 bad input, 2 usage, 3 infeasible, 4 check failed, 70 a bug in assay, 130 interrupted";
+
+/// An option with its value, as one writes it: --tp N, --explain[=PATH].
+std::string option_text(const OptionSpec& option);
+/// `assay ui`, described as verbs are: it answers no request, but its help and completion come from here, too.
+const VerbSpec& ui_command();
+
+/// What follows the name of a verb: MODEL [OP...].
+std::string arguments_text(const VerbSpec& verb);
+
+/// A verb's options by what they are for, as headings: first those for all of its inputs.
+struct OptionGroup {
+  std::string inputs;  ///< "a training run or a serving run"; empty: all
+  std::vector<OptionSpec> options;
+};
+std::vector<OptionGroup> option_groups(const VerbSpec& verb);
+
+/// The man page of a verb, or of the program, in the language of man(7). Of an unknown verb: an error.
+Result<std::string> man_page(std::string_view verb);
+
+}  // namespace assay::verbs

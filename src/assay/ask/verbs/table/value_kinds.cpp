@@ -1,0 +1,196 @@
+#include "assay/ask/verbs/table/value_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay::verbs {
+namespace {
+
+struct Placeholder {
+  std::string_view word;
+  ValueType type;
+};
+
+constexpr Placeholder placeholders[] = {
+    // counts: 4096, 4Mi, 15T
+    {"N", {ValueKind::count}},
+    {"B", {ValueKind::count}},
+    {"K", {ValueKind::count}},
+    {"M", {ValueKind::count}},
+    {"P", {ValueKind::count}},
+    {"V", {ValueKind::count}},
+    {"X", {ValueKind::count}},
+    {"Y", {ValueKind::count}},
+    {"Z", {ValueKind::count}},
+    {"RANK", {ValueKind::count}},
+    {"CHIPS", {ValueKind::count}},
+    {"TOKENS", {ValueKind::text, "tokens"}},       // or sequences: 1024seq
+    {"TOKENS|Nseq", {ValueKind::text, "tokens"}},  // the same
+    // numbers
+    {"F", {ValueKind::number}},
+    {"R", {ValueKind::number, "requests/s"}},
+    {"A", {ValueKind::share}},
+    {"SHARE", {ValueKind::share}},
+    // numbers with a unit
+    {"TIME", {ValueKind::quantity, "s"}},
+    {"BYTES", {ValueKind::quantity, "B"}},
+    {"CAP", {ValueKind::quantity, "B"}},
+    {"RATE", {ValueKind::quantity, "B/s"}},
+    {"FLOP", {ValueKind::quantity, "FLOP"}},
+    {"FLOP/s", {ValueKind::quantity, "FLOP/s"}},
+    {"WATTS", {ValueKind::quantity, "W"}},
+    // names
+    {"DTYPE", {ValueKind::dtype}},
+    {"CHIP", {ValueKind::chip}},
+    {"ID", {ValueKind::chip}},
+    {"CLUSTER", {ValueKind::cluster}},
+    {"MODEL", {ValueKind::model}},
+    {"NAME[@VERSION]", {ValueKind::software}},
+    {"FILE", {ValueKind::file}},
+    {"FILE.json", {ValueKind::file}},
+    {"FILE|COMMAND", {ValueKind::file}},
+    {"FILE|JSON", {ValueKind::records}},
+    {"DIR", {ValueKind::directory}},
+    {"DIR|JSON", {ValueKind::catalogue}},
+    // texts with a form of their own, which the help describes
+    {"0..3", {}},
+    {"AXES", {}},
+    {"B=1..4096", {}},
+    {"B=128,...", {}},
+    {"B=240,...", {}},
+    {"CHIP=USD", {}},
+    {"CONDITION", {}},
+    {"COUNT", {}},
+    {"D+2F", {}},
+    {"D=..,F=..", {}},
+    {"DEVICE", {}},
+    {"FAMILY", {}},
+    {"FORMAT", {}},
+    {"HOW", {}},
+    {"I=4096,...", {}},
+    {"KEY=VALUE", {}},
+    {"LEVEL", {}},
+    {"LEVELS", {}},
+    {"LIST", {}},
+    {"N/M", {}},
+    {"NAME", {}},
+    {"OP", {}},
+    {"PLACE", {}},
+    {"POLICY", {}},
+    {"REQUEST", {ValueKind::request}},
+    {"PROGRAM", {}},
+    {"PROVIDER", {}},
+    {"RxC", {}},
+    {"TENSOR", {}},
+    {"TEXT", {}},
+    {"WAY", {}},
+    {"WHAT", {}},
+    {"WHEN", {}},
+    {"WHERE", {}},
+    {"WHO", {}},
+    {"X,Y=4", {}},
+    {"X=4,Y=4", {}},
+    {"Z=4", {}},
+    {"batch=1..512", {}},
+    {"batch=1M..16M", {}},
+    {"bm,bk,bn", {}},
+    {"bytes=1kB..1GB", {}},
+    {"interval|N%|none", {}},
+    {"seq=1k..128k", {}},
+};
+
+const Placeholder* find_placeholder(std::string_view value) {
+  for (const Placeholder& known : placeholders)
+    if (known.word == value) return &known;
+  return nullptr;
+}
+
+/// Whether a value of this kind names a file by the way it is written. A plain path of a model is the catalogue's to
+/// refuse, which knows the names that are none.
+bool names_file(ValueKind kind, std::string_view value) {
+  switch (kind) {
+    case ValueKind::file:
+    case ValueKind::directory:
+      return !value.empty();  // alone it asks for what would be written
+    case ValueKind::catalogue:
+    case ValueKind::records:
+      return !trim(value).starts_with('{');
+    case ValueKind::cluster:
+    case ValueKind::chip:
+      return value.find('@') != std::string_view::npos;
+    default:
+      return trim(value).starts_with('@');
+  }
+}
+
+Result<void> refused(std::string_view where, std::string_view what) {
+  return fail(std::string(where), std::string(what), "send what the file holds, or use the command line",
+              Error::Kind::usage);
+}
+
+}  // namespace
+
+ValueType type_of(const OptionSpec& option) {
+  if (option.value.empty()) return {ValueKind::flag};
+  if (!option.choices.empty()) return {ValueKind::choice};
+  const Placeholder* known = find_placeholder(option.value);
+  return known ? known->type : ValueType{};
+}
+
+ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {
+  if (argument.name == "model") return {ValueKind::model};
+  if (argument.name == "cluster") return {ValueKind::cluster};
+  if (argument.name == "id") return {ValueKind::chip};
+  if (argument.name == "file") return {ValueKind::file};
+  if (verb.name == "software") return {ValueKind::software};
+  if (argument.name.size() == 1) return {ValueKind::count};
+  return {};
+}
+
+std::string_view name(ValueKind kind) {
+  constexpr std::string_view names[] = {"flag",     "text",      "choice",    "count",   "number", "share",
+                                        "quantity", "dtype",     "chip",      "cluster", "model",  "software",
+                                        "file",     "directory", "catalogue", "records", "request"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+bool may_be_object(ValueKind kind) { return kind == ValueKind::model || kind == ValueKind::catalogue; }
+
+bool is_known_placeholder(std::string_view value) { return value.empty() || find_placeholder(value) != nullptr; }
+
+Result<void> check_without_files(const Request& request, const std::map<std::string, std::string_view>& attached) {
+  const VerbSpec& verb = request.verb();
+  if (verb.on_this_machine) return refused(verb.name, "this command works on the machine it runs on");
+  const auto& arguments = request.arguments();
+  if (verb.passes_options && !arguments.empty()) {
+    ASSAY_TRY(inner, parse_request(arguments));
+    ASSAY_CHECK(check_without_files(inner));
+  }
+  const bool runs_model =  // `run train MODEL` has no file
+      verb.name == "run" && !arguments.empty() && (arguments.front() == "train" || arguments.front() == "serve");
+  for (std::size_t i = 0; i < arguments.size() && !verb.arguments.empty(); ++i) {
+    const ArgumentSpec& spec = verb.arguments[std::min(i, verb.arguments.size() - 1)];
+    if (spec.attachable && attached.contains(arguments[i])) continue;
+    if (names_file(runs_model ? ValueKind::model : type_of(verb, spec).kind, arguments[i]))
+      return refused(spec.name, "files are not read here");
+  }
+  const auto check = [&](const OptionSpec& option) -> Result<void> {
+    for (const std::string& value : request.values(option.name)) {
+      if (option.attachable && attached.contains(value)) continue;
+      if (type_of(option).kind == ValueKind::request)
+        if (const auto inner = parse_request_text(value)) ASSAY_CHECK(check_without_files(*inner));
+      if (names_file(type_of(option).kind, value) || (option.name == "output" && names_output_file(value)))
+        return refused(fmt::format("--{}", option.name), "files are neither read nor written here");
+    }
+    return {};
+  };
+  for (const OptionSpec& option : verb.options) ASSAY_CHECK(check(option));
+  for (const OptionSpec& option : common_options())
+    if (find_option(verb, option.name) == &option) ASSAY_CHECK(check(option));
+  return {};
+}
+
+}  // namespace assay::verbs

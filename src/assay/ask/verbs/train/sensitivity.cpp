@@ -1,0 +1,81 @@
+#include "assay/ask/verbs/train/sensitivity.h"
+
+#include "assay/ask/verbs/train/list.h"
+#include "assay/base/progress.h"
+#include "assay/predict/search/training/caches.h"
+#include "assay/predict/search/training/sensitivity.h"
+
+namespace assay::verbs::train {
+namespace {
+
+search::SensitivityQuestion question_of(const Request& request, const Context& context, const TrainQuery& query,
+                                        const search::Candidate& best) {
+  const auto on_cluster = [&](const hardware::Cluster& cluster) -> Result<training::TrainingQuestion> {
+    ASSAY_TRY(there, read_train_query(request, context, cluster));
+    there.question.setup.model = &query.imported.model;
+    return there.question;
+  };
+  // A plan without the margin competes with others without it.
+  const Bytes budget = std::max(query.margin.budget, best.cost.memory.total());
+  return {query.question, query.sequence, query.cluster, query.choices, best,
+          query.compute,  budget,         on_cluster,    nullptr};
+}
+
+report::Members sensitivity_members(const search::Sensitivity& one) {
+  report::Members row{{"rate", one.rate},
+                      {"value", one.value},
+                      {"elasticity", one.elasticity},
+                      {"lower_elasticity", one.lower_elasticity},
+                      {"step_time_if_doubled", one.if_doubled}};
+  if (one.best_if_doubled) row.emplace_back("best_if_doubled", *one.best_if_doubled);
+  if (one.fits_if_doubled) row.emplace_back("fits_if_doubled", *one.fits_if_doubled);
+  if (one.break_even) {
+    row.emplace_back("break_even", one.break_even->value);
+    row.emplace_back("break_even_factor", one.break_even->factor);
+    row.emplace_back("limiter_then", one.break_even->limiter);
+  }
+  if (one.takeover) {
+    row.emplace_back("takeover", one.takeover->value);
+    row.emplace_back("takeover_factor", one.takeover->factor);
+    if (one.takeover->strategy) row.emplace_back("strategy_then", strategy_text(*one.takeover->strategy));
+  }
+  return row;
+}
+
+report::Members memory_sensitivity_members(const search::MemorySensitivity& memory) {
+  report::Members out{{"capacity", memory.capacity},
+                      {"strategy_fits_down_to", memory.needed},
+                      {"factor", memory.needed / memory.capacity}};
+  if (memory.smallest) {
+    out.emplace_back("something_fits_down_to", memory.smallest->cost.memory.total());
+    out.emplace_back("least_memory_strategy", strategy_text(memory.smallest->strategy));
+  }
+  if (memory.unlimited) {
+    out.emplace_back("step_time_if_unlimited", memory.unlimited->cost.estimate);
+    out.emplace_back("unlimited_needs", memory.unlimited->cost.memory.total());
+    out.emplace_back("unlimited_strategy", strategy_text(memory.unlimited->strategy));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<void> add_sensitivity(const Request& request, const Context& context, const SizedTraining& size,
+                             report::Members& out) {
+  const TrainQuery& query = size.query;
+  search::SensitivityQuestion question = question_of(request, context, query, *size.shown());
+  std::optional<search::TrainingProfiles> own;
+  question.profiles = size.caches ? &size.caches->profiles : &own.emplace(query.question, query.sequence);
+  ASSAY_TRY(rates, search::training_sensitivities(question));
+  report::Items rows;
+  for (const search::Sensitivity& one : rates) rows.emplace_back(sensitivity_members(one));
+  out.emplace_back("sensitivity", std::move(rows));
+  const auto memory = search::memory_sensitivity(question);
+  if (progress.is_stopped()) return {};
+  if (!memory) return tl::unexpected<Error>(memory.error());
+  out.emplace_back("memory_sensitivity", memory_sensitivity_members(*memory));
+  question.profiles->forget_recomputation();
+  return {};
+}
+
+}  // namespace assay::verbs::train

@@ -1,0 +1,25 @@
+// AdamW (Loshchilov and Hutter 2019) on a device's part of a weight.
+#pragma once
+#include <cstdint>
+
+#include "assay/engine/layout.h"
+
+namespace assay::engine {
+
+struct AdamW {
+  double rate = 3e-3;
+  double first_decay = 0.9, second_decay = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  ///< of matrices; scales of norms and biases do not decay
+};
+
+/// Running means of a weight's gradients and of their squares.
+struct Moments {
+  Shards<double> first, second;
+};
+
+/// The `number`-th step, counted from 1.
+void adam_step(const AdamW& adam, std::int64_t number, const Array<double>& gradient, Array<double>& weight,
+               Array<double>& first, Array<double>& second);
+
+}  // namespace assay::engine

@@ -1,0 +1,373 @@
+// The fit of catalogue/steps/serving.toml to measured figures.
+#include "assay/lab/fit/serving.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "assay/base/parallel.h"
+#include "assay/lab/fit/minimise.h"
+#include "assay/lab/fit/ranges.h"
+#include "assay/lab/validate/rows/measured_clusters.h"
+#include "assay/lab/validate/rows/tables.h"
+
+namespace assay::validate {
+namespace {
+
+/// The rows of a group are similar: at most this many are used, spread evenly over the table.
+constexpr std::size_t serving_rows_of_group = 12;
+/// Errors are capped: rows that are far off are wrong for some other reason.
+constexpr double most_serving_misfit = 0.5;
+constexpr int serving_fit_rounds = 16;
+
+std::vector<InferenceRow> sample(std::vector<InferenceRow> rows, const FitInput& input) {
+  std::map<std::string, std::vector<InferenceRow>> groups;
+  for (InferenceRow& row : rows)
+    if (input.sees(row.fold) && row.typical && row.figure != InferenceFigure::throughput)
+      groups[fmt::format("{}, {}", row.group, static_cast<int>(row.figure))].push_back(std::move(row));
+  std::vector<InferenceRow> out;
+  for (auto& [group, members] : groups) {
+    const std::size_t n = std::min(serving_rows_of_group, members.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      out.push_back(std::move(members[i * members.size() / n]));
+      out.back().group = group;
+    }
+  }
+  return out;
+}
+
+/// What is left out as a whole, if not groups.
+using FoldKey = std::string (*)(const InferenceRow&);
+std::string source_of(const InferenceRow& row) { return row.source; }
+std::string chip_of(const InferenceRow& row) { return row.cluster.substr(0, row.cluster.find(':')); }
+
+Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldKey key) {
+  std::vector<InferenceRow> rows;
+  const auto take = [&](InferenceRows& more) {
+    std::move(more.rows.begin(), more.rows.end(), std::back_inserter(rows));
+  };
+  ASSAY_TRY(prompts_table, catalogue_table(input.catalogue, "validation/h200_infer.csv"));
+  ASSAY_TRY(prompts, read_h200_infer(prompts_table, input.catalogue));
+  take(prompts);
+  ASSAY_TRY(steps_table, catalogue_table(input.catalogue, "validation/h200_decode.csv"));
+  ASSAY_TRY(steps, read_h200_decode(steps_table, input.catalogue));
+  take(steps);
+  ASSAY_TRY(published_table, catalogue_table(input.catalogue, "validation/published_inference.csv"));
+  ASSAY_TRY(published, read_inference(published_table, input.catalogue));
+  take(published);
+  if (input.data) {
+    ASSAY_TRY(table, data_table(*input.data, "third_party/inference.csv"));
+    ASSAY_TRY(others, read_inference(table, input.catalogue));
+    take(others);
+  }
+  for (InferenceRow& row : rows)
+    if (key && row.fold != held_out) row.fold = fold_of(key(row));
+  return rows;
+}
+
+template <class Q, std::size_t n>
+std::array<Q, n> starts_of(const std::array<FitRange<Q>, n>& ranges) {
+  std::array<Q, n> out;
+  for (std::size_t i = 0; i < n; ++i) out[i] = ranges[i].start;
+  return out;
+}
+
+/// Start values; numbers counted in software or measured separately stay there.
+kernel::ServingCalibration start_values(const ServingRanges& ranges, const kernel::ServingCalibration& shipped) {
+  const kernel::Families& families = shipped.families;
+  kernel::ServingCalibration s(families);
+  s.code = shipped.code;
+  s.kernels = ranges.kernels;
+  s.pointwise = starts_of(ranges.pointwise);
+  s.start = starts_of(ranges.start);
+  s.launch = starts_of(ranges.launch);
+  s.step = starts_of(ranges.step);
+  s.sequence = starts_of(ranges.sequence);
+  s.first = ranges.first.start;
+  s.experts = ranges.experts.start;
+  s.vector = ranges.vector.start;
+  s.copies = ranges.copies.start;
+  s.quantise = ranges.quantise.start;
+  s.token = ranges.token.start;
+  for (std::size_t f = 0; f < families.size(); ++f) {
+    const auto& serving = families[f].serving;
+    if (!serving) continue;
+    s.measured[f] = 1;
+    s.product[f] = serving->product.start;
+    s.attention[f] = serving->attention.start;
+    s.decode[f] = serving->decode.start;
+    s.meet[f] = serving->meet.start;
+    s.one_shot[f] = serving->one_shot;
+    s.item[f] = serving->item.start;
+    s.without_kernels[f] = serving->item.is_fitted();
+  }
+  return s;
+}
+
+/// For numbers that rows may not determine: a factor of 1.5 from the start costs 0.03 % of error. One that was measured
+/// in another way says itself what it costs.
+constexpr double serving_stiffness = 0.0003;
+
+/// Every number that is fitted.
+std::vector<TunedNumber> tuned_numbers(const ServingRanges& r, kernel::ServingCalibration& s) {
+  std::vector<TunedNumber> numbers;
+  const auto add = [&](auto& number, const auto& range) {
+    if (range.is_fitted()) numbers.push_back(tuned(number, range, range.pull > 0.0 ? range.pull : serving_stiffness));
+  };
+  const auto add_all = [&](auto& all, const auto& ranges) {
+    for (std::size_t i = 0; i < all.size(); ++i) add(all[i], ranges[i]);
+  };
+  for (std::size_t f = 0; f < s.families.size(); ++f) {
+    const auto& serving = s.families[f].serving;
+    if (!serving) continue;
+    add(s.product[f], serving->product);
+    add(s.attention[f], serving->attention);
+    add(s.decode[f], serving->decode);
+    add(s.meet[f], serving->meet);
+    add(s.item[f], serving->item);
+  }
+  add(s.experts, r.experts);
+  add(s.quantise, r.quantise);
+  add(s.vector, r.vector);
+  add(s.token, r.token);
+  add(s.copies, r.copies);
+  add_all(s.pointwise, r.pointwise);
+  add_all(s.start, r.start);
+  add_all(s.launch, r.launch);
+  add_all(s.step, r.step);
+  add_all(s.sequence, r.sequence);
+  add(s.first, r.first);
+  return numbers;
+}
+
+double residual_of(const InferenceRow& row, InferencePredictor& predict) {
+  const Result<Seconds> seconds = predict(row);
+  if (!seconds) throw InternalError("a row that was prepared has no prediction");
+  return std::log(seconds->value() / row.measured.value);
+}
+
+/// Groups have equal weight.
+std::vector<double> weights_of(const std::vector<InferenceRow>& rows) {
+  std::map<std::string, double> members;
+  for (const InferenceRow& row : rows) members[row.group] += 1.0;
+  std::vector<double> weights;
+  for (const InferenceRow& row : rows)
+    weights.push_back(1.0 / members[row.group] / static_cast<double>(members.size()));
+  return weights;
+}
+
+/// The weighted mean error of rows.
+double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor& predict) {
+  const std::vector<double> weights = weights_of(rows);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    sum += weights[i] * std::min(most_serving_misfit, std::abs(residual_of(rows[i], predict)));
+  return sum;
+}
+
+/// The rows that move if a number goes to one of its bounds.
+void find_rows(const FittedRows& rows, std::vector<TunedNumber>& numbers) {
+  std::vector<double> before;
+  for (std::size_t i = 0; i < rows.weights.size(); ++i) before.push_back(rows.residual(i));
+  for (TunedNumber& number : numbers) {
+    const double at = number.value();
+    std::vector<char> moved(before.size());
+    for (const double bound : {number.parameter.low, number.parameter.high}) {
+      number.parameter.set(bound);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (!moved[i] && rows.residual(i) != before[i]) moved[i] = 1;
+    }
+    number.parameter.set(at);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (moved[i]) number.rows.push_back(i);
+  }
+}
+
+void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, InferencePredictor& predict) {
+  const FittedRows fitted{
+      weights_of(rows), [&](std::size_t i) { return residual_of(rows[i], predict); }, {}, most_serving_misfit};
+  std::vector<TunedNumber> numbers = tuned_numbers(ranges, predict.steps);
+  find_rows(fitted, numbers);
+  fit_at_once(numbers, fitted, serving_fit_rounds);
+}
+
+/// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently, and that
+/// are not faster than possible.
+Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePredictor& predict,
+                                              FoldKey key = nullptr) {
+  ASSAY_TRY(all, all_rows(input, key));
+  std::vector<InferenceRow> rows = sample(std::move(all), input);
+  std::erase_if(
+      rows, [&](const InferenceRow& row) { return !predict.fits(row) || !predict.is_possible(row) || !predict(row); });
+  return rows;
+}
+
+Result<kernel::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
+  ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
+  ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+  predict.steps = start_values(ranges, predict.steps);
+  ASSAY_TRY(rows, fitted_rows(input, predict, key));
+  fit_effects(rows, ranges, predict);
+  return predict.steps;
+}
+
+/// Numbers fitted without each fold, the last to all of them.
+using ServingFits = std::array<kernel::ServingCalibration, folds + 1>;
+
+/// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
+/// prediction). None of `left_out` counts.
+Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const ServingFits& fits,
+                           std::size_t left_out, const std::vector<InferenceRow>& rows,
+                           kernel::ServingCalibration& steps) {
+  std::vector<kernel::Residual> prefill, decode;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    if (fold == left_out) continue;
+    ASSAY_TRY(predict, InferencePredictor::make(catalogues[fold]));
+    predict.steps = fits[fold];
+    for (const InferenceRow& row : rows) {
+      if (row.fold != fold) continue;
+      const Result<Seconds> seconds = predict(row);
+      if (!seconds || !predict.is_possible(row)) continue;
+      const hardware::Cluster& cluster = **predict.cluster(row);
+      (row.figure == InferenceFigure::first_token ? prefill : decode)
+          .push_back({row.group, std::log(seconds->value() / row.measured.value),
+                      kernel::serving_classes(predict.steps.family(cluster.chip), row.model),
+                      kernel::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
+                                                  static_cast<double>(row.prompt + row.output)),
+                      cluster.chip.architecture, fmt::format("{} on {}", row.source, cluster.chip.id)});
+    }
+  }
+  steps.prefill_intervals = kernel::interval_classes(prefill, hardware::spread_coverage);
+  steps.decode_intervals = kernel::interval_classes(decode, hardware::spread_coverage);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
+                                             const std::optional<std::string>& data) {
+  std::array<std::optional<Result<kernel::ServingCalibration>>, folds + 1> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
+    fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out});
+  });
+  ServingFits fits;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    ASSAY_TRY(numbers, std::move(*fitted[i]));
+    fits[i] = std::move(numbers);
+  }
+  std::vector<std::string> texts;
+  for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
+    const FitInput input{catalogues[left_out], data, left_out};
+    ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
+    predict.steps = fits[left_out];
+    ASSAY_TRY(rows, fitted_rows(input, predict));
+    ASSAY_CHECK(add_intervals(catalogues, fits, left_out, rows, predict.steps));
+    texts.push_back(fmt::format(
+        "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
+        "error.\n"
+        "[source.fit]\n"
+        "title = \"fit to {}; pointwise.kernels from counts in the "
+        "software, collectives.one_shot from sweeps of such all-reduces\"\n"
+        "command = \"assay validate inference-tpot --fit catalogue --data DIR\"\n"
+        "date = 2026-11-18\n"
+        "rows = \"{} figures\"\n"
+        "error = \"mean absolute, groups alike: {:.1f} %\"\n",
+        input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
+    texts.back() += kernel::serving_steps_text(predict.steps, "fit");
+  }
+  return texts;
+}
+
+namespace {
+
+/// The sources or chips with rows in fits, by family of chips.
+using KeysOfFamilies = std::map<std::string, std::set<std::string>>;
+KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey key, InferencePredictor& predict) {
+  KeysOfFamilies keys;
+  for (const InferenceRow& row : rows) {
+    if (row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput) continue;
+    if (const auto cluster = predict.cluster(row))
+      if (const kernel::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
+  }
+  return keys;
+}
+
+/// What is known of a row whose whole source or chip no fit saw. If no other has rows of the family of its chip, it has
+/// no class, as chips of families without measured steps have no interval.
+void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const KeysOfFamilies& keys,
+                  const kernel::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+  const kernel::Family* family = shipped.family(cluster.chip);
+  const auto known = keys.find(family ? family->id : "");
+  const bool alone = known == keys.end() || std::all_of(known->second.begin(), known->second.end(),
+                                                        [&](const std::string& other) { return other == key(row); });
+  one.traits = step_traits(row.group, row.model, cluster);
+  one.without = {kernel::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
+                 row.engine.substr(0, row.engine.find('@'))};
+}
+
+/// Throughputs follow from a search for the best batch, so that requests predict them with these numbers.
+void add_throughputs(std::vector<RowQuestion> questions, const kernel::ServingCalibration& numbers,
+                     const hardware::Catalogue& catalogue, const AskWith& ask_with, ValidationResult& result) {
+  hardware::Catalogue with = catalogue;
+  with.put("steps/serving.toml", "[source.fit]\ntitle = \"fit without whole sources or chips\"\n" +
+                                     kernel::serving_steps_text(numbers, "fit"));
+  add_answers(std::move(questions), ValidationInput(with, std::nullopt, true, ask_with(with)), result);
+}
+
+}  // namespace
+
+Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
+                                   const std::optional<std::string>& data, const AskWith& ask_with) {
+  const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
+  std::array<std::optional<Result<kernel::ServingCalibration>>, folds> fitted;
+  parallel_for(fitted.size(), 1, [&](std::size_t fold) {
+    fitted[fold] = fitted_serving_steps({catalogue, data, fold}, key);
+  });
+  ASSAY_TRY(rows, all_rows({catalogue, data}, key));
+  ASSAY_TRY(shipped, kernel::serving_steps_of(catalogue));
+  WithoutWhole results;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    ASSAY_TRY(numbers, std::move(*fitted[fold]));
+    ASSAY_TRY(predict, InferencePredictor::make(catalogue));
+    predict.steps = std::move(numbers);
+    const KeysOfFamilies keys = keys_of_families(rows, key, predict);
+    std::vector<RowQuestion> questions;
+    for (const InferenceRow& row : rows) {
+      const bool first = row.figure == InferenceFigure::first_token;
+      if (row.fold != fold || row.source == "own") continue;
+      if (row.figure == InferenceFigure::throughput) {
+        if (!ask_with) continue;
+        ASSAY_TRY(cluster, predict.cluster(row));
+        questions.push_back({question_of(row), held_out, {row.id, row.group, row.measured, {}, row.what}});
+        add_left_out(row, *cluster, keys, shipped, key, questions.back().known);
+        continue;
+      }
+      ValidationResult& result = first ? results.first_tokens : results.tokens;
+      const Result<Seconds> seconds = predict(row);
+      if (!seconds) {
+        result.unanswered.push_back({row.id, row.group, seconds.error().what});
+        continue;
+      }
+      ValidationCase one{row.id, row.group, row.measured, *seconds, row.what};
+      const hardware::Cluster& cluster = **predict.cluster(row);
+      add_left_out(row, cluster, keys, shipped, key, one);
+      if (const auto* found =
+              kernel::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
+        one.spread = found->spread;
+      result.cases.push_back(std::move(one));
+    }
+    if (!questions.empty())
+      add_throughputs(std::move(questions), predict.steps, catalogue, ask_with, results.throughputs);
+  }
+  // Answers with these numbers have no intervals: those of decoding hold, as in requests.
+  for (ValidationCase& one : results.throughputs.cases)
+    if (const auto* found = kernel::interval_of(shipped.decode_intervals, one.without.classes))
+      one.spread = found->spread;
+  return results;
+}
+
+}  // namespace assay::validate

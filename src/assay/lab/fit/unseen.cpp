@@ -1,0 +1,88 @@
+#include "assay/lab/fit/unseen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "assay/hardware/calibration.h"
+#include "assay/lab/fit/serving.h"
+#include "assay/lab/fit/steps.h"
+#include "assay/predict/kernel/interval.h"
+
+namespace assay::validate {
+namespace {
+
+/// Classes of all cases but those of one unit.
+std::vector<kernel::IntervalClass> classes_without(const std::vector<ValidationCase>& cases,
+                                                   std::string_view left_out) {
+  std::vector<kernel::Residual> residuals;
+  for (const ValidationCase& one : cases)
+    if (one.without.unit != left_out)
+      residuals.push_back({one.group,
+                           std::log(one.predicted.value / one.measured.value),
+                           one.without.classes,
+                           {},
+                           {},
+                           one.without.unit});
+  return kernel::interval_classes(residuals, hardware::spread_coverage);
+}
+
+}  // namespace
+
+Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, const hardware::Catalogue& catalogue,
+                                        const std::optional<std::string>& data, const AskWith& ask_with) {
+  LeftOutResults out;
+  if (set == "training") {
+    ASSAY_TRY(steps, steps_without_whole(what, catalogue, data));
+    out.emplace_back(set, std::move(steps));
+    return out;
+  }
+  if (set == "inference-throughput" && ask_with) {
+    ASSAY_TRY(all, without_whole(what, catalogue, data, ask_with));
+    out.emplace_back(set, std::move(all.throughputs));
+    return out;
+  }
+  if (set != "inference-tpot" && set != "inference-ttft")
+    return fail("--leave-out",
+                ask_with ? "whole sources and chips are left out of training, inference-tpot, inference-ttft and "
+                           "inference-throughput"
+                         : "training, inference-tpot and inference-ttft have intervals for what has no row",
+                "name one", Error::Kind::usage);
+  ASSAY_TRY(both, without_whole(what, catalogue, data));
+  out.emplace_back("inference-tpot", std::move(both.tokens));
+  out.emplace_back("inference-ttft", std::move(both.first_tokens));
+  if (out.front().first != set) std::swap(out.front(), out.back());
+  return out;
+}
+
+void widen_to_unseen(std::vector<ValidationCase>& cases) {
+  std::map<std::string, std::vector<kernel::IntervalClass>> others;
+  for (const ValidationCase& one : cases)
+    if (!others.contains(one.without.unit)) others[one.without.unit] = classes_without(cases, one.without.unit);
+  for (ValidationCase& one : cases)
+    if (const auto* found = kernel::interval_of(others[one.without.unit], one.without.classes))
+      one.spread = std::max(one.spread, found->spread);
+}
+
+std::pair<std::string, std::string> unseen_file_of(const std::vector<ValidationCase>& cases, std::string_view set,
+                                                   std::string_view left_out) {
+  const bool of_chips = left_out == "hardware";
+  kernel::UnseenIntervals unseen;
+  unseen.what = of_chips ? "chip" : "software";
+  std::set<std::string> known;
+  for (const ValidationCase& one : cases)
+    if (const std::string& name = of_chips ? one.without.chip : one.without.software; !name.empty()) known.insert(name);
+  unseen.known.assign(known.begin(), known.end());
+  unseen.classes = classes_without(cases, "");
+  return {
+      kernel::unseen_file(set, unseen.what),
+      kernel::unseen_text(unseen,
+                          fmt::format("errors of {} rows of {} whose whole {} no fit saw", cases.size(), set,
+                                      of_chips ? "chip" : "source"),
+                          fmt::format("assay validate {} --leave-out {} --fit catalogue --data DIR", set, left_out))};
+}
+
+}  // namespace assay::validate

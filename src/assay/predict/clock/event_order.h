@@ -1,0 +1,55 @@
+// All operations of a pipeline step in one order, computed once per shape: times are filled in later and never change
+// the order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "assay/predict/clock/simulation.h"
+
+namespace assay::clock {
+
+struct PipelineOperation;
+
+/// Every operation follows the previous one on its stage and the one whose result it needs. A dualpipe pair is three
+/// operations: one that waits for the input of the first half, the pair, and the send of the second result.
+struct EventOrder {
+  struct Operation {
+    std::uint32_t after = 0;     ///< the operation whose result it needs; 0: none
+    std::uint32_t stage = 0;     ///< it runs on this stage
+    std::uint32_t duration = 0;  ///< an index of EventTimes
+    bool is_far = false;         ///< what it needs comes from another stage
+    bool is_back = false;        ///< its result is the gradient of an input
+  };
+  PipelineShape shape;
+  std::vector<Operation> operations;  ///< from 1 on
+};
+
+EventOrder event_order(const PipelineShape& shape);
+
+/// Times of operations: first the work, then a send that blocks the stage.
+class EventTimes {
+ public:
+  struct Duration {
+    Seconds work, send;
+  };
+  const Duration& operator[](std::size_t number) const { return durations_[number]; }
+  /// Of an operation that is not paired.
+  Seconds work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const;
+  /// Fills in the times of a valid input, reusing memory.
+  void fill(const PipelineInput& input);
+
+ private:
+  std::vector<Duration> durations_;
+};
+
+/// What an operation does: the work of a part of the model, and whether its result leaves the stage.
+struct OperationWork {
+  static constexpr std::size_t none = ~std::size_t{0};
+  std::size_t part = none;  ///< in the order of the model; none: it only waits or sends
+  PipelineWork work = PipelineWork::forward;
+  bool is_sent = false;
+  std::size_t mate = none;  ///< of a pair: the part whose backward pass runs beside
+};
+OperationWork work_of(const PipelineShape& shape, std::uint32_t duration);
+
+}  // namespace assay::clock

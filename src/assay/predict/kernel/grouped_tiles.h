@@ -1,0 +1,61 @@
+// Products of experts in one kernel, each with its own rows. For the models of kernels alone.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "assay/predict/kernel/tiles.h"
+
+namespace assay::kernel {
+
+/// How many units of so many rows an expert needs on average. Tokens choose at random, so that its rows spread around
+/// their mean by the square root of it: here evenly, which needs no more than sums.
+inline double expected_units(double mean, double unit) {
+  const double reach = std::sqrt(3.0 * mean), low = std::max(0.0, mean - reach), high = mean + reach;
+  if (!(high > low)) return 1.0;
+  const auto units_up_to = [&](double rows) {  // the integral of the units
+    const double whole = std::floor(rows / unit);
+    return (0.5 * unit * whole + rows - unit * whole) * (whole + 1.0);
+  };
+  return std::max(1.0, (units_up_to(high) - units_up_to(low)) / (high - low));
+}
+
+/// Tiles of such a kernel. It learns the rows of experts only on the device, so that one tile has to serve them all: a
+/// large one, or a small one where a mean expert has few rows. Two cores take tiles one below the other and wait for
+/// each other, so that rows of an expert are rounded up to two tiles.
+template <class N>
+struct GroupedTiles {
+  TileSize tile;
+  NumberOf<N, double> waves{};
+  NumberOf<N, Seconds> time{};  ///< until all are done
+  NumberOf<N, Seconds> busy{};  ///< of it, matrix units multiply
+
+  GroupedTiles(const N& num, const ProductRates& rates, const MatmulShape& shape)
+      : tile(shape.m <= few_rows || shape.n <= few_rows ? TileSize{64, 128} : TileSize{128, 256}) {
+    const SizesOf<N> size(num, shape);
+    const TileRates<N> by(num, rates, shape);
+    const auto tile_m = num.given("tile rows", tile.m, "one tile for all experts"),
+               tile_n = num.given("tile columns", tile.n, "one tile for all experts");
+    const double pair = 2.0 * tile.m;
+    const bool random = !shape.summed_rows && !shape.even_rows;
+    const auto pairs =
+        num.given("pairs of tiles", random ? expected_units(shape.m, pair) : std::ceil(shape.m / pair), "of an expert");
+    const auto tiles = num.named("tiles of pairs", size.batch * (pairs * ceil(size.n / tile_n)));
+    waves = waves_of(num, tiles / (core_count(num, rates.chip, rates.sources) / 2.0));
+    auto k = size.k;
+    if (shape.summed_rows) {
+      const double stage = cache_line / storage(rates.format, 1.0).value();
+      k = num.given("k in whole stages",
+                    stage * (shape.even_rows ? std::ceil(shape.k / stage) : expected_units(shape.k, stage)),
+                    "of an expert");
+    }
+    const auto steps = waves * (k + by.fill(num, rates));
+    const auto edges = tile_edges(num, tile_m, tile_n);
+    time = steps * by.step(num, tile_m, tile_n, edges);
+    busy = steps * by.multiplying(num, tile_m, tile_n, edges);
+  }
+
+ private:
+  static constexpr double few_rows = 128;
+};
+
+}  // namespace assay::kernel

@@ -1,0 +1,62 @@
+// One kernel as a table of measurements has it: what it does, and how long it takes on a chip when it is measured in
+// some way. `assay roofline` answers with these times, and calibrations are fitted to them.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "assay/base/dtype.h"
+#include "assay/hardware/calibration.h"
+#include "assay/predict/kernel/kernel_models.h"
+#include "assay/predict/kernel/measured/harness.h"
+#include "assay/predict/roofline/operation.h"
+
+namespace assay::kernel {
+
+struct Kernel {
+  KernelKind kind = KernelKind::matmul;
+  Dtype compute = Dtype::bf16;
+  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
+  MatmulShape matmul;
+  AttentionWork work;
+  double items = 0;  ///< decode: sequences x key-value heads
+  Bytes bytes;       ///< of a stream; keys and values of a decode
+};
+/// All sizes of the operation must be known. Attention of one query to several keys is a decode.
+Kernel kernel_of(const roofline::Operation& operation, Dtype compute,
+                 hardware::AttentionKernel attention = hardware::AttentionKernel::automatic);
+
+/// What a kernel runs on. Holds references: for the duration of a call.
+struct KernelPlace {
+  const hardware::Calibration& fits;
+  CoreRates cores;
+  FlopsPerSecond peak;  ///< dense, of the kernel's format
+  std::string_view architecture;
+  const SourceTable* sources = nullptr;  ///< of the chip, the calibration and the way of measuring, for derivations
+
+  /// Whether the calibration has what the kernel needs.
+  bool has(const Kernel& kernel) const;
+};
+/// Empty if the chip lacks the format.
+std::optional<KernelPlace> kernel_place(const Kernel& kernel, const hardware::Chip& chip,
+                                        const hardware::Calibration& calibration);
+
+/// The parts of a kernel's time. Of a product `product` has the total without the casting.
+template <class N>
+struct MeasuredTimeOf {
+  NumberOf<N, Seconds> launch, casting;
+  MatmulTimeOf<N> product;
+  NumberOf<N, Seconds> arithmetic;  ///< attention: tiles of scores
+  NumberOf<N, Seconds> memory;      ///< streams, decode, and passes of attention
+  NumberOf<N, Seconds> total;
+};
+using MeasuredTime = MeasuredTimeOf<Plain>;
+/// The place must have what the kernel needs.
+template <class N>
+MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const KernelPlace& place, const Harness& harness);
+
+/// The share of the bandwidth that a kernel which streams memory reaches.
+double stream_share(const hardware::PointwiseCalibration& fit, KernelKind kind);
+/// The spread class of a kernel kind.
+double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind);
+
+}  // namespace assay::kernel

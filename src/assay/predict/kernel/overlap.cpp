@@ -1,0 +1,194 @@
+#include "assay/predict/kernel/overlap.h"
+
+#include <algorithm>
+
+#include "assay/base/index.h"
+
+namespace assay::kernel {
+namespace {
+
+/// Hidden seconds below this share of a collective are rounding.
+constexpr double negligible = 1e-12;
+
+/// Places the steps of one pass.
+class PassLayout {
+ public:
+  PassLayout(const program::Program& program, const program::Block& block, const StepTimes& times)
+      : program_(program), times_(times), share_(times.chip_share) {
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const program::Step& step = program.steps[at(i)];
+      const StepTime& time = times.steps[at(i)];
+      if (step.once) continue;
+      if (!program::is_collective(step.op)) {
+        add_work(i, time.time.value());
+        continue;
+      }
+      // What is gathered is copied out of its buffer, what is reduced into it.
+      const bool copies_first = !program::gathers(step.collective);
+      if (copies_first) add_work(i, time.copies.value());
+      if (time.is_background) {
+        background_.push_back(i);
+      } else if (time.time > Seconds()) {
+        items_.push_back({i, true, time.time.value(), {}, {}});
+      }
+      if (!copies_first) add_work(i, time.copies.value());
+    }
+    hide();
+  }
+
+  /// Adds the bars of the pass from `start` on; returns when it ends.
+  double place(double start, OverlapSchedule& schedule) {
+    bars_.clear();
+    double now = start;
+    for (const Item& item : items_) {
+      const double from = now;
+      if (item.is_wait) {
+        now = run(item.step, now, item.seconds);
+        continue;
+      }
+      for (const Piece& piece : item.first) now = run(piece.collective, now, slowed(piece.seconds));
+      now += item.seconds;
+      for (auto piece = item.last.rbegin(); piece != item.last.rend(); ++piece)
+        now = run(piece->collective, now, slowed(piece->seconds));
+      schedule.steps.push_back({item.step, 0, Seconds(from), Seconds(now)});
+    }
+    for (const std::int32_t i : background_) now += times_.steps[at(i)].exposed.value();
+    place_background(start, now);
+    for (const Bar& bar : bars_)
+      schedule.steps.push_back({bar.step, lane_of(bar.step, schedule.lanes), Seconds(bar.start), Seconds(bar.end)});
+    return now;
+  }
+
+ private:
+  struct Piece {
+    double seconds = 0;  ///< of the kernel, if nothing slows it
+    std::int32_t collective = 0;
+  };
+  /// A kernel, copies of a collective, or the part of a collective that is waited for.
+  struct Item {
+    std::int32_t step = 0;
+    bool is_wait = false;
+    double seconds = 0;              ///< of a kernel: that hide nothing
+    std::vector<Piece> first, last;  ///< at its start, and from its end on
+  };
+  struct Bar {
+    std::int32_t step = 0;
+    double start = 0, end = 0;
+  };
+
+  void add_work(std::int32_t step, double seconds) {
+    if (seconds > 0.0) items_.push_back({step, false, seconds, {}, {}});
+  }
+  double slowed(double seconds) const { return seconds / (1.0 - share_); }
+
+  /// Assigns to each collective the kernels that hide it: those that it names, then the ones closest to it.
+  void hide() {
+    std::vector<double> left(items_.size());
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!items_[i].is_wait) continue;
+      const StepTime& time = times_.steps[at(items_[i].step)];
+      left[i] = (time.time - time.exposed).value();
+      for (const std::int32_t kernel : time.beside)
+        for (std::size_t k = 0; k < items_.size(); ++k)
+          if (items_[k].step == kernel) take(i, k, left[i]);
+    }
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (!items_[i].is_wait) continue;
+      const bool is_ahead = program::gathers(program_.steps[at(items_[i].step)].collective);
+      for (const bool after : {is_ahead, !is_ahead})
+        for (std::size_t k = i; after ? ++k < items_.size() : k-- > 0;) take(i, k, left[i]);
+      const StepTime& time = times_.steps[at(items_[i].step)];
+      const double hidden = (time.time - time.exposed).value() - left[i];
+      items_[i].seconds = std::max(0.0, time.time.value() - slowed(hidden));
+    }
+  }
+
+  /// Lets kernel `k` hide up to `left` seconds of collective `i`, at its end that is closer to the collective.
+  void take(std::size_t i, std::size_t k, double& left) {
+    Item& kernel = items_[k];
+    if (kernel.is_wait || left <= negligible * times_.steps[at(items_[i].step)].time.value()) return;
+    const double taken = std::min(left, kernel.seconds);
+    if (taken <= 0.0) return;
+    (k > i ? kernel.first : kernel.last).push_back({taken, items_[i].step});
+    kernel.seconds -= taken;
+    left -= taken;
+  }
+
+  /// A part of a collective; returns when it ends.
+  double run(std::int32_t step, double start, double seconds) {
+    const double end = start + seconds;
+    if (seconds <= 0.0) return start;
+    if (!bars_.empty() && bars_.back().step == step && bars_.back().end == start)
+      bars_.back().end = end;
+    else
+      bars_.push_back({step, start, end});
+    return end;
+  }
+
+  /// Fills the time from `start` to `end` in which no collective uses the same links.
+  void place_background(double start, double end) {
+    std::uint32_t links = 0;
+    for (const std::int32_t i : background_) links |= times_.steps[at(i)].links;
+    const std::vector<Bar> others = bars_;
+    auto other = others.begin();
+    double now = start;
+    for (const std::int32_t i : background_) {
+      double left = times_.steps[at(i)].time.value();
+      const double least = negligible * left;
+      while (left > least && now < end) {
+        while (other != others.end() && !(times_.steps[at(other->step)].links & links)) ++other;
+        const double until = other == others.end() ? end : other->start;
+        const double seconds = std::min(left, std::max(0.0, until - now));
+        now = run(i, now, seconds);
+        left -= seconds;
+        if (left > least && other != others.end()) now = (other++)->end;
+      }
+    }
+  }
+
+  std::int32_t lane_of(std::int32_t step, std::vector<program::AxisSet>& lanes) const {
+    const program::AxisSet axes = program_.steps[at(step)].axes;
+    const auto known = std::find(lanes.begin(), lanes.end(), axes);
+    const auto lane = static_cast<std::int32_t>(known - lanes.begin()) + 1;
+    if (known == lanes.end()) lanes.push_back(axes);
+    return lane;
+  }
+
+  const program::Program& program_;
+  const StepTimes& times_;
+  double share_;
+  std::vector<Item> items_;
+  std::vector<std::int32_t> background_;
+  std::vector<Bar> bars_;  ///< of collectives
+};
+
+}  // namespace
+
+OverlapSchedule schedule_blocks(const program::Program& program, const std::vector<program::Block>& blocks,
+                                const StepTimes& times, const HostCopies& copies) {
+  OverlapSchedule schedule;
+  Seconds now, out_free, in_free, before_last, last_start;
+  for (const program::Block& block : blocks) {
+    if (copies.in > Seconds() && block.phase == program::Phase::backward) {
+      const Seconds start = std::max(in_free, last_start);
+      in_free = start + copies.in;
+      schedule.copies.push_back({true, start, in_free});
+      now = std::max(now, in_free);
+    } else if (block.phase == program::Phase::forward) {
+      now = std::max(now, before_last);
+    }
+    before_last = out_free;
+    last_start = now;
+    now = Seconds(PassLayout(program, block, times).place(now.value(), schedule));
+    schedule.passes.push_back(now);
+    if (copies.out > Seconds() && block.phase == program::Phase::forward) {
+      const Seconds start = std::max(out_free, now);
+      out_free = start + copies.out;
+      schedule.copies.push_back({false, start, out_free});
+    }
+  }
+  schedule.end = now;
+  return schedule;
+}
+
+}  // namespace assay::kernel

@@ -1,0 +1,187 @@
+// The price of a serving step.
+#include <algorithm>
+
+#include "assay/predict/kernel/price.h"
+
+namespace assay::kernel {
+namespace {
+
+template <class N>
+NumberOf<N, Seconds> no_time(const N& num, std::string_view why) {
+  return num.given("none", Seconds(0), why);
+}
+
+/// The numbers of ServingEffects, each under its own name and source.
+template <class N>
+class ServingFactors {
+ public:
+  ServingFactors(const N& num, const ServingKernels& kernels) : num_(num), kernels_(kernels) {}
+
+  template <class Q>
+  auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
+    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  }
+  /// Of every kernel: on the device, where that was measured, and what the software adds.
+  NumberOf<N, Seconds> launch() const {
+    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start, "start");
+    const Seconds device = kernels_.rates.regime.launch;
+    if (!(device > Seconds(0))) return num_.named("start of a kernel", start);
+    return num_.named("start of a kernel",
+                      num_.given("launch", device, &kernels_.rates.sources, "regime.launch") + start);
+  }
+  /// `started` kernels that move `bytes` as element-wise kernels do.
+  NumberOf<N, Seconds> stream(const KernelWork& work, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {
+    const auto moved = streamed(num_, kernels_.rates, work, bytes);
+    return work.stream_share > 0.0 ? started * launch() + moved : moved;
+  }
+
+ private:
+  const N& num_;
+  const ServingKernels& kernels_;
+};
+
+/// A step that streams tensors through memory: as few kernels as the software has for it, or composed as in training.
+template <class N>
+NumberOf<N, Seconds> served_stream(const N& num, const KernelWork& work, const ServedDetails& details,
+                                   const ServingKernels& kernels) {
+  const auto& [rates, effects, sources] = kernels;
+  const ServingFactors<N> factor(num, kernels);
+  if (details.is_view && (effects.joined || effects.code)) return no_time(num, "another view of a tensor");
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise");
+  if (effects.code) {
+    const auto moved = num.given("kernels it is composed of", details.composition.traffic, sources, "composition") *
+                       (traffic * num.named("kernel alone", streamed(num, rates, work, bytes)));
+    const auto starts = num.given("kernels", details.composition.kernels, sources, "composition") *
+                        num.given("start of a kernel", effects.code->start, sources, "kernel_start");
+    const auto time = max(starts, moved);
+    if (!(details.composition.apart > 0.0)) return time;
+    return time + num.given("kernels of routing", details.composition.apart, sources, "composition") *
+                      num.given("start of a kernel", effects.code->start, sources, "kernel_start");
+  }
+  const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
+  const auto time = work.model == KernelWork::Model::stream
+                        ? factor.stream(work, started, traffic * bytes)
+                        : started * factor.launch() + streamed(num, rates, work, traffic * bytes);
+  return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
+}
+
+template <class N>
+NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServedDetails& details,
+                                    const ServingKernels& kernels, const KnownTiles* tiles) {
+  const ServingFactors<N> factor(num, kernels);
+  hardware::Regime regime = kernels.rates.regime;
+  regime.launch = Seconds(0);  // not stretched below
+  const ProductRates rates = product_rates(kernels.rates, work);
+  const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
+                           : matmul_time(num, rates, work.product, regime).total;
+  const auto dense = factor("products in a step", &ServingEffects::product, "product");
+  const auto slower =
+      details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
+  const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
+  return product_starts<N>(num, rates, work.product, factor.launch()) +
+         slower * load * num.named("kernel alone", alone);
+}
+
+/// Attention of a few queries over a cache.
+template <class N>
+NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const ServedDetails& details,
+                                   const ServingKernels& kernels) {
+  const auto& [rates, effects, sources] = kernels;
+  const ServingFactors<N> factor(num, kernels);
+  auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
+              decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes);
+  if (work.model == KernelWork::Model::split) {
+    const AttentionRates by = attention_rates(rates, work);
+    const auto whole = attention_time(num, by, work.attention, false);
+    const auto split = split_attention_time(num, by, work.attention, work.items);
+    read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
+  }
+  auto start = factor.launch();
+  if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
+    const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
+                        num.given("query heads of a cache", details.shared_by, "heads that share keys") *
+                        num.given("bytes", work.bytes, "keys and values");
+    start = start + factor.stream(work, num.given("kernels", 2.0, "of copying keys and values"), copied);
+  }
+  const auto row = num.given("keys per query", details.met, "on average") *
+                   factor("token of an unsplit cache", &ServingEffects::token, "token");
+  if (!(effects.vector > 0.0)) return start + row + read;
+  const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
+  const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
+                      (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
+  return start + row + max(read, scores);
+}
+
+/// A kernel of a chip whose kernels nobody measured by themselves: shares of the ideal rates, and what whole steps and
+/// the software add to them.
+template <class N>
+NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, const ServedDetails& details,
+                                      const ServingKernels& kernels) {
+  using enum ServedDetails::Kind;
+  const auto& [rates, effects, sources] = kernels;
+  const ServingFactors<N> factor(num, kernels);
+  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  if (details.kind == element_wise) return served_stream(num, work, details, kernels);
+  const auto arithmetic = num.given("compute", details.arithmetic, "arithmetic at the peak") /
+                          num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix");
+  if (details.kind == other)
+    return max(factor.stream(work, num.given("kernels", 1.0, "of the step"), bytes), arithmetic);
+  if (details.kind == cache) {
+    // Kernels of vector units read shared keys for every query head.
+    const double reads = effects.vector > 0.0 ? details.shared_by : 1.0;
+    const auto read =
+        streamed(num, rates, work, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
+    const auto items = num.given("query heads", details.heads, "of all sequences") /
+                       num.given("cores", rates.cores.cores, &rates.sources, "cores") *
+                       factor("core time of a head", &ServingEffects::item, "item");
+    return factor.launch() + items +
+           factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
+  }
+  const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
+  if (details.kind == prompts)
+    return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
+  return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
+}
+
+}  // namespace
+
+template <class N>
+NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDetails& details,
+                           const ServingKernels& kernels, const KnownTiles* tiles) {
+  using Model = KernelWork::Model;
+  const KernelRates& rates = kernels.rates;
+  const ServingFactors<N> factor(num, kernels);
+  const auto bytes = [&] { return num.given("bytes", work.bytes, "read and written by the step"); };
+  const auto one = [&] { return num.given("kernels", 1.0, "of the step"); };
+  const auto arithmetic = [&] { return num.given("compute", details.arithmetic, "arithmetic at the peak"); };
+  switch (work.model) {
+    case Model::stream:
+      return served_stream(num, work, details, kernels);
+    case Model::product:
+      return served_product(num, work, details, kernels, tiles);
+    case Model::split:
+    case Model::decode:
+      return served_decode(num, work, details, kernels);
+    case Model::attention:
+      return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
+                                   attention_time(num, attention_rates(rates, work), work.attention, false);
+    case Model::scores: {
+      const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
+      const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");
+      return factor.stream(work, one(), bytes()) + arithmetic() * ((1.0 + droop) / share);
+    }
+    case Model::shares:
+      break;
+  }
+  return served_by_shares(num, work, details, kernels);
+}
+
+#define ASSAY_INSTANTIATE(N)                                                                                    \
+  template NumberOf<N, Seconds> price(const N&, const KernelWork&, const ServedDetails&, const ServingKernels&, \
+                                      const KnownTiles*);
+ASSAY_INSTANTIATE(Plain)
+ASSAY_INSTANTIATE(Traced)
+#undef ASSAY_INSTANTIATE
+
+}  // namespace assay::kernel

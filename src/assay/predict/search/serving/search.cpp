@@ -1,0 +1,437 @@
+#include "assay/predict/search/serving/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <deque>
+#include <numeric>
+#include <string>
+
+#include "assay/predict/search/divisors.h"
+
+namespace assay::search {
+namespace {
+
+/// Sizes that heads, widths and experts allow.
+struct Limits {
+  std::int64_t heads = 0, width = 0, experts = 0;
+};
+
+Limits limits_of(const model::Transformer& model) {
+  Limits limits;
+  for (const model::Layer& layer : model.decoder.kinds) {
+    if (layer.attention) limits.heads = std::gcd(limits.heads, layer.attention->heads);
+    if (!layer.feed_forward) continue;
+    limits.width = std::gcd(limits.width, layer.feed_forward->width);
+    if (layer.feed_forward->experts > 0) limits.experts = std::gcd(limits.experts, layer.feed_forward->experts);
+  }
+  return limits;
+}
+
+class ServingSearcher {
+ public:
+  ServingSearcher(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                  const ServingChoices& choices)
+      : question_(question), cluster_(cluster), choices_(choices), limits_(limits_of(*question.setup.model)) {}
+
+  Result<ServingSearch> run() {
+    // Strategies whose weights alone do not fit are tried only if no other one fits: the closest is one of them.
+    all_weights_ = question_.weight_scale *
+                   serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weights;
+    serving::ServingMemoryOf<Plain> runtime;
+    serving::add_runtime(Plain{}, question_.setup.effects.memory, nullptr, {question_.capacity}, runtime);
+    left_ = question_.capacity - runtime.runtime();
+    bool any = enumerate(true);
+    if (any && !found_.fits) any = enumerate(false);
+    if (!any)
+      return fail("strategy",
+                  fmt::format("{} does not multiply to {}", given_text(),
+                              cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
+                  "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp, or --tp x --dp with "
+                  "--ep-over tensor; leave one of them out to have it chosen");
+    finish_front();
+    return std::move(found_);
+  }
+
+ private:
+  /// What was fixed, as it is written: "--tp 4 --dp 3".
+  std::string given_text() const {
+    std::string text;
+    const auto add = [&](std::string_view option, const std::optional<std::int64_t>& n) {
+      if (n) text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, *n);
+    };
+    add("tp", choices_.tensor);
+    add("weights-2d", choices_.second);
+    add("pp", choices_.pipeline);
+    add("dp", choices_.data);
+    add("ep", choices_.expert);
+    return text;
+  }
+
+  /// Prices all strategies, or those whose weights may fit and then those that cannot; whether there are any.
+  bool enumerate(bool may_fit) {
+    const std::int64_t chips = cluster_.chips();
+    bool any = false;
+    for (std::int64_t tensor : divisors(chips)) {
+      if (choices_.tensor ? *choices_.tensor != tensor
+                          : (limits_.heads > 0 && limits_.heads % tensor != 0) ||
+                                (limits_.width > 0 && limits_.width % tensor != 0))
+        continue;
+      for (std::int64_t pipeline : divisors(chips / tensor)) {
+        if (choices_.pipeline ? *choices_.pipeline != pipeline : pipeline > question_.setup.model->decoder.layers())
+          continue;
+        for (std::int64_t second : divisors(chips / tensor / pipeline)) {
+          if (choices_.second ? *choices_.second != second
+                              : second > 1 && choices_.weights.value_or(lower::WeightScheme::two_dimensions) ==
+                                                  lower::WeightScheme::one_dimension)
+            continue;
+          const std::int64_t data = chips / tensor / pipeline / second;
+          if (choices_.data && *choices_.data != data) continue;
+          serving::ServingStrategy strategy;
+          strategy.tensor = tensor;
+          strategy.pipeline = pipeline;
+          strategy.second = second;
+          strategy.data = data;
+          any |= split_experts(strategy, may_fit);
+        }
+      }
+    }
+    return any;
+  }
+
+  /// Experts over some of the replicas, and over tensor-parallel devices or not.
+  bool split_experts(serving::ServingStrategy strategy, bool may_fit) {
+    bool any = false;
+    for (const lower::ExpertAxes over : {lower::ExpertAxes{}, lower::ExpertAxes{true, false}}) {
+      if (choices_.expert_over && *choices_.expert_over != over) continue;
+      if (over.tensor && strategy.tensor == 1) continue;
+      strategy.expert_over = over;
+      for (std::int64_t part : divisors(strategy.data)) {
+        strategy.expert = part * (over.tensor ? strategy.tensor : 1);
+        if (choices_.expert ? *choices_.expert != strategy.expert
+                            : strategy.expert > 1 && (limits_.experts == 0 || limits_.experts % strategy.expert != 0))
+          continue;
+        // Experts on more devices divide the same weights as many ways, and their tokens travel twice a layer
+        // however many devices there are; a second direction adds a gather and a sum to every product.
+        if (strategy.second > 1 && strategy.expert > 1) continue;
+        any = true;
+        const auto ways = static_cast<double>(strategy.tensor * strategy.second * strategy.pipeline * part);
+        if ((all_weights_ / ways <= left_) == may_fit) vary(strategy);
+      }
+    }
+    return any;
+  }
+
+  /// An order of the mesh axes, with the links that it gives them.
+  struct Placed {
+    collective::AxisLayout layout;
+    training::StageLinks links;
+  };
+
+  std::vector<Placed> placements(serving::ServingStrategy strategy) {
+    std::vector<Placed> out;
+    for (const collective::AxisLayout& layout :
+         collective::axis_layouts(training::whole_mesh_sizes(strategy.parallelism()), cluster_)) {
+      strategy.layout = layout;
+      if (auto links = serving::serving_links(question_.setup, strategy, cluster_)) out.push_back({layout, *links});
+    }
+    return out;
+  }
+
+  /// What a sharding asks of the network: kinds of collectives over sets of axes.
+  using Used = std::array<std::array<bool, training::StageLinks::kinds>, 32>;
+  static void mark(const serving::ServingProfile& profile, Used& used) {
+    for (const serving::ServingProfile::Block& block : profile.blocks)
+      for (const serving::ServedCollective& collective : block.collectives)
+        used[collective.over][training::StageLinks::line_of(collective.kind)] = true;
+  }
+
+  /// Whether every collective takes at most as long on `a` as on `b`, whatever its bytes.
+  static bool covers(const Placed& a, const Placed& b, const Used& used) {
+    const auto below = [](const collective::CollectiveLine& x, const collective::CollectiveLine& y) {
+      return x.rate <= y.rate && x.floor <= y.floor;
+    };
+    for (std::size_t set = 0; set < used.size(); ++set)
+      for (std::size_t kind = 0; kind < training::StageLinks::kinds; ++kind) {
+        if (!used[set][kind]) continue;
+        if (!below(a.links.lines[set][kind], b.links.lines[set][kind]) ||
+            !collective::never_slower(a.links.forms[set][kind], b.links.forms[set][kind]))
+          return false;
+      }
+    return below(a.links.between_stages, b.links.between_stages);
+  }
+
+  void vary(serving::ServingStrategy strategy) {
+    strategy.scheme.weights = choices_.weights      ? *choices_.weights
+                              : strategy.second > 1 ? lower::WeightScheme::two_dimensions
+                                                    : lower::WeightScheme::one_dimension;
+    using enum lower::CacheScheme;
+    std::vector<lower::CacheScheme> caches{heads};
+    if (strategy.tensor * strategy.second > 1) caches = {heads, batch, sequence};
+    if (choices_.cache) caches = {*choices_.cache};
+    if (!choices_.cache_by_heads) price_caches(strategy, caches);
+    strategy.cache_ways = serving::key_copies(*question_.setup.model, strategy.tensor);
+    if (strategy.cache_ways == 1 || (choices_.cache && !choices_.cache_by_heads)) return;
+    std::erase(caches, heads);
+    price_caches(strategy, caches);
+  }
+
+  void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
+    const std::vector<Placed> placed = placements(strategy);
+    if (placed.empty()) return;
+    std::deque<serving::PrefillOption> prompts;  // of all schemes so far; references stay valid
+    for (lower::CacheScheme cache : caches) {
+      strategy.scheme.cache = cache;
+      price(strategy, placed, prompts);
+    }
+  }
+
+  void price(serving::ServingStrategy strategy, const std::vector<Placed>& placed,
+             std::deque<serving::PrefillOption>& prompts) {
+    serving::ServingProfiles profiles;
+    profiles.decode = serving::make_serving_profile(question_.setup, strategy, 1, serving::decode_keys(question_));
+    std::vector<const serving::PrefillOption*> options;
+    Used used{};
+    mark(profiles.decode, used);
+    for (const lower::ServingScheme& scheme : serving::prefill_schemes(strategy)) {
+      const auto known = std::find_if(prompts.begin(), prompts.end(),
+                                      [&](const serving::PrefillOption& option) { return option.scheme == scheme; });
+      if (known != prompts.end()) {
+        options.push_back(&*known);
+      } else {
+        serving::ServingStrategy way = strategy;
+        way.scheme = scheme;
+        prompts.push_back({scheme, serving::make_prompt_profile(question_.setup, way, serving::fresh_prompt(question_),
+                                                                question_.prompt)});
+        options.push_back(&prompts.back());
+      }
+      mark(options.back()->profile, used);
+      if (scheme.cache != strategy.scheme.cache)
+        used[training::role_bit(training::Role::tensor) | training::role_bit(training::Role::fsdp)]
+            [training::StageLinks::line_of(program::Collective::all_to_all)] = true;
+    }
+    ++found_.strategies;
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      ++found_.placements;
+      bool dropped = false;
+      for (std::size_t j = 0; j < placed.size() && !dropped; ++j)
+        dropped = j != i && covers(placed[j], placed[i], used) && (j < i || !covers(placed[i], placed[j], used));
+      found_.dropped += dropped;
+      if (dropped) continue;
+      strategy.layout = placed[i].layout;
+      for (const serving::PrefillOption* option : options) only_prompts(strategy, *option, placed[i].links);
+      serving::choose_prefill(question_, strategy, placed[i].links, options, profiles);
+      batches(strategy, profiles, placed[i].links);
+    }
+  }
+
+  void only_prompts(serving::ServingStrategy strategy, const serving::PrefillOption& option,
+                    const training::StageLinks& links) {
+    strategy.scheme = option.scheme;
+    const serving::ServingProfile& p = option.profile;
+    for (double times = 1.0; times <= 16.0; times *= 4.0) {
+      PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
+      const kernel::RuntimeMemory& runtime = question_.setup.effects.memory;
+      serving::ServingMemoryOf<Plain> memory;
+      serving::add_runtime(Plain{}, runtime, nullptr, {question_.capacity, p.together}, memory);
+      const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
+      const Bytes space = runtime.activations * p.widest * at_once + p.gathered;
+      const Bytes bytes =
+          question_.weight_scale * p.weights + point.prompts * p.cache + runtime.reserved * space + memory.runtime();
+      if (bytes > question_.capacity) return;
+      point.time = serving::serving_time(question_.setup, strategy, p, links, point.prompts);
+      if (choices_.first_token && point.time.estimate > *choices_.first_token) return;
+      if (!found_.most_prompts || point.prompts_per_second() > found_.most_prompts->prompts_per_second())
+        found_.most_prompts = point;
+    }
+  }
+
+  void batches(const serving::ServingStrategy& strategy, const serving::ServingProfiles& profiles,
+               const training::StageLinks& links) {
+    const double unit = profiles.decode.unit;
+    if (choices_.batch) {
+      ++found_.points;
+      take(serving::serving_point(question_, strategy, profiles, links, static_cast<double>(*choices_.batch)));
+      return;
+    }
+    const auto at = [&](double units) {
+      ++found_.points;
+      return serving::serving_point(question_, strategy, profiles, links, units * unit);
+    };
+    const serving::ServingPoint first = at(1.0);
+    if (take(first); first.memory.total() > question_.capacity) return;
+    // From one unit up to what fits: powers of two, the points between them, and the last one.
+    std::vector<Tried> tried{tried_at(1.0, first)};
+    const double allowed = choices_.most_batch ? static_cast<double>(*choices_.most_batch) : HUGE_VAL;
+    const double most = std::floor(std::min(first.memory.max_batch, allowed) / unit);
+    const auto try_units = [&](double units) {
+      if (units > most || units <= tried.back().units) return;
+      const serving::ServingPoint point = at(units);
+      tried.push_back(tried_at(units, point));
+      take(point);
+    };
+    for (double units = 2.0; units <= 2.0 * most; units *= 2.0) {
+      if (units > 2.0) try_units(0.75 * units);
+      try_units(units);
+    }
+    try_units(most);
+    const auto tokens_of_step = [&](double units) {
+      const serving::SteadyServer server = serving::steady_server(question_, strategy, units * unit);
+      return Tokens(units * unit / server.places * serving::steady_load(server).requests * server.output);
+    };
+    refine(tried, no_limit, most_tokens_, tokens_of_step, [&](double units) {
+      const serving::ServingPoint point = at(units);
+      if (point.served.tokens_per_second > most_tokens_) take(point);
+      return tried_at(units, point);
+    });
+    if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
+    // The same among points that meet the latency limits, in addition to the points that all questions share.
+    TokensPerSecond best = found_.best ? found_.best->served.tokens_per_second : TokensPerSecond();
+    const auto wanted = [&](double units) {
+      const serving::ServingPoint point = at(units);
+      take_best(point);
+      if (found_.best) best = found_.best->served.tokens_per_second;
+      return tried_at(units, point);
+    };
+    const Seconds limit = choices_.per_token.value_or(no_limit);
+    // More sequences never take less time: find the largest batch that meets the limits between the last point that
+    // does and the next.
+    const auto beyond = std::find_if(tried.begin(), tried.end(), [&](const Tried& t) { return t.per_token > limit; });
+    if (beyond == tried.begin()) return;
+    if (beyond != tried.end()) {
+      Tried some = *(beyond - 1);
+      double many = beyond->units;
+      while (many - some.units > 1.0) {
+        const Tried middle = tried_at(std::floor((some.units + many) / 2.0), at(std::floor((some.units + many) / 2.0)));
+        if (middle.per_token <= limit)
+          some = middle;
+        else
+          many = middle.units;
+      }
+      tried.erase(beyond, tried.end());
+      if (some.units > tried.back().units) tried.push_back(wanted(some.units));
+    }
+    refine(tried, limit, best, tokens_of_step, wanted);
+  }
+
+  /// A batch, in units, the mean time of its steps and the time of a token.
+  struct Tried {
+    double units = 1;
+    Seconds step, per_token;
+  };
+  static Tried tried_at(double units, const serving::ServingPoint& point) {
+    const serving::ServedRate& served = point.served;
+    return {units, served.replicas * served.load.requests / served.requests_per_second, served.per_token};
+  }
+
+  /// The whole number between two others with the most factors of two: step times jump where a tile of rows begins.
+  static double roundest_between(double low, double high) {
+    double power = 1.0;
+    while (std::floor((high - 1.0) / (2.0 * power)) * 2.0 * power > low) power *= 2.0;
+    return std::floor((high - 1.0) / power) * power;
+  }
+
+  /// Tries batches between those tried. More sequences never take less time, so a batch between two others yields at
+  /// most the tokens of the larger in the time of the smaller: nothing better than `best` by more than the tolerance is
+  /// left out.
+  template <class Made, class Try>
+  static void refine(const std::vector<Tried>& tried, Seconds limit, const TokensPerSecond& best, Made tokens_of_step,
+                     Try attempt) {
+    constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
+    std::vector<std::pair<Tried, Tried>> open;
+    for (std::size_t i = 0; i + 1 < tried.size(); ++i) open.emplace_back(tried[i], tried[i + 1]);
+    while (!open.empty()) {
+      const auto [low, high] = open.back();
+      open.pop_back();
+      if (high.units - low.units <= 1.0 || low.per_token > limit) continue;
+      if (tokens_of_step(high.units - 1.0) / low.step <= best * (1.0 + tolerance)) continue;
+      const Tried middle = attempt(roundest_between(low.units, high.units));
+      open.emplace_back(low, middle);
+      open.emplace_back(middle, high);
+    }
+  }
+
+  bool meets_prompts(const serving::ServingPoint& point) const {
+    return point.prefill.estimate <= choices_.first_token.value_or(no_limit);
+  }
+
+  void take(const serving::ServingPoint& point) {
+    if (point.batch < 1.0) return;
+    if (point.memory.total() > question_.capacity) {
+      if (!found_.fits && (!found_.closest || point.memory.total() < found_.closest->memory.total()))
+        found_.closest = point;
+      return;
+    }
+    if (!found_.fits) found_.closest.reset();
+    found_.fits = true;
+    if (!found_.fastest_token || point.served.per_token < found_.fastest_token->served.per_token)
+      found_.fastest_token = point;
+    if (!found_.fastest_prompt || point.prefill.estimate < found_.fastest_prompt->prefill.estimate)
+      found_.fastest_prompt = point;
+    most_tokens_ = std::max(most_tokens_, point.served.tokens_per_second);
+    found_.front.push_back(point);
+    if (found_.front.size() > 4096) thin_front();
+    take_best(point);
+  }
+
+  void take_best(const serving::ServingPoint& point) {
+    const bool meets = meets_prompts(point) && point.served.per_token <= choices_.per_token.value_or(no_limit);
+    if (!meets) {
+      if (!found_.closest || miss(point) < miss(*found_.closest)) found_.closest = point;
+      return;
+    }
+    // A given batch is served as fast as possible; otherwise as many tokens as possible.
+    const bool better =
+        !found_.best || (choices_.batch ? point.decode.estimate < found_.best->decode.estimate
+                                        : point.served.tokens_per_second > found_.best->served.tokens_per_second);
+    if (better) found_.best = point;
+  }
+
+  /// How far a point misses the latency limits: the worse of both, as a ratio.
+  double miss(const serving::ServingPoint& point) const {
+    double worst = 0.0;
+    if (choices_.first_token) worst = std::max(worst, point.prefill.estimate / *choices_.first_token);
+    if (choices_.per_token) worst = std::max(worst, point.served.per_token / *choices_.per_token);
+    return worst;
+  }
+
+  void thin_front() {
+    std::sort(
+        found_.front.begin(), found_.front.end(), [](const serving::ServingPoint& a, const serving::ServingPoint& b) {
+          return a.served.per_token != b.served.per_token ? a.served.per_token < b.served.per_token
+                                                          : a.served.tokens_per_second > b.served.tokens_per_second;
+        });
+    std::vector<serving::ServingPoint> kept;
+    for (const serving::ServingPoint& point : found_.front)
+      if (kept.empty() || point.served.tokens_per_second > kept.back().served.tokens_per_second) kept.push_back(point);
+    found_.front = std::move(kept);
+  }
+  void finish_front() { thin_front(); }
+
+  static constexpr Seconds no_limit{HUGE_VAL};
+  const serving::ServingQuestion& question_;
+  const hardware::Cluster& cluster_;
+  const ServingChoices& choices_;
+  Limits limits_;
+  Bytes all_weights_;
+  Bytes left_;                   ///< of a chip, that its driver leaves free
+  TokensPerSecond most_tokens_;  ///< of all points that fit
+  ServingSearch found_;
+};
+
+}  // namespace
+
+Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                     const ServingChoices& choices) {
+  ASSAY_TRY(found, ServingSearcher(question, cluster, choices).run());
+  if (found.fits || (question.chip_memory <= question.capacity && question.cache_share == 1.0)) return found;
+  serving::ServingQuestion whole = question;
+  whole.capacity = std::max(question.capacity, question.chip_memory);
+  whole.cache_share = 1.0;
+  ASSAY_TRY(tight, ServingSearcher(whole, cluster, choices).run());
+  return tight.fits ? std::move(tight) : std::move(found);
+}
+
+}  // namespace assay::search

@@ -1,0 +1,51 @@
+// The search for the best way to serve a model: strategies and batches, priced; the front of latency against
+// throughput, and the cheapest point that meets given latencies.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "assay/predict/serving/point.h"
+
+namespace assay::search {
+
+/// Choices that the user fixed; the others are searched.
+struct ServingChoices {
+  std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
+  std::optional<std::int64_t> most_batch;  ///< where the batch is searched
+  std::optional<lower::ExpertAxes> expert_over;
+  std::optional<lower::CacheScheme> cache;
+  bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so
+  std::optional<lower::WeightScheme> weights;
+  std::optional<Seconds> first_token, per_token;  ///< that a request may wait at most
+};
+
+/// A server that only works on prompts: as many at once as yield the most.
+struct PrefillPoint {
+  serving::ServingStrategy strategy;
+  double prompts = 1;  ///< at once, over all replicas
+  serving::ServingTime time;
+  Hertz prompts_per_second() const { return prompts / time.estimate; }
+};
+
+struct ServingSearch {
+  std::optional<serving::ServingPoint> best;
+  std::vector<serving::ServingPoint> front;  ///< no other point has lower latency and more throughput; by latency
+  std::optional<serving::ServingPoint>
+      closest;                  ///< if nothing meets the limits: the nearest miss, or what needs least memory
+  bool fits = false;            ///< something fits into memory
+  std::int64_t strategies = 0;  ///< shardings, each with its best places on the cluster
+  std::int64_t placements = 0;  ///< of them: orders of the mesh axes that differ
+  std::int64_t dropped = 0;     ///< placements that another one of the same sharding equals or beats everywhere
+  std::int64_t points = 0;      ///< evaluated
+  std::optional<serving::ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
+  std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, within the limit
+};
+
+/// Every division of the chips into replicas, tensor and pipeline parallelism, a second direction of weights and
+/// experts; caches by heads, batch and sequence, and by heads and one of the others; every order of the mesh axes.
+/// Weights that are split in two directions stay in place for decode steps; for prompts they stay in place or are
+/// gathered. If nothing fits into the capacity, all of the chip's memory may be used.
+Result<ServingSearch> search_serving(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
+                                     const ServingChoices& choices);
+
+}  // namespace assay::search

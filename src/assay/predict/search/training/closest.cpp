@@ -1,0 +1,79 @@
+#include "assay/predict/search/training/closest.h"
+
+#include <algorithm>
+
+#include "assay/predict/search/training/bound.h"
+
+namespace assay::search {
+
+std::vector<std::pair<Bytes, training::Strategy>> ClosestSearch::by_state_bytes(
+    const std::vector<lower::Parallelism>& meshes) {
+  std::vector<std::pair<Bytes, training::Strategy>> sorted;
+  training::Strategy shared;
+  for (const lower::Parallelism& p : meshes)
+    if (in_.space.per_group(p) > 0)
+      for (int zero : in_.space.zeros(p))
+        for (training::Offload offload : in_.choices.offloads) {
+          shared.parallelism = p;
+          shared.parallelism.zero = zero;
+          shared.offload = offload;
+          sorted.emplace_back(in_.fit.state_bytes(shared), shared);
+        }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return sorted;
+}
+
+void ClosestSearch::run(const std::vector<lower::Parallelism>& meshes, TrainingSearch& found) {
+  for (const auto& [floor, start] : by_state_bytes(meshes)) {
+    if (floor - in_.fit.capacity() >= least_) break;
+    const lower::Parallelism& mesh = start.parallelism;
+    // Memory does not depend on placement: one layout that exists will do.
+    const auto layouts = in_.space.layouts(mesh);
+    if (layouts.empty()) continue;
+    const Result<training::StageLinks> links = in_.linker.links(mesh, layouts.front());
+    if (!links) continue;
+    for (lower::ResidualScheme residual : in_.space.residuals(mesh))
+      for (lower::ContextScheme scheme : in_.space.context_schemes(mesh))
+        for (std::int64_t micro : in_.space.micro_batches(in_.space.per_group(mesh)))
+          for (std::size_t policy = 0; policy < in_.policies.size(); ++policy) {
+            training::Strategy s = start;
+            s.parallelism.residual = residual;
+            s.parallelism.context_scheme = scheme;
+            s.micro_batch = micro;
+            s.recompute = in_.policies[policy];
+            s.layout = layouts.front();
+            price(s, policy, *links, found);
+          }
+  }
+}
+
+void ClosestSearch::price(training::Strategy s, std::size_t policy, const training::StageLinks& links,
+                          TrainingSearch& found) {
+  const training::TrainingProfile &profile =
+                                      in_.profiles.priced(in_.profiles.microbatch_of(s), in_.numbers[policy]).profile,
+                                  &traffic = in_.profiles.sharing_of(s);
+  training::fill_passes({in_.question, s, profile, &traffic, links}, steady_);
+  const std::vector<StageOrder> orders = in_.space.orders(s.parallelism);
+  const std::uint64_t possible = possible_orders(orders, s.parallelism.pipeline,
+                                                 static_cast<std::int64_t>(training::microbatches(in_.question, s)));
+  const StageLayers& layers = in_.layers.of(s.parallelism);
+  for (const AlikeOrders& alike : layers.alike) {
+    training::fill_stages({in_.question, s, profile, &traffic, links}, alike.split, steady_);
+    for (std::size_t o = 0; o < orders.size(); ++o) {
+      if (!((alike.orders & possible) >> o & 1u) || least_memory(steady_) - in_.fit.capacity() >= least_) continue;
+      s.schedule = orders[o].schedule;
+      s.interleave = orders[o].interleave;
+      Candidate candidate{s, training::training_cost(steady_, s)};
+      ++found.count.evaluated;
+      if (in_.fit.excess(candidate.cost) >= least_) continue;
+      least_ = in_.fit.excess(candidate.cost);
+      if (s.parallelism.pipeline > 1) {
+        events_.fill({in_.question, s, profile, &traffic, links}, alike.split, layers.each[o].runs, steady_);
+        training::set_interval(steady_, events_.interval(), candidate.cost);
+      }
+      found.closest = candidate;
+    }
+  }
+}
+
+}  // namespace assay::search

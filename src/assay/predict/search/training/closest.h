@@ -1,0 +1,41 @@
+// Where no training strategy fits: the one that lacks the least memory.
+#pragma once
+#include <cmath>
+
+#include "assay/predict/search/training/memory_fit.h"
+#include "assay/predict/search/training/search.h"
+
+namespace assay::search {
+
+/// All that a search for training strategies knows already.
+struct ClosestInput {
+  const training::TrainingQuestion& question;
+  const TrainingChoices& choices;
+  const TrainingSpace& space;
+  const std::vector<lower::Recompute>& policies;
+  const std::vector<std::size_t>& numbers;  ///< of the policies, in the profiles
+  TrainingProfiles& profiles;
+  LayersOfOrders& layers;
+  training::StageLinker& linker;
+  TrainingFit& fit;
+};
+
+class ClosestSearch {
+ public:
+  explicit ClosestSearch(const ClosestInput& input) : in_(input) {}
+
+  /// Adds the closest strategy on these meshes, and what was priced to find it.
+  void run(const std::vector<lower::Parallelism>& meshes, TrainingSearch& found);
+
+ private:
+  /// Meshes with all ways to hold their states, least bytes of states first.
+  std::vector<std::pair<Bytes, training::Strategy>> by_state_bytes(const std::vector<lower::Parallelism>& meshes);
+  void price(training::Strategy strategy, std::size_t policy, const training::StageLinks& links, TrainingSearch& found);
+
+  const ClosestInput& in_;
+  Bytes least_{HUGE_VAL};  ///< that are too many, of the closest so far
+  training::MicrobatchCost steady_;
+  training::StepEvents events_;
+};
+
+}  // namespace assay::search

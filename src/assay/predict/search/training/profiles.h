@@ -1,0 +1,63 @@
+// Profiles of a search for training strategies, made on demand: few differ among millions of strategies.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "assay/predict/search/training/bound.h"
+#include "assay/predict/training/recompute_profiles.h"
+
+namespace assay::search {
+
+class TrainingProfiles {
+ public:
+  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
+  struct Priced {
+    training::TrainingProfile profile;
+    std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
+  };
+  struct Microbatch {
+    const training::ProfileKey* key = nullptr;
+    std::vector<std::unique_ptr<Priced>> policies;  ///< once it is made
+  };
+
+  /// Refers to the question.
+  TrainingProfiles(const training::TrainingQuestion& question, std::int64_t sequence);
+
+  /// Numbers by which priced() knows policies. At least one is asked for before any profile is made.
+  std::vector<std::size_t> numbers_of(const std::vector<lower::Recompute>& policies);
+
+  /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
+  Microbatch& microbatch_of(const training::Strategy& strategy);
+  /// The same, to be made by make_listed() with all others.
+  Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }
+  /// Leaves some out when it is asked to stop (base/progress.h).
+  void make_listed();
+  Priced& priced(Microbatch& made, std::size_t policy) const;
+  /// Before a search: forgets what was found on other links than its own.
+  void trim(const void* links);
+  /// Frees the profiles of policies that recompute; they are rebuilt on demand.
+  void forget_recomputation();
+  /// How weights and gradients travel: it does not depend on what a microbatch computes.
+  const training::TrainingProfile& sharing_of(const training::Strategy& strategy);
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const training::ProfileKey& key) const;
+  };
+  using Entry = std::pair<const training::ProfileKey, Microbatch>;
+  Entry& entry_of(const training::Strategy& strategy);
+  void make(Entry& entry) const;
+
+  const training::TrainingQuestion& question_;
+  std::int64_t sequence_;
+  std::vector<lower::Recompute> policies_;  ///< by number
+  std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
+  const void* links_ = nullptr;  ///< of the last search
+  std::vector<Entry*> listed_;   ///< some of them may be made by now
+  std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
+};
+
+}  // namespace assay::search

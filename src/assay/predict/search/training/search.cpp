@@ -1,0 +1,489 @@
+#include "assay/predict/search/training/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "assay/base/progress.h"
+#include "assay/base/text.h"
+#include "assay/predict/search/training/best_strategies.h"
+#include "assay/predict/search/training/caches.h"
+#include "assay/predict/search/training/closest.h"
+#include "assay/predict/search/training/order_bounds.h"
+#include "assay/predict/search/training/search_frontier.h"
+
+namespace assay::search {
+namespace {
+
+/// Best first: work is visited in order of a lower bound on its time, so the first item that is slower than all wanted
+/// strategies ends the search.
+class StrategySearcher {
+ public:
+  StrategySearcher(TrainingCaches& caches, const TrainingChoices& choices, const SearchLimits& limits)
+      : question_(caches.question),
+        choices_(choices),
+        space_(question_, caches.sequence, caches.cluster, choices),
+        layers_(*question_.setup.model, space_),
+        policies_(space_.policies()),
+        profiles_(caches.profiles),
+        numbers_(profiles_.numbers_of(policies_)),
+        fit_(question_, profiles_, layers_, limits.capacity),
+        best_(limits),
+        prune_(limits.prune),
+        bound_(question_),
+        bounds_(question_, bound_),
+        linker_(caches.linker),
+        places_(space_, caches.inner, choices.layout || choices.rules.limits_orders(caches.cluster)) {}
+
+  Result<TrainingSearch> run(bool wants_closest) {
+    const std::vector<lower::Parallelism> all = space_.meshes();
+    if (all.empty()) return space_.no_meshes();
+    for (const lower::Parallelism& p : all) list_work(p);
+    profiles_.make_listed();
+    if (progress.is_stopped()) return interrupted();
+    if (prune_)
+      for (Work& work : works_) work.floor = floor_of(strategy_of(work), work);
+    std::sort(works_.begin(), works_.end(), sooner);
+    settled_.resize(works_.size() + 1);
+    // First without recomputation and offloading: the better the strategies found so far, the more the bounds cut.
+    progress.start("ways to run", 2 * works_.size());
+    for (const bool is_simple : {true, false})
+      for (const Work& work : works_) {
+        if (prune_ ? work.floor >= best_.too_slow() : is_simple) break;
+        if (!progress.advance()) break;
+        price(work, is_simple);
+      }
+    if (best_.empty() && progress.is_stopped()) return interrupted();
+    if (wants_closest && best_.empty() && std::isinf(best_.too_slow().value())) {
+      const ClosestInput input{question_, choices_, space_, policies_, numbers_, profiles_, layers_, linker_, fit_};
+      ClosestSearch(input).run(all, found_);
+    }
+    found_.best = std::move(best_).sorted();
+    return std::move(found_);
+  }
+
+ private:
+  using Mesh = WorkMesh;
+  using Work = TrainingWork;
+  using Orders = OrdersByOffload;
+
+  void list_work(const lower::Parallelism& p) {
+    const std::int64_t per_group = space_.per_group(p);
+    if (per_group == 0) return;
+    const auto micro_batches = space_.micro_batches(per_group);
+    const auto residuals = space_.residuals(p);
+    const auto schemes = space_.context_schemes(p);
+    const auto zeros = space_.zeros(p);
+    Mesh mesh;
+    mesh.parallelism = p;
+    mesh.orders = space_.orders(p);
+    if (mesh.orders.empty()) return;
+    if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
+    mesh.layers = &layers_.of(p);
+    for (const AlikeOrders& alike : mesh.layers->alike)
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
+        const bool is_last = alike.orders >> o == 1u;
+        if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != clock::PipelineSchedule::interleaved))
+          mesh.unbeaten_orders |= std::uint64_t{1} << o;
+      }
+    const std::size_t layouts = places_.count(p);
+    if (layouts == 0) return;
+    found_.count.considered +=
+        static_cast<std::int64_t>(micro_batches.size() * residuals.size() * schemes.size() * policies_.size() *
+                                  zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
+    for (int zero : zeros) {
+      WeightsSharing sharing{zero, 0};
+      std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
+      for (training::Offload offload : choices_.offloads) {
+        std::optional<bool>& fit = states_fit[training::moves_states(offload)];
+        training::Strategy s;
+        s.parallelism = p;
+        s.parallelism.zero = zero;
+        s.offload = offload;
+        if (!fit) fit = !prune_ || fit_.state_bytes(s) <= fit_.capacity();
+        if (*fit) sharing.offloads = static_cast<std::uint8_t>(sharing.offloads | 1u << static_cast<unsigned>(offload));
+      }
+      if (sharing.offloads != 0) mesh.sharings.push_back(sharing);
+    }
+    if (mesh.sharings.empty()) return;
+    mesh.inner = places_.least_inner(p);
+    mesh.weight_traffics.resize(mesh.sharings.size() * residual_ways);
+    meshes_.push_back(std::move(mesh));
+    Work work;
+    work.mesh = static_cast<std::uint32_t>(meshes_.size() - 1);
+    work.group = works_.empty() ? 0 : works_.back().group;  // nothing is taken before all is listed
+    for (lower::ResidualScheme residual : residuals)
+      for (lower::ContextScheme scheme : schemes)
+        for (std::int64_t micro : micro_batches) {
+          work.residual = residual;
+          work.context_scheme = scheme;
+          work.micro_batch = micro;
+          // Recomputation only adds time, so other policies are looked at after this one.
+          const training::Strategy s = strategy_of(work);
+          work.possible = possible_orders(meshes_.back().orders, p.pipeline,
+                                          static_cast<std::int64_t>(training::microbatches(question_, s)));
+          if (work.possible == 0) continue;
+          work.made = &profiles_.listed(s);
+          ++work.group;
+          works_.push_back(work);
+        }
+  }
+
+  training::Strategy strategy_of(const Work& work) const {
+    training::Strategy s;
+    s.parallelism = meshes_[work.mesh].parallelism;
+    s.parallelism.residual = work.residual;
+    s.parallelism.context_scheme = work.context_scheme;
+    s.micro_batch = work.micro_batch;
+    s.recompute = policies_[work.policy];
+    return s;
+  }
+
+  /// Prices everything that computes as `work` says, under every policy, unless a bound rules it out or less work fits.
+  void price(Work work, bool is_simple) {
+    training::Strategy s = strategy_of(work);
+    Mesh& mesh = meshes_[work.mesh];
+    if (settled_[work.group] + 1u == 1u << mesh.sharings.size()) return;
+    for (std::size_t i = 0; i < mesh.sharings.size(); ++i) {
+      if (settled_[work.group] >> i & 1u) continue;
+      s.parallelism.zero = mesh.sharings[i].zero;
+      // Too slow with the least work is too slow with more, and what fits needs no more.
+      work.policy = 0;
+      s.recompute = policies_[0];
+      const WeightsTimes& least = weight_traffic(s, work, i).least;
+      const std::size_t way = work.traffic_index(i);
+      const auto is_worth_it = [&](std::size_t inner, const WeightsTimes& weights) {
+        return may_be_fast(weights, s, work, inner, work.possible & mesh.unbeaten_orders);
+      };
+      bool is_settled = is_simple;
+      if (is_worth_it(mesh.inner, least)) {
+        left_.assign(policies_.size(), std::nullopt);
+        fitting_.assign(policies_.size(), {});
+        std::optional<bool> is_open;  // memory does not depend on places
+        const auto has_work = [&] {
+          if (!is_open) is_open = has_open(s, work, i, is_simple);
+          return *is_open;
+        };
+        if (mesh.places.empty() && has_work()) mesh.places = places_.all(s.parallelism);
+        for (AlikePlaces& at : mesh.places)
+          if (is_worth_it(at.inner, at.is_known(way) ? at.weights[way].least : least)) {
+            if (!has_work()) break;
+            if (price_alike(s, work, i, at, is_simple)) is_settled = false;
+          }
+        if (is_open == false) is_settled = false;
+      }
+      if (is_settled) settled_[work.group] = static_cast<std::uint8_t>(settled_[work.group] | 1u << i);
+    }
+  }
+
+  /// Whether some policy leaves anything to price that may be fast enough, by a bound over all placements of the mesh.
+  bool has_open(training::Strategy s, Work work, std::size_t i, bool is_simple) {
+    const Mesh& mesh = meshes_[work.mesh];
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      const auto is_worth_it = [&](std::uint64_t orders) {
+        return may_be_fast(weight_traffic(s, work, i).least, s, work, mesh.inner, orders);
+      };
+      if (work.policy > 0 && !is_worth_it(work.possible & mesh.unbeaten_orders)) continue;
+      std::uint64_t orders = 0;
+      for (const std::uint64_t each : orders_left(work, i, is_simple)) orders |= each & work.possible;
+      if (orders != 0 && is_worth_it(orders)) return true;
+    }
+    return false;
+  }
+
+  /// Prices equivalent placements; true if policies that recompute more may be worth pricing.
+  bool price_alike(training::Strategy s, Work work, std::size_t i, AlikePlaces& alike, bool is_simple) {
+    const Mesh& mesh = meshes_[work.mesh];
+    const training::TrainingProfile& traffic = *weight_traffic(s, work, i).traffic;
+    const training::RoleSets sets = training::role_sets(traffic);
+    const std::size_t way = work.traffic_index(i);
+    if (!alike.is_known(way)) {
+      alike.weights.resize(mesh.weight_traffics.size());
+      for (PlacedMesh& placed : alike.placements) {
+        places_.lay(s.parallelism, placed, sets);
+        alike.weights[way].add(bound_.weights_times(traffic, places_.links(s.parallelism, placed)));
+      }
+    }
+    const AlikePlaces::Weights& weights_at = alike.weights[way];
+    for (work.policy = 0; work.policy < (is_simple ? 1 : policies_.size()); ++work.policy) {
+      s.recompute = policies_[work.policy];
+      const auto is_worth_it = [&](const WeightsTimes& weights, std::uint64_t orders) {
+        return may_be_fast(weights, s, work, alike.inner, orders);
+      };
+      if (!is_worth_it(weights_at.least, work.possible & mesh.unbeaten_orders)) {
+        if (work.policy == 0) return false;  // with more work it is no faster
+        continue;
+      }
+      const Orders left = orders_left(work, i, is_simple);
+      std::uint64_t orders = 0;
+      for (const std::uint64_t each : left) orders |= each & work.possible;
+      if (orders == 0 || !is_worth_it(weights_at.least, orders)) continue;
+      const training::TrainingProfile& profile = priced(work).profile;
+      for (std::size_t at = 0; at < alike.placements.size(); ++at) {
+        PlacedMesh& placed = alike.placements[at];
+        if (alike.placements.size() > 1 && !is_worth_it(weights_at.each[at], orders)) continue;
+        s.layout = placed.layout;
+        places_.lay(
+            s.parallelism, placed,
+            sets | training::role_sets(profile) | training::RoleSets{1} << training::role_bit(training::Role::tensor));
+        const training::StageLinks& links = places_.links(s.parallelism, placed);
+        training::fill_passes({question_, s, profile, &traffic, links}, steady_);
+        price_passes(s, left, orders, mesh, {links, profile, traffic});
+      }
+    }
+    work.policy = 0;
+    return fitting_orders(work, i, training::Offload::none) != mesh.every_order();
+  }
+
+  /// What the passes in steady_ belong to.
+  struct PassesOf {
+    const training::StageLinks& links;
+    const training::TrainingProfile& profile;
+    const training::TrainingProfile& traffic;
+  };
+  /// Prices the stages of a microbatch whose passes are known.
+  void price_passes(training::Strategy s, const Orders& left, std::uint64_t fast, const Mesh& mesh,
+                    const PassesOf& of) {
+    bound_.fill(steady_, least_);
+    std::uint64_t slow = 0;
+    bounds_.each({least_, s, mesh, steady_.hop, fast, best_.too_slow()}, [&](std::uint64_t orders, Seconds least) {
+      if (least >= best_.too_slow()) slow |= orders;
+      for (; orders != 0; orders &= orders - 1) floors_[static_cast<std::size_t>(std::countr_zero(orders))] = least;
+      return true;
+    });
+    if (prune_) fast &= ~slow;
+    for (const AlikeOrders& alike : mesh.layers->alike) {
+      const std::uint64_t of_split = alike.orders & fast;
+      if (of_split == 0) continue;
+      for (const training::Offload offload : choices_.offloads) {
+        s.offload = offload;
+        const std::uint64_t orders = left[static_cast<std::size_t>(offload)] & of_split;
+        if (orders == 0) continue;
+        training::fill_stages({question_, s, of.profile, &of.traffic, of.links}, alike.split, steady_);
+        if (prune_ && bound_.step(bound_.slowest_stage(steady_)) >= best_.too_slow()) continue;
+        take_orders(s, mesh, orders, [&](const training::Strategy& one, const OrderLayers& layers) {
+          events_.fill({question_, one, of.profile, &of.traffic, of.links}, alike.split, layers.runs, steady_);
+        });
+      }
+    }
+  }
+
+  /// Simulates events for what bounds leave, the most promising first.
+  template <class F>
+  void take_orders(training::Strategy s, const Mesh& mesh, std::uint64_t orders, F&& fill_events) {
+    while (orders != 0) {
+      auto o = static_cast<std::size_t>(std::countr_zero(orders));
+      for (std::uint64_t rest = orders; rest != 0; rest &= rest - 1)
+        if (const auto other = static_cast<std::size_t>(std::countr_zero(rest)); floors_[other] < floors_[o]) o = other;
+      orders &= ~(std::uint64_t{1} << o);
+      if (prune_ && floors_[o] >= best_.too_slow()) return;
+      s.schedule = mesh.orders[o].schedule;
+      s.interleave = mesh.orders[o].interleave;
+      Candidate candidate{s, training::training_cost(steady_, s)};
+      ++found_.count.evaluated;
+      if (fit_.excess(candidate.cost) > Bytes()) continue;
+      ++found_.count.feasible;
+      if (floors_[o] >= best_.too_slow() || candidate.cost.estimate >= best_.too_slow()) continue;
+      if (s.parallelism.pipeline > 1) {
+        fill_events(s, mesh.layers->each[o]);
+        if (bound_.step(events_.least()) >= best_.too_slow()) continue;
+        training::set_interval(steady_, events_.interval(), candidate.cost);
+        if (candidate.cost.estimate >= best_.too_slow()) continue;
+      }
+      best_.take(candidate);
+    }
+  }
+
+  /// Activations that go to the host pass its link twice; a stage has at least the mean of all.
+  bool is_too_slow(const Work& work, training::Offload offload) {
+    if (!training::moves_activations(offload)) return false;
+    const training::Strategy s = strategy_of(work);
+    const training::TrainingProfile& profile = priced(work).profile;
+    Bytes kept;
+    for (const clock::StageSplit::Part& part : layers_.of({}).alike.front().split.parts)
+      for (std::size_t k = 0; k < profile.kinds.size(); ++k) kept += part.layers[k] * profile.kinds[k].kept;
+    kept *=
+        training::kept_over_fewest(question_.setup.effects, s.recompute) / static_cast<double>(s.parallelism.pipeline);
+    return bound_.step(training::microbatches(question_, s) * 2.0 * kept / question_.host.rate) >= best_.too_slow();
+  }
+
+  /// Orders of stages worth pricing with the `i`-th sharding of weights: those that fit, unless a subset of the same
+  /// work fits. Copies and recomputation only add time, with one exception: recomputation saves copies of activations,
+  /// so once activations go to the host, a policy says nothing about those that recompute more.
+  const Orders& orders_left(const Work& work, std::size_t i, bool is_simple) {
+    std::optional<Orders>& left = left_[work.policy];
+    if (!left) left = made_orders_left(work, i, is_simple);
+    return *left;
+  }
+  Orders made_orders_left(const Work& work, std::size_t i, bool is_simple) {
+    using enum training::Offload;
+    Orders left{};
+    for (const training::Offload offload : choices_.offloads)
+      // The simplest is priced first, and skipped with the rest.
+      if (const bool is_first = work.policy == 0 && offload == choices_.offloads.front();
+          is_simple ? is_first : !prune_ || !is_first)
+        orders_with(left, offload) = meshes_[work.mesh].every_order();
+    Work less = work;
+    for (less.policy = 0; less.policy < work.policy; ++less.policy) {
+      if (!policies_[work.policy].includes(policies_[less.policy])) continue;
+      const std::uint64_t fit = fitting_orders(less, i, none);
+      for (std::uint64_t& orders : left) orders &= ~fit;
+      if (orders_with(left, optimizer) | orders_with(left, both)) {
+        const std::uint64_t without_states = fitting_orders(less, i, optimizer);
+        for (const training::Offload more : {optimizer, both}) orders_with(left, more) &= ~without_states;
+      }
+      if (left == Orders{}) return left;
+    }
+    for (const training::Offload more : {none, optimizer, activations, both}) {
+      std::uint64_t& orders = orders_with(left, more);
+      if (more != none && orders != 0) orders &= ~fitting_orders(work, i, none);
+      for (const training::Offload fewer : {optimizer, activations})
+        if (more == both && orders != 0) orders &= ~fitting_orders(work, i, fewer);
+      if (prune_ && orders != 0) orders &= is_too_slow(work, more) ? 0 : fitting_orders(work, i, more);
+    }
+    return left;
+  }
+
+  /// Orders of stages under which work fits into memory; none where the user did not allow that.
+  std::uint64_t fitting_orders(const Work& work, std::size_t i, training::Offload offload) {
+    const Mesh& mesh = meshes_[work.mesh];
+    if (!mesh.sharings[i].allows(offload)) return 0;
+    std::optional<std::uint64_t>& known = fitting_[work.policy][static_cast<std::size_t>(offload)];
+    if (known) return *known;
+    training::Strategy s = strategy_of(work);
+    s.parallelism.zero = mesh.sharings[i].zero;
+    s.offload = offload;
+    const training::TrainingProfile &profile = priced(work).profile, &traffic = *weight_traffic(s, work, i).traffic;
+    std::uint64_t bits = mesh.every_order() & ~work.possible;  // what no schedule can run needs no more of them
+    for (const AlikeOrders& alike : mesh.layers->alike) {
+      const std::uint64_t of_split = alike.orders & work.possible;
+      if (of_split == 0) continue;
+      const training::MicrobatchCost& memory = fit_.memory(s, profile, &traffic, alike.split);
+      if (least_memory(memory) > fit_.capacity()) continue;
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {
+        if (!(of_split >> o & 1u)) continue;
+        s.schedule = mesh.orders[o].schedule;
+        s.interleave = mesh.orders[o].interleave;
+        if (fit_.fits(memory, s)) bits |= std::uint64_t{1} << o;
+      }
+    }
+    known = bits;
+    return bits;
+  }
+
+  /// A step takes at least its arithmetic, its memory traffic, the collectives that wait for each other and the waiting
+  /// of stages. Weight traffic and hops between stages come on top.
+  Seconds floor_of(const training::Strategy& s, const Work& of) {
+    const Mesh& mesh = meshes_[of.mesh];
+    Seconds fastest(HUGE_VAL);
+    bounds_.each({least_times(s, of, mesh.inner), s, mesh, {}, of.possible & mesh.unbeaten_orders, fastest},
+                 [&](std::uint64_t, Seconds least) {
+                   fastest = std::min(fastest, least);
+                   return true;
+                 });
+    return fastest;
+  }
+
+  /// Whether one of some orders of stages may be fast enough, with the traffic of weights.
+  bool may_be_fast(const WeightsTimes& weights, const training::Strategy& s, const Work& of, std::size_t inner,
+                   std::uint64_t orders) {
+    if (!prune_) return true;
+    least_ = least_times(s, of, inner);
+    bound_.add_weights(weights, least_);
+    bool is_fast = false;
+    bounds_.each({least_, s, meshes_[of.mesh], {}, orders, best_.too_slow()},
+                 [&](std::uint64_t, Seconds least) { return !(is_fast = least < best_.too_slow()); });
+    return is_fast;
+  }
+
+  const WeightTraffic& weight_traffic(const training::Strategy& s, const Work& of, std::size_t i) {
+    WeightTraffic& weights = meshes_[of.mesh].weight_traffics[of.traffic_index(i)];
+    if (weights.traffic) return weights;
+    weights.traffic = &profiles_.sharing_of(s);
+    weights.least = bound_.weights_times(*weights.traffic,
+                                         linker_.least_links(s.parallelism, training::role_sets(*weights.traffic)));
+    return weights;
+  }
+
+  TrainingProfiles::Priced& priced(const Work& work) const {
+    return profiles_.priced(*work.made, numbers_[work.policy]);
+  }
+
+  const LeastTimes& least_times(const training::Strategy& s, const Work& of, std::size_t inner) {
+    TrainingProfiles::Priced& work = priced(of);
+    auto known = std::find_if(work.least.begin(), work.least.end(),
+                              [&](const auto& least_on) { return least_on.first == inner; });
+    if (known == work.least.end()) {
+      training::fill_passes({question_, s, work.profile, nullptr, places_.inner(inner)}, scratch_);
+      known = work.least.insert(known, {inner, {}});
+      bound_.fill(scratch_, known->second);
+    }
+    return known->second;
+  }
+
+  const training::TrainingQuestion& question_;
+  const TrainingChoices& choices_;
+  TrainingSpace space_;
+  LayersOfOrders layers_;
+  std::vector<lower::Recompute> policies_;
+  TrainingProfiles& profiles_;
+  std::vector<std::size_t> numbers_;  ///< of the policies, in the profiles
+  TrainingFit fit_;
+  BestStrategies best_;
+  bool prune_;
+  TrainingBound bound_;
+  OrderBounds bounds_;
+  training::StageLinker& linker_;
+  TrainingPlaces places_;
+  TrainingSearch found_;
+  std::vector<Mesh> meshes_;
+  std::vector<Work> works_;
+  training::MicrobatchCost steady_;
+  training::StepEvents events_;
+  std::array<Seconds, most_orders> floors_{};  ///< lower bounds on a step of the passes in steady_, by order
+  LeastTimes least_;
+  training::MicrobatchCost scratch_;  ///< for bounds, while steady_ is in use
+  // By policy, for one sharding of weights:
+  std::vector<std::optional<Orders>> left_;                                      ///< see orders_left()
+  std::vector<std::array<std::optional<std::uint64_t>, offload_ways>> fitting_;  ///< see fitting_orders()
+  std::vector<std::uint8_t> settled_;  ///< by work: shardings of weights that need no more than the least work
+};
+
+}  // namespace
+
+TrainingCaches::TrainingCaches(const training::TrainingQuestion& of_question, std::int64_t of_sequence,
+                               const hardware::Cluster& of_cluster, TrainingProfiles* shared)
+    : question(of_question),
+      sequence(of_sequence),
+      cluster(of_cluster),
+      own(question, sequence),
+      profiles(shared ? *shared : own),
+      linker(cluster, question.collectives ? &*question.collectives : nullptr,
+             training::routing_of(*question.setup.model, question.setup.dispatch)),
+      inner(linker) {
+  profiles.trim(nullptr);
+}
+
+Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
+                                       const SearchLimits& limits) {
+  caches.profiles.trim(&caches.inner);
+  if (limits.budget < limits.capacity) {
+    SearchLimits within = limits;
+    within.capacity = limits.budget;
+    Result<TrainingSearch> found = StrategySearcher(caches, choices, within).run(false);
+    if (!found || !found->best.empty() || !std::isinf(limits.slowest.value())) return found;
+  }
+  return StrategySearcher(caches, choices, limits).run(true);
+}
+
+Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
+                                       const hardware::Cluster& cluster, const TrainingChoices& choices,
+                                       const SearchLimits& limits) {
+  TrainingCaches caches(question, sequence, cluster, limits.profiles);
+  return search_training(caches, choices, limits);
+}
+
+}  // namespace assay::search

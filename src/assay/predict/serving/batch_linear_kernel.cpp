@@ -1,0 +1,285 @@
+#include "assay/predict/serving/batch_linear_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/predict/kernel/origins.h"
+
+namespace assay::serving {
+namespace {
+
+using Model = ServedKernel::Model;
+using Kind = kernel::ServedDetails::Kind;
+
+Kind kind_of(const program::Program& program, const program::Step& step) {
+  if (step.flops.value() == 0.0) return Kind::element_wise;
+  if (step.op == program::Op::product) return Kind::product;
+  if (step.op != program::Op::attention || step.detail < 0) return Kind::other;
+  const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
+  const bool over_cache = shape.queries <= kernel::most_decode_queries || kernel::is_split(shape);
+  return over_cache ? Kind::cache : Kind::prompts;
+}
+
+Bytes expert_weight_bytes(const program::Program& program, const program::Step& step) {
+  if (step.op != program::Op::product) return {};
+  const program::ProgramTensor& weight = program.tensor(step.in[1]);
+  return weight.find(model::LogicalDim::experts) >= 0 ? program::local_bytes(program, weight) : Bytes();
+}
+
+}  // namespace
+
+bool ServedKernel::same_work(const ServedKernel& o) const {
+  const program::AttentionShape &mine = attention.shape, &other = o.attention.shape;
+  return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
+         expert_bytes == o.expert_bytes && time_per_flop == o.time_per_flop && stream_share == o.stream_share &&
+         quantises == o.quantises && composition == o.composition && narrowed == o.narrowed &&
+         narrowed_experts == o.narrowed_experts && shared_by == o.shared_by && latent == o.latent && batch == o.batch &&
+         m == o.m && n == o.n && k == o.k && operand_rows == o.operand_rows && result_rows == o.result_rows &&
+         share == o.share && peak == o.peak && items == o.items && heads == o.heads && met == o.met &&
+         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
+         attention.key_lead == o.attention.key_lead && mine.causal == other.causal && mine.flash == other.flash &&
+         mine.window == other.window && mine.chunk == other.chunk && mine.queries == other.queries &&
+         mine.keys == other.keys;
+}
+
+bool ServedKernel::joins(const ServedKernel& o) const {
+  return kind == Kind::product && kind == o.kind && model == o.model && batch == o.batch && m == o.m && k == o.k &&
+         time_per_flop == o.time_per_flop && share == o.share && (expert_bytes > Bytes()) == (o.expert_bytes > Bytes());
+}
+
+void KernelOrigin::join(const KernelOrigin& o) {
+  flops.add(o.flops);
+  bytes.add(o.bytes);
+  expert_bytes = expert_bytes + o.expert_bytes;
+  n = n + o.n;
+}
+
+void ServedKernel::join(const ServedKernel& o) {
+  if (origin && o.origin) {
+    KernelOrigin joined = *origin;
+    joined.join(*o.origin);
+    origin = std::make_shared<const KernelOrigin>(std::move(joined));
+  }
+  flops.add(o.flops);
+  bytes.add(o.bytes);
+  expert_bytes += o.expert_bytes;
+  n += o.n;
+  operand_rows = std::min(operand_rows, o.operand_rows);
+  result_rows = std::min(result_rows, o.result_rows);
+  fused += o.fused;
+}
+
+std::string ServedKernel::text() const {
+  const std::string one = fmt::format("{} {}", program::name(op), makes);
+  return fused > 1 ? fmt::format("{} with {} more", one, fused - 1) : one;
+}
+
+double ServedKernel::started(const kernel::ServingEffects& effects) const {
+  if (kind != Kind::element_wise && kind != Kind::other) return 1.0;
+  return is_view()                                    ? 0.0
+         : effects.code && kind == Kind::element_wise ? composition.kernels + composition.apart
+                                                      : effects.kernels;
+}
+
+ServedKernel served_kernel(const kernel::KernelRates& rates, const kernel::ServingEffects& effects,
+                           const LoweredStep& once, const LoweredStep& twice, double sequences) {
+  const auto& [one, at_one, touched_one] = once;
+  const auto& [two, at_two, touched_two] = twice;
+  ServedKernel kernel;
+  kernel.op = at_one.op;
+  kernel.makes = one.tensor(at_one.out[0]).name;
+  kernel.attends = at_one.op == program::Op::attention && at_one.detail >= 0;
+  kernel.flops = line_through(sequences, at_one.flops, at_two.flops);
+  kernel.expert_bytes = expert_weight_bytes(one, at_one);
+  Bytes apart_one, apart_two;
+  if (kernel.expert_bytes > Bytes()) {
+    apart_one = touched_one * kernel.expert_bytes;
+    apart_two = touched_two * kernel.expert_bytes;
+  }
+  kernel.bytes = line_through(sequences, at_one.bytes - apart_one, at_two.bytes - apart_two);
+  const kernel::KernelWork first = kernel::kernel_work(rates, one, at_one);
+  kernel.model = first.model;
+  kernel.kind = kind_of(one, at_one);
+  if (effects.code && kernel.kind == Kind::element_wise)
+    kernel.composition = kernel::stream_composition(*effects.code, one, at_one);
+  kernel.stream_share = first.stream_share;
+  kernel.stream_key = first.stream_key;
+  kernel.format = first.format;
+  kernel.share = first.share;
+  if (at_one.flops > Flops()) {
+    kernel.time_per_flop = (at_one.flops / first.peak) / at_one.flops;
+    kernel.peak = first.peak;
+  }
+  if (kernel.kind == Kind::product) {
+    // Before experts without tokens are taken out, which depends on the batch.
+    const kernel::MatmulShape a = kernel::product_shape(rates, one, at_one),
+                              b = kernel::product_shape(rates, two, at_two);
+    kernel.batch = line_through(sequences, a.batch, b.batch);
+    kernel.m = line_through(sequences, a.m, b.m);
+    kernel.n = a.n;
+    kernel.k = a.k;
+    kernel.operand_rows = a.operand_rows;
+    kernel.result_rows = a.result_rows;
+    if (kernel.model == Model::product)
+      kernel.tiles = kernel::tile_steps({*rates.matmul, rates.cores, kernel.peak, kernel.share}, a);
+  }
+  const bool split = kernel.model == Model::split || kernel.model == Model::decode;
+  if (kernel.model == Model::attention || split) {
+    const kernel::KernelWork second = kernel::kernel_work(rates, two, at_two);
+    kernel.items = split ? line_through(sequences, first.items, second.items)
+                         : line_through(sequences, first.attention.heads, second.attention.heads);
+    kernel.attention = first.attention;
+    kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
+  }
+  if (kernel.kind == Kind::cache) {
+    const program::ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
+    if (keys.rank == 4 || kernel.model == Model::split)
+      kernel.shared_by =
+          program::local_extent(one, q, 2) / (keys.rank == 4 ? program::local_extent(one, keys, 2) : 1.0);
+    kernel.latent = keys.rank != 4;
+    const program::ProgramTensor& twice_q = two.tensor(at_two.in[0]);
+    kernel.heads = line_through(sequences, program::local_extent(one, q, 0) * program::local_extent(one, q, 2),
+                                program::local_extent(two, twice_q, 0) * program::local_extent(two, twice_q, 2));
+  }
+  if (at_one.op == program::Op::cast) {
+    const program::ProgramTensor &in = one.tensor(at_one.in[0]), &out = one.tensor(at_one.out[0]);
+    kernel.quantises = facts(out.dtype).bits <= 8 && out.tensor_class != program::TensorClass::key_value;
+    if (in.tensor_class == program::TensorClass::weight || in.tensor_class == program::TensorClass::used_weight)
+      (in.find(model::LogicalDim::experts) >= 0 ? kernel.narrowed_experts : kernel.narrowed) =
+          std::max(Bytes(), program::local_bytes(one, in) - program::local_bytes(one, out));
+  }
+  return kernel;
+}
+
+KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences) {
+  const auto& [one, at_one, touched_one] = once;
+  const auto& [two, at_two, touched_two] = twice;
+  const auto line = [&](const auto& first, const auto& second) {
+    const auto of = [](double n) { return n == 1.0 ? "of one sequence" : fmt::format("of {} sequences", n); };
+    auto through = line_through(sequences, num.named(of(sequences), first), num.named(of(2.0 * sequences), second));
+    // What is zero leaves no trace.
+    if (through.fixed.value() == 0.0) through.fixed = {};
+    if (through.moving.value() == 0.0) through.moving = {};
+    return through;
+  };
+  KernelOrigin origin;
+  if (at_one.flops > Flops())
+    origin.flops = line(kernel::derive_flops(num, one, at_one), kernel::derive_flops(num, two, at_two));
+  auto bytes_one = kernel::derive_bytes(num, one, at_one), bytes_two = kernel::derive_bytes(num, two, at_two);
+  if (expert_weight_bytes(one, at_one) > Bytes()) {
+    origin.expert_bytes = program::named_bytes(num, one, at_one.in[1]);
+    const auto apart = [&](double touched) {
+      return num.given("experts with tokens", touched, "share of those on the device") * origin.expert_bytes;
+    };
+    bytes_one = bytes_one - apart(touched_one);
+    bytes_two = bytes_two - apart(touched_two);
+  }
+  origin.bytes = line(bytes_one, bytes_two);
+  if (at_one.op == program::Op::product) {
+    const kernel::ProductSizes<Traced> a = kernel::product_sizes(num, one, at_one),
+                                       b = kernel::product_sizes(num, two, at_two);
+    origin.batch = line(a.batch, b.batch);
+    origin.m = line(a.m, b.m);
+    origin.n = a.n;
+    origin.k = a.k;
+  } else if (at_one.op == program::Op::attention && at_one.detail >= 0) {
+    const kernel::AttentionSizes<Traced> a = kernel::attention_sizes(num, one, at_one),
+                                         b = kernel::attention_sizes(num, two, at_two);
+    origin.items = line(a.items, b.items);
+    origin.heads = line(a.heads, b.heads);
+    origin.queries = a.queries;
+  }
+  return origin;
+}
+
+void find_tiles(const kernel::KernelRates& rates, ServedKernel& kernel, double sequences) {
+  if (kernel.model != Model::product || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
+  const kernel::MatmulShape product{kernel.batch.fixed, 1, kernel.n, kernel.k, {}};
+  kernel.rows =
+      kernel::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
+}
+
+ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
+  ServedWork served;
+  kernel::KernelWork& work = served.work;
+  const double sequences = load.sequences;
+  work.model = kernel.model;
+  work.format = kernel.format;
+  work.flops = kernel.flops(sequences);
+  work.bytes = load.bytes;
+  work.peak = kernel.peak;
+  work.share = kernel.share;
+  work.stream_share = kernel.stream_share;
+  work.stream_key = kernel.stream_key;
+  if (kernel.model == Model::product) {
+    // Experts without tokens are no part of the product; the others have more tokens each.
+    const double used = kernel.expert_bytes > Bytes() ? load.touched : 1.0;
+    kernel::MatmulShape& shape = work.product;
+    shape = {used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, work.bytes,
+             kernel.expert_bytes > Bytes()};
+    shape.operand_rows = kernel.operand_rows;
+    shape.result_rows = kernel.result_rows;
+    const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
+    work.load = std::max(1.0, work.flops.value() / whole);
+  } else if (kernel.model != Model::stream && kernel.model != Model::shares) {
+    const bool split = kernel.model == Model::split || kernel.model == Model::decode;
+    work.attention = kernel.attention;
+    work.attention.bytes = work.bytes;
+    work.items = kernel.items(sequences);
+    work.attention.heads = split ? work.items * kernel.shared_by : work.items;
+    // A latent cache has kernels of its own, for which no head is wide.
+    work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
+  }
+  served.details = {kernel.is_view(), kernel.quantises,        kernel.expert_bytes > Bytes(),
+                    kernel.shared_by, kernel.met(sequences),   load.arithmetic,
+                    kernel.kind,      kernel.heads(sequences), kernel.composition};
+  return served;
+}
+
+void add_origins(const Traced& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
+                 const KernelLoad& load, Origins& origins) {
+  if (!kernel.origin) return;
+  const KernelOrigin& of = *kernel.origin;
+  const auto sequences = num.given("sequences", load.sequences, "of a step, over all replicas");
+  auto bytes = of.bytes(sequences);
+  const auto touched = num.given("experts with tokens", load.touched, "share of those on the device");
+  if (!of.expert_bytes.is_nothing()) bytes = bytes + of.expert_bytes * touched;
+  origins.add("bytes", bytes);
+  if (const auto flops = of.flops(sequences); !flops.is_nothing()) {
+    origins.add("flops", flops);
+    origins.add("FLOP", flops);
+    origins.add("compute", flops * num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
+                                             fmt::format("peak.{}", assay::name(kernel.format))));
+  }
+  if (!of.n.is_nothing()) {
+    const bool of_experts = kernel.expert_bytes > Bytes();
+    const auto batch = of.batch(sequences), m = of.m(sequences);
+    origins.add("batch", of_experts ? touched * batch : batch);
+    const auto rows = of_experts ? m / touched : m;
+    origins.add("m", rows.value() < 1.0 ? max(num.given("one", 1.0, "at least one row"), rows) : rows);
+    origins.add("n", of.n);
+    origins.add("k", of.k);
+  }
+  if (of.queries.is_nothing()) return;
+  const auto items = of.items(sequences), heads = of.heads(sequences);
+  origins.add("items", items);
+  origins.add("heads", heads);
+  origins.add("heads", items * num.given("query heads of a cache", kernel.shared_by, "heads that share keys"));
+  origins.add("query heads", heads);
+  origins.add("queries", of.queries);
+}
+
+template <class N>
+NumberOf<N, Seconds> served_estimate(const N& num, const kernel::ServingKernels& kernels, const ServedKernel& kernel,
+                                     const KernelLoad& load) {
+  const auto [work, details] = served_work(kernel, load);
+  const kernel::KnownTiles tiles{kernel.tiles, kernel.rows};
+  return kernel::price(num, work, details, kernels, &tiles);
+}
+template NumberOf<Plain, Seconds> served_estimate(const Plain&, const kernel::ServingKernels&, const ServedKernel&,
+                                                  const KernelLoad&);
+template NumberOf<Traced, Seconds> served_estimate(const Traced&, const kernel::ServingKernels&, const ServedKernel&,
+                                                   const KernelLoad&);
+
+}  // namespace assay::serving

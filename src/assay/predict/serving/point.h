@@ -1,0 +1,187 @@
+// A strategy at one batch: the times of a prefill and of a decode step, and the memory they need.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "assay/predict/serving/profile.h"
+#include "assay/predict/serving/request_lengths.h"
+#include "assay/predict/serving/steady_state.h"
+
+namespace assay::serving {
+
+struct ServingQuestion {
+  ServingSetup setup;
+  std::int64_t prompt = 1, output = 1;    ///< tokens; means where lengths differ
+  std::optional<RequestLengths> lengths;  ///< if they differ, or memory is paged
+  double overflow = 0.01;                 ///< share of the time that pages may run out
+  double prompts = 0;                     ///< of one prefill, over all replicas; 0: one each
+  double step_tokens = HUGE_VAL;          ///< most prompt tokens that join one step of a replica
+  double cached_prompt = 0;               ///< share of the prompt that is cached
+  Bytes capacity;                         ///< of one chip, that the server may use
+  double cache_share = 1;                 ///< of what everything else leaves of it: caches may take so much
+  Bytes chip_memory;                      ///< of one chip, for plans that keep no margin; 0: the capacity
+  double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
+};
+
+/// What one chip of a server holds, by part.
+template <class N>
+struct ServingMemoryOf {
+  using Size = NumberOf<N, Bytes>;
+  Size weights{}, workspace{};
+  Size mean_cache{}, cache{};      ///< the cache as rarely exceeded
+  Size driver{}, communication{};  ///< of the driver, and of the communication library
+  Size graphs{};                   ///< captured decode steps
+  Size reserve{};                  ///< held by the allocator but unusable, or kept free beside caches
+  /// What does not depend on the batch, without weights.
+  Size runtime() const { return driver + communication + graphs; }
+  Size total() const { return weights + cache + workspace + reserve + runtime(); }
+};
+
+struct ServingMemory : ServingMemoryOf<Plain> {
+  double max_batch = 0;  ///< sequences over all replicas
+};
+
+/// What a server yields that both prefills and decodes, by continuous batching: every place of the batch is taken, and
+/// prompts join decode steps or go before them, whichever is faster.
+struct ServedRate {
+  SteadyLoad load;          ///< of one replica
+  double replicas = 1;      ///< that have a sequence
+  double output = 1;        ///< tokens of a request, mean
+  ServingTime step;         ///< with prompts
+  Seconds beside, prompts;  ///< its sequences and its prompts by themselves
+  Hertz requests_per_second;
+  TokensPerSecond tokens_per_second;  ///< of output
+  Seconds per_token;                  ///< between two tokens of a sequence, mean
+
+  /// Fills in the rates; a step without prompts takes `alone`.
+  void set_rates(Seconds alone);
+};
+
+struct ServingPoint {
+  ServingStrategy strategy;
+  lower::ServingScheme prefill_scheme;  ///< may differ from the decode scheme
+  double prompts = 1;                   ///< per prefill, over all replicas
+  double batch = 1;                     ///< sequences over all replicas
+  ServingTime decode, prefill;
+  ServedRate served;
+  ServingMemory memory;
+
+  double step_scale = 1, prefill_scale = 1;  ///< measured times over their estimates
+
+  /// Tokens per second of a server that only decodes.
+  TokensPerSecond decoded_per_second() const { return Tokens(batch) / decode.estimate; }
+  /// Multiplies the estimates of both times. Prompts then take as long beside decode steps as by themselves.
+  void scale(double step, double prefill_by);
+};
+/// The strategy with the scheme of its prompts.
+ServingStrategy prefill_strategy(const ServingPoint& point);
+
+/// Prompt tokens that are not cached.
+std::int64_t fresh_prompt(const ServingQuestion& question);
+/// Prompts of one prefill, over all replicas.
+double prompts_of(const ServingQuestion& question, const ServingProfile& prefill);
+/// Context of the average decode step, in tokens.
+std::int64_t decode_context(const ServingQuestion& question);
+/// The same for all sequences of a batch, `later` tokens further.
+ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later = 0);
+/// A distance in tokens from which to measure the cost of more context; with chunked attention, a whole number of
+/// chunks.
+std::int64_t further_context(const ServingQuestion& question);
+
+/// A scheme for prompts, and its profile.
+struct PrefillOption {
+  lower::ServingScheme scheme;
+  ServingProfile profile;
+};
+/// Schemes in which a strategy may prefill: one prompt is split by heads, and weights sharded along two dimensions may
+/// be gathered. If decoding splits the cache differently, it is moved once.
+std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strategy);
+/// A prefill of `prompts` over all replicas, including moving their caches.
+ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strategy, const PrefillOption& option,
+                         const training::StageLinks& links, double prompts);
+/// The same of one prompt per replica, or of as many as the scheme needs.
+ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                         const training::StageLinks& links);
+/// Its estimate, derived.
+NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSetup& setup,
+                                              const ServingStrategy& strategy, const PrefillOption& option,
+                                              const training::DerivedLinks& links, double prompts);
+
+/// What does not depend on the batch: the profile of a decode step in the middle of the output, with the cache of a
+/// complete one, and the prefill.
+struct ServingProfiles {
+  ServingProfile decode;
+  PrefillOption prefill;
+  ServingTime first_token;
+  ServingProfile joined;  ///< attention of what joins a decode step: a prompt, or a piece of one
+  Bytes moved;            ///< of a prompt's cache, which are then moved to where decoding reads them
+  std::shared_ptr<const ProfileOrigin> moved_origin = {};
+  double margin = 0;  ///< standard deviations of free memory for caches beyond their mean
+};
+ServingProfiles serving_profiles(const ServingQuestion& question, const ServingStrategy& strategy,
+                                 const training::StageLinks& links);
+/// Takes the option with the earliest first token, and what joins decode steps; `decode` must be set, and the first
+/// option has its scheme of weights.
+void choose_prefill(const ServingQuestion& question, const ServingStrategy& strategy, const training::StageLinks& links,
+                    const std::vector<const PrefillOption*>& options, ServingProfiles& profiles);
+
+/// Requests of one replica with its share of a batch.
+SteadyServer steady_server(const ServingQuestion& question, const ServingStrategy& strategy, double batch);
+/// Continuous batching of a batch whose decode step takes `alone`.
+ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& strategy,
+                       const ServingProfiles& profiles, const training::StageLinks& links, double batch, Seconds alone);
+/// A decode step of `sequences` of all replicas with `tokens` of prompts on each.
+struct PromptStep {
+  ServingTime time;
+  Seconds beside, prompts;  ///< both by themselves
+};
+PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrategy& strategy,
+                             const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
+                             double tokens);
+
+/// The step with prompts of a point, derived.
+NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const ServingQuestion& question,
+                                                   const ServingPoint& point, const ServingProfiles& profiles,
+                                                   const training::DerivedLinks& links);
+
+/// Sets what joins a decode step: whole prompts with the attention of an option, or pieces.
+void join_prompts(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
+                  ServingProfiles& profiles);
+
+/// A chunk of a prompt: the average one sees the cached part and half of the rest.
+ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrategy& strategy, double tokens);
+
+/// What decides the memory of the runtime.
+struct RuntimeLoad {
+  Bytes capacity;         ///< of one chip
+  bool together = false;  ///< a server of several chips
+  double kernels = 0;     ///< of a captured step
+};
+/// Fills in memory of driver, communication library and captured graphs.
+template <class N>
+void add_runtime(const N& num, const kernel::RuntimeMemory& runtime, const SourceTable* sources,
+                 const RuntimeLoad& load, ServingMemoryOf<N>& memory) {
+  const auto share = num.given("share of the driver", runtime.hidden, sources, "hidden");
+  memory.driver =
+      num.named("driver context", share * num.given("memory of the chip", load.capacity, "that the server may use") +
+                                      num.given("of the process", runtime.context, sources, "context"));
+  if (load.together)
+    memory.communication = num.given("communication library", runtime.communication, sources, "communication");
+  if (runtime.graphs > 0.0)
+    memory.graphs = num.named("captured graphs", num.given("graphs", runtime.graphs, sources, "graphs") *
+                                                     num.given("kernels of a graph", load.kernels, "of a decode step") *
+                                                     num.given("bytes of a kernel", runtime.kernel, sources, "kernel"));
+}
+/// Memory of a batch, and the largest batch that fits.
+ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
+/// Its parts, derived.
+ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQuestion& question,
+                                              const ServingProfiles& profiles, double batch);
+/// Probability that the caches of a chip need more memory than is left, at any one time.
+double overflow_probability(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
+
+/// A strategy at a batch; allocates nothing.
+ServingPoint serving_point(const ServingQuestion& question, const ServingStrategy& strategy,
+                           const ServingProfiles& profiles, const training::StageLinks& links, double batch);
+
+}  // namespace assay::serving

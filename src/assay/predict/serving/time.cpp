@@ -1,0 +1,356 @@
+// The time of one serving step, from its profile: a straight line for each kernel, priced at the batch. One formula
+// prices, lists and derives it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/predict/serving/profile.h"
+
+namespace assay::serving {
+namespace {
+
+/// Sequences that each kind of work sees in one step, as many on every device as on the fullest.
+struct StepSizes {
+  double tokens = 1;     ///< products, norms and collectives, in steps of the profile's queries
+  double attention = 1;  ///< sequences whose caches are read
+  double heads = 1;      ///< sequences that get a next token
+};
+
+/// Sequences of a step whose caches are read; the fullest of the devices that share them has a whole number.
+double attended(const ServingStrategy& strategy, const ServingProfile& profile, double batch) {
+  const double whole = profile.unit * std::ceil(batch / profile.unit);
+  return std::max(profile.unit, whole / static_cast<double>(strategy.pipeline));
+}
+
+/// What the kernels and collectives of a step add up to. The estimate is a number of either policy, so that a step is
+/// derived by the formula that prices it.
+template <class N>
+struct StepTotals {
+  ServingTime time;  ///< all but the estimate
+  NumberOf<N, Seconds> estimate{};
+  NumberOf<N, double> kernels{};
+  std::vector<PricedStep>* list = nullptr;
+
+  /// Adds `n` times the kernels that one of them starts; `what` gives its name.
+  template <class F>
+  void launch(const N& num, const F& what, double n, double started) {
+    if constexpr (N::traced) {
+      if (n * started > 0.0)
+        kernels = kernels + num.given(what(), n, "of a step") * num.given("kernels of one", started, "on average");
+    } else {
+      kernels += n * started;
+    }
+  }
+};
+
+/// Those of one layer of a block.
+template <class N>
+struct LayerTotals {
+  const ServingProfile::Block& block;
+  double layers = 1;  ///< of the block
+  StepTotals<N>& step;
+  NumberOf<N, Seconds> seconds{};
+
+  void add(const N& num, const NumberOf<N, Seconds>& one, double count) {
+    seconds = seconds + num.times("equal steps", count, "of a layer", one);
+  }
+  void finish(const N& num) {
+    if constexpr (N::traced) seconds = num.named(block.text(), seconds);
+    step.estimate = step.estimate + num.times("layers", layers, "of the model", seconds);
+  }
+};
+
+/// What a kernel takes on ideal hardware: stored weights that it casts, then arithmetic or the bytes of its operands.
+template <class N>
+NumberOf<N, Seconds> roofline_of(const N& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
+                                 const KernelLoad& load, Flops flops) {
+  const auto hbm = num.given("hbm", rates.hbm, &rates.sources, "hbm");
+  NumberOf<N, Seconds> time{};
+  if (const Bytes narrowed = kernel.narrowed + kernel.narrowed_experts * load.touched; narrowed > Bytes())
+    time = num.named("casting", num.given("stored bytes", narrowed, "of weights, beyond what the product reads") / hbm);
+  if (!(load.arithmetic > Seconds())) return time;
+  const auto each = [&] {
+    if constexpr (N::traced)
+      return num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
+                       fmt::format("peak.{}", assay::name(kernel.format)));
+    else
+      return kernel.time_per_flop;
+  }();
+  const auto arithmetic = num.given("FLOP", flops, "of the kernel") * each;
+  const auto traffic = num.given("bytes", load.bytes, "operands and result, once each") / hbm;
+  return time + max(num.named("compute", arithmetic), num.named("memory", traffic));
+}
+
+/// `fullest`: the share of experts with tokens on the device with most of them, which ends last.
+template <class N>
+void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& kernel, const KernelLoad& at,
+                double fullest, LayerTotals<N>& layer) {
+  const kernel::KernelRates& rates = setup.rates;
+  ServingTime& time = layer.step.time;
+  const Flops flops = kernel.flops(at.sequences);
+  const double n = layer.layers * kernel.count;
+  const Seconds arithmetic = flops * kernel.time_per_flop;
+  const Bytes bytes = kernel.bytes(at.sequences) + kernel.expert_bytes * at.touched;
+  const Seconds traffic = bytes / rates.hbm;
+  time.flops += n * flops;
+  if (kernel.attends) {
+    time.attention_flops += n * flops;
+    time.attention_bytes += n * bytes;
+  }
+  // Ideal kernels fuse what is element-wise; weights are read as they are stored, whatever they are cast to.
+  const KernelLoad load{at.sequences, at.touched, arithmetic, bytes};
+  const Seconds roofline = roofline_of(Plain{}, rates, kernel, load, flops);
+  time.memory += n * ((kernel.narrowed + kernel.narrowed_experts * at.touched) / rates.hbm);
+  if (arithmetic > Seconds()) {
+    time.compute += n * arithmetic;
+    time.memory += n * traffic;
+  }
+  time.rooflines += n * roofline;
+  layer.step.launch(
+      num, [&] { return kernel.text(); }, n, kernel.started(setup.effects));
+  std::optional<Origins> origins;
+  const KernelLoad last{at.sequences, fullest, arithmetic, kernel.bytes(at.sequences) + kernel.expert_bytes * fullest};
+  if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
+  const kernel::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
+  auto seconds = served_estimate(num, kernels, kernel, last);
+  // Software may make kernels faster than those measured alone, but never faster than the chip.
+  if (plain(seconds) < roofline_of(Plain{}, rates, kernel, last, flops))
+    seconds = num.named("roofline", roofline_of(num, rates, kernel, last, flops));
+  if constexpr (N::traced)
+    if (!kernel.is_view()) seconds = num.named(kernel.text(), seconds);
+  if (!N::traced || seconds.value() > 0.0) layer.add(num, seconds, kernel.count);
+  if (layer.step.list && !kernel.is_view())
+    layer.step.list->push_back({layer.block.text(), layer.layers, kernel.count, kernel.text(), 0, flops, bytes,
+                                arithmetic, traffic, Seconds(), plain(seconds), kernel.op});
+}
+
+/// What all steps of one server share. Links are derived if numbers are traced.
+template <class N>
+struct Server {
+  const ServingSetup& setup;
+  const ServingStrategy& strategy;
+  const training::LinksOf<N>& links;
+};
+
+/// The estimate of one collective; small all-reduces are done in one shot where the software can.
+template <class N>
+NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, const ServedCollective& collective,
+                                        Bytes size) {
+  const auto& [setup, strategy, links] = server;
+  const kernel::ServingEffects& effects = setup.effects;
+  const auto bytes = num.given("bytes", size, "the whole array at this batch");
+  const auto by = [&, &on = links](program::Collective kind) {
+    const auto time = collective::collective_time(num, on.form(collective.over, kind), bytes);
+    if constexpr (N::traced)
+      return num.named(fmt::format("{} over {} chips", program::name(kind), on.ways(collective.over)), time);
+    else
+      return time;
+  };
+  auto usual = by(collective.kind);
+  if (links.ways(collective.over) <= 1.0) return usual;
+  if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
+    usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
+  const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
+  if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;
+  // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
+  const auto reading = num.named(
+      "reading all arrays",
+      links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
+                    num.given("arrays over what rings move", links.ways(collective.over) / 2.0, "half of the chips")));
+  const auto at_once = num.given("latency in one shot", effects.one_shot, &setup.effect_sources, "one_shot") + reading;
+  return min(usual, at_once) + meet;
+}
+
+template <class N>
+void add_collective(const N& num, const Server<N>& server, const ServedCollective& collective, double sequences,
+                    LayerTotals<N>& layer) {
+  const Bytes bytes = collective.bytes(sequences);
+  const double n = layer.layers * collective.count;
+  std::optional<Origins> origins;
+  if constexpr (N::traced)
+    if (collective.origin)
+      origins.emplace(num).add("bytes",
+                               (*collective.origin)(num.given("sequences", sequences, "of a step, over all replicas")));
+  auto seconds = collective_seconds(num, server, collective, bytes);
+  layer.step.launch(
+      num, [&] { return program::name(collective.kind); }, n, 1.0);
+  if constexpr (N::traced) {
+    seconds = num.named(program::name(collective.kind), seconds);
+  } else {
+    const collective::CollectiveLine& line =
+        server.links.lines[collective.over][training::StageLinks::line_of(collective.kind)];
+    const Seconds ideal = std::max(line.rate * bytes, line.floor);
+    layer.step.time.network += n * ideal;
+    if (layer.step.list)
+      layer.step.list->push_back({layer.block.text(), layer.layers, collective.count,
+                                  std::string(program::name(collective.kind)), collective.over, Flops(), bytes,
+                                  Seconds(), Seconds(), ideal, seconds, program::Op::collective});
+  }
+  layer.add(num, seconds, collective.count);
+}
+
+template <class N>
+void add_blocks(const N& num, const Server<N>& server, const ServingProfile& profile, const StepSizes& sizes,
+                StepTotals<N>& totals) {
+  for (const ServingProfile::Block& block : profile.blocks) {
+    const double sequences = block.last_tokens ? sizes.heads : sizes.tokens;
+    const double touched = block.touched(sequences), fullest = block.fullest(sequences);
+    LayerTotals<N> layer{block, block.layers, totals};
+    for (const ServedKernel& kernel : block.kernels)
+      add_kernel(num, server.setup, kernel, {kernel.attends ? sizes.attention : sequences, touched, {}, {}}, fullest,
+                 layer);
+    for (const ServedCollective& collective : block.collectives)
+      add_collective(num, server, collective, sequences, layer);
+    layer.finish(num);
+  }
+}
+
+/// The end of a step.
+struct StepEnd {
+  double sequences = 1;  ///< whose activations pass from stage to stage
+  double heads = 1;      ///< sequences that the host gets a token of
+  bool decodes = true;
+};
+
+/// Adds hops between stages and the time of the host.
+template <class N>
+NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const ServingProfile& profile, const StepEnd& end,
+                            StepTotals<N>& totals) {
+  const auto& [setup, strategy, links] = server;
+  ServingTime& time = totals.time;
+  time.kernels = plain(totals.kernels);
+  const auto stages = static_cast<double>(strategy.pipeline);
+  NumberOf<N, Seconds> hop{};
+  if (strategy.pipeline > 1) {
+    std::optional<Origins> origins;
+    if constexpr (N::traced)
+      if (profile.origin) origins.emplace(num).add("activations of a sequence", profile.origin->boundary);
+    const auto& line = links.between_stages_form();
+    const auto sent = num.given("activations of a sequence", profile.boundary, "sent on by a stage") *
+                      num.given("sequences", end.sequences, "of a step, over all replicas");
+    hop = num.named("between stages", num.times("sends", stages - 1.0, "from the first stage to the last",
+                                                links.reached(sent * line.per_byte) + line.latency));
+  }
+  // Batches that follow each other through the stages run at the pace of the longest stage.
+  time.lower = profile.uneven * std::max({time.compute, time.memory, time.network});
+  time.upper = profile.uneven * (time.compute + time.memory + time.network) + plain(hop);
+  auto estimate = num.named("kernels and collectives", totals.estimate);
+  estimate = num.times("longest stage over the mean", profile.uneven, "layers of the stages", estimate) + hop;
+  // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
+  // graphs.
+  const SourceTable* sources = &setup.effect_sources;
+  if (!(setup.effects.captured && end.decodes))
+    estimate = max(estimate, num.named("launching", num.named("kernels of the step", totals.kernels) *
+                                                        num.given("launch", setup.effects.launch, sources, "launch")));
+  const auto host = end.decodes ? num.given("host between steps", setup.effects.step, sources, "step")
+                                : num.given("host before the first token", setup.effects.first, sources, "first");
+  const double tokens = end.heads / static_cast<double>(strategy.data) * stages;
+  return estimate +
+         (host + num.named("host per sequence", num.given("sequences", tokens, "of a step of one server") *
+                                                    num.given("each", setup.effects.sequence, sources, "sequence")));
+}
+
+ServingTime finished(const Server<Plain>& server, const ServingProfile& profile, const StepEnd& end,
+                     StepTotals<Plain>& totals) {
+  totals.time.estimate = finish(Plain{}, server, profile, end, totals);
+  return totals.time;
+}
+
+/// A step of a batch, with a next token for each of `heads` times its sequences.
+template <class N>
+StepEnd add_step(const N& num, const Server<N>& server, const ServingProfile& profile, double batch, double heads,
+                 StepTotals<N>& totals) {
+  const double sequences = step_sequences(server.strategy, batch);
+  add_blocks(num, server, profile, {sequences, attended(server.strategy, profile, batch), sequences * heads}, totals);
+  return {sequences, sequences, !profile.prompts};
+}
+
+}  // namespace
+
+double step_sequences(const ServingStrategy& strategy, double batch) {
+  const bool gathered = strategy.scheme.weights == lower::WeightScheme::gathered;
+  const auto replicas = static_cast<double>(strategy.data * (gathered ? strategy.second : 1));
+  // Stages work on different parts of the batch at the same time.
+  const double at_once = replicas * std::ceil(batch / replicas) / static_cast<double>(strategy.pipeline);
+  return std::max(static_cast<double>(serving_unit(strategy)), at_once);
+}
+
+ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
+                         const training::StageLinks& links, double batch) {
+  const Server<Plain> server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  const StepEnd end = add_step(Plain{}, server, profile, batch, 1.0, totals);
+  return finished(server, profile, end, totals);
+}
+
+NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
+                                              const ServingStrategy& strategy, const ServingProfile& profile,
+                                              const training::DerivedLinks& links, double batch) {
+  const Server<Traced> server{setup, strategy, links};
+  StepTotals<Traced> totals;
+  const StepEnd end = add_step(num, server, profile, batch, 1.0, totals);
+  return finish(num, server, profile, end, totals);
+}
+
+std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,
+                                          const ServingProfile& profile, const training::StageLinks& links,
+                                          double batch) {
+  std::vector<PricedStep> list;
+  StepTotals<Plain> totals;
+  totals.list = &list;
+  add_step<Plain>(Plain{}, {setup, strategy, links}, profile, batch, 1.0, totals);
+  return list;
+}
+
+ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
+                        const training::StageLinks& links, double batch) {
+  const Server<Plain> server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  StepEnd end = add_step(Plain{}, server, profile, batch, profile.queries, totals);
+  end.decodes = true;
+  return finished(server, profile, end, totals);
+}
+
+namespace {
+
+template <class N>
+StepEnd add_mixed(const N& num, const Server<N>& server, const MixedStep& step, StepTotals<N>& totals) {
+  const ServingStrategy& strategy = server.strategy;
+  const auto stages = static_cast<double>(strategy.pipeline), data = static_cast<double>(strategy.data);
+  const double sequences = step_sequences(strategy, step.batch);
+  const double joined = data * step.prompts * step.prompt.queries / stages;
+  add_blocks(num, server, step.decode,
+             {sequences + joined, attended(strategy, step.decode, step.batch), sequences + data * step.ended / stages},
+             totals);
+  for (const ServingProfile::Block& block : step.prompt.blocks) {
+    LayerTotals<N> layer{block, block.layers / stages, totals};
+    for (const ServedKernel& kernel : block.kernels)
+      if (kernel.attends)
+        add_kernel(num, server.setup, kernel, {step.prompts * step.prompt.unit, 1.0, {}, {}}, 1.0, layer);
+    layer.seconds = num.named("attention of prompts", layer.seconds);
+    layer.finish(num);
+  }
+  return {sequences + joined, sequences, true};
+}
+
+}  // namespace
+
+ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
+                       const MixedStep& step) {
+  const Server<Plain> server{setup, strategy, links};
+  StepTotals<Plain> totals;
+  const StepEnd end = add_mixed(Plain{}, server, step, totals);
+  return finished(server, step.decode, end, totals);
+}
+
+NumberOf<Traced, Seconds> derive_mixed_time(const Traced& num, const ServingSetup& setup,
+                                            const ServingStrategy& strategy, const training::DerivedLinks& links,
+                                            const MixedStep& step) {
+  const Server<Traced> server{setup, strategy, links};
+  StepTotals<Traced> totals;
+  const StepEnd end = add_mixed(num, server, step, totals);
+  return finish(num, server, step.decode, end, totals);
+}
+
+}  // namespace assay::serving

@@ -1,0 +1,495 @@
+#include "assay/predict/training/layer_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <string_view>
+
+#include "assay/base/index.h"
+#include "assay/model/layer_parts.h"
+#include "assay/predict/collective/placement.h"
+#include "assay/predict/training/recompute_profiles.h"
+
+namespace assay::training {
+namespace {
+
+/// Stand-in for the size of a data axis: any above one shows which collectives run over it.
+constexpr std::int64_t stand_in_size = 2;
+
+Bytes bytes_of(const program::ProgramTensor& tensor) { return program::local_bytes(tensor, tensor.elements); }
+
+/// Whether a collective of the backward pass can overlap weight-gradient products: they do not read the reduced input
+/// gradient, and a kept input that is gathered again can be prefetched. What arrives from the next layer and what
+/// recomputation needs is exposed.
+bool overlaps_weight_gradients(const program::Step& step, const program::ProgramTensor& before, program::Phase phase) {
+  if (phase != program::Phase::backward || step.urgency != program::Urgency::critical) return false;
+  if (program::gathers(step.collective)) return step.is_recomputed && !before.is_gradient;  // if `before` is kept
+  return program::facts(step.collective).sums && !step.is_recomputed;
+}
+
+/// The roles of the axes of a program's mesh.
+struct AxisRoles {
+  std::array<RoleSet, program::max_mesh_axes> of_axis{};
+
+  explicit AxisRoles(const program::Mesh& mesh) {
+    for (std::size_t i = 0; i < mesh.axes.size(); ++i)
+      of_axis[i] = static_cast<RoleSet>(1u << lower::stage_axis_names.find(lower::whole_axis(mesh.axes[i].name)));
+  }
+  RoleSet of(program::AxisSet axes) const {
+    RoleSet all = 0;
+    for (; axes != 0; axes &= axes - 1) all |= of_axis[static_cast<std::size_t>(std::countr_zero(axes))];
+    return all;
+  }
+};
+
+RoleSet collective_roles(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
+  const RoleSet over = roles_by.of(step.axes);
+  const bool between_experts =
+      program::is_exchange(step.collective) && program.tensor(step.in[0]).find(model::LogicalDim::capacity) >= 0;
+  return between_experts ? over | role_bit(Role::expert) : over;
+}
+
+/// Whether a step only changes the format of an activation or sums partial results that it passes on.
+bool passes_on(const program::Step& step) { return step.op == program::Op::cast || step.op == program::Op::add; }
+
+/// Data axes that shard the array of a collective besides those that it runs over: of weights, and of their gradients.
+program::AxisSet open_axes(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
+  constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
+  const program::ProgramTensor& before = program.tensor(step.in[0]);
+  if (!program::is_weight(before) && step.urgency != program::Urgency::afterwards) return 0;
+  const program::AxisSet rest = before.sharding.split_axes() & ~step.axes;
+  program::AxisSet axes = 0;
+  for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
+    if (rest >> i & 1u && roles_by.of_axis[i] & open) axes |= program::axis_bit(static_cast<int>(i));
+  return axes;
+}
+
+template <class N>
+NumberOf<N, Bytes> bytes_by_role(const N& num, const AxisRoles& roles_by, const program::Program& program,
+                                 const program::Step& step) {
+  return num.times("shards", program.ways(open_axes(roles_by, program, step)), "of the array, over other devices",
+                   collective::array_bytes(num, program, step));
+}
+
+/// Nothing where it belongs to the other part.
+std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Program& program, const program::Step& step,
+                                  program::Phase phase, ProfilePart part) {
+  const bool of_work = step.urgency == program::Urgency::critical && !step.once;
+  if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
+  const program::ProgramTensor& before = program.tensor(step.in[0]);
+  Traffic entry;
+  entry.kind = step.collective;
+  entry.over = collective_roles(roles_by, program, step);
+  entry.urgency = step.urgency;
+  entry.once = step.once;
+  entry.overlaps_weight_gradients = overlaps_weight_gradients(step, before, phase);
+  entry.bytes = bytes_by_role(Plain{}, roles_by, program, step);
+  entry.count = 1.0;
+  entry.divided = roles_by.of(open_axes(roles_by, program, step));
+  return entry;
+}
+
+/// Whether products next to a collective may hide it.
+bool has_neighbours(const Traffic& traffic) {
+  constexpr RoleSet tensor = role_bit(Role::tensor), expert = role_bit(Role::expert);
+  return traffic.urgency == program::Urgency::critical && !traffic.once && traffic.over & tensor &&
+         !(traffic.over & expert) && traffic.kind != program::Collective::all_to_all;
+}
+
+/// Sets what a collective of a block runs next to.
+void set_neighbours(const program::Program& program, const program::Block& block, std::int32_t collective,
+                    Traffic& traffic) {
+  if (!has_neighbours(traffic)) return;
+  for (const std::int32_t product : neighbour_products(program, block, collective))
+    traffic.beside += program.steps[at(product)].flops;
+}
+
+/// Prices the steps of a block, and records the steps of a layer for recomputation.
+class BlockPricer {
+ public:
+  BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
+      : setup_(setup),
+        kernels_(training_kernels(setup)),
+        program_(program),
+        part_(part),
+        roles_(program.mesh),
+        numbers_(program.tensors.size()) {}
+
+  const AxisRoles& roles() const { return roles_; }
+
+  void add(const program::Block& block, LayerProfile& layer, RecomputableLayer* recomputable) {
+    PassProfile& pass = block.phase == program::Phase::forward ? layer.forward : layer.backward;
+    if (block.phase == program::Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
+    if (recomputable && block.phase == program::Phase::forward) {
+      const std::size_t steps = at(block.last - block.first);
+      recomputable->steps.reserve(steps);
+      recomputable->tensors.reserve(3 * steps);
+    }
+    double launches = 0.0;
+    bool routes = false;
+    kernel::JoinedProducts joined;
+    std::int64_t products = 0;
+    const auto add_estimate = [&](const kernel::StepPrice<Plain>& cost, bool of_weight) {
+      pass.estimate += cost.duration;
+      launches += cost.launches;
+      if (of_weight) pass.weight_gradients += cost.duration;
+    };
+    for (std::int32_t i = block.first; i < block.last; ++i) {
+      const program::Step& step = program_.steps[at(i)];
+      if (step.is_recomputed) continue;
+      RecomputableLayer::Step* recorded = nullptr;
+      if (recomputable && block.phase == program::Phase::forward) recorded = &record(step, products, *recomputable);
+      if (step.op == program::Op::product) ++products;
+      if (step.op == program::Op::slice) continue;
+      if (program::is_collective(step.op)) {
+        if (auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) {
+          set_neighbours(program_, block, i, *traffic);
+          pass.add(*traffic);
+          if (recorded) add_recomputed_traffic(step, traffic->beside, *recorded, *recomputable);
+        }
+        continue;
+      }
+      // Each device casts its part of the weights, which stages know.
+      if (part_ == ProfilePart::weights_traffic || kernel::casts_weight(program_, step)) continue;
+      std::optional<kernel::JoinedProducts::Part> part;
+      if (setup_.effects.joins_products) part = kernel::JoinedProducts::part_of(setup_.rates, program_, step);
+      const bool is_joined = part && joined.take(*part);
+      const kernel::StepPrice<Plain> cost = is_joined ? kernel::fused_part_price(Plain{}, program_, step, kernels_)
+                                                      : kernel::price(Plain{}, program_, step, kernels_);
+      if (!is_joined) {
+        add_estimate(cost, makes_weight_gradient(program_, step));
+        pass.slowed += cost.slowed;
+        if (cost.full_power) pass.busy += cost.duration;
+        if (step.op == program::Op::product) pass.products += cost.duration;
+        if (program::is_attention(step.op)) pass.attention += cost.duration;
+      }
+      if (step.op == program::Op::product) pass.product_flops += step.flops;
+      pass.compute += cost.compute;
+      pass.memory += cost.memory;
+      pass.flops += step.flops;
+      routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
+      layer.widest = std::max(layer.widest, bytes_around(Plain{}, program_, step));
+      if (!recorded) continue;
+      recorded->is_kernel = true;
+      recorded->is_product = step.op == program::Op::product;
+      recorded->is_attention = program::is_attention(step.op);
+      recorded->price = cost;
+      recorded->flops = step.flops;
+      if (!part) continue;
+      recorded->joined = static_cast<std::int16_t>(recomputable->joined.size());
+      recomputable->joined.push_back(*part);
+    }
+    for (const kernel::JoinedProducts::Part& fused : joined.joints()) {
+      const kernel::StepPrice<Plain> cost = kernel::price(Plain{}, fused, kernels_);
+      add_estimate(cost, fused.kind == kernel::JoinedProducts::Part::Kind::of_weight);
+      pass.slowed += cost.slowed;
+      pass.busy += cost.duration;
+      pass.products += cost.duration;
+    }
+    // The host starts every kernel: short ones wait for it.
+    const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
+    if (recomputable && block.phase == program::Phase::backward) {
+      recomputable->launches = launches;
+      recomputable->launch = launch;
+    } else {
+      pass.launching += launches * launch;
+      pass.idle = std::max(Seconds(), launches * launch - pass.estimate);
+      pass.estimate += pass.idle;
+    }
+  }
+
+ private:
+  /// A forward step with its tensors, by their numbers in the layer.
+  RecomputableLayer::Step& record(const program::Step& step, std::int64_t products, RecomputableLayer& layer) {
+    RecomputableLayer::Step& recorded = layer.steps.emplace_back();
+    for (std::size_t i = 0; i < step.in.size(); ++i) recorded.in[i] = number_of(step.in[i], layer);
+    for (std::size_t o = 0; o < step.out.size(); ++o) {
+      const int id = step.out[o];
+      recorded.out[o] = number_of(id, layer);
+    }
+    recorded.made = bytes_made(Plain{}, program_, step);
+    recorded.first = lower::parts_of(program_, step, step.out[0], products);
+    recorded.others = lower::parts_of(program_, step, -1, products);
+    recorded.reads_own = step.op == program::Op::attention;
+    recorded.is_gathered = lower::is_gathered(program_, step, step.out[0]);
+    return recorded;
+  }
+
+  void add_recomputed_traffic(program::Step step, Flops beside, RecomputableLayer::Step& recorded,
+                              RecomputableLayer& layer) {
+    step.is_recomputed = true;
+    auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
+    if (!traffic) return;
+    traffic->beside = beside;
+    recorded.traffic = static_cast<std::int16_t>(layer.traffic.size());
+    layer.traffic.push_back(*traffic);
+  }
+
+  std::int16_t number_of(int id, RecomputableLayer& layer) {
+    if (id < 0) return -1;
+    std::int16_t& number = numbers_[at(id)];
+    if (number < 0) {
+      const program::ProgramTensor& tensor = program_.tensor(id);
+      number = static_cast<std::int16_t>(layer.tensors.size());
+      const bool is_own = tensor.tensor_class == program::TensorClass::residual && !tensor.is_cross_layer;
+      layer.tensors.push_back({tensor.is_needed, !tensor.is_given || is_own, bytes_of(tensor)});
+    }
+    return number;
+  }
+
+  const TrainingSetup& setup_;
+  kernel::TrainingKernels kernels_;
+  const program::Program& program_;
+  ProfilePart part_;
+  AxisRoles roles_;
+  std::vector<std::int16_t> numbers_;  ///< of tensors in the current layer
+};
+
+void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
+  (of_experts(weight) ? layer.expert_elements : layer.dense_elements) += elements;
+  if (weight.trained) (of_experts(weight) ? layer.trained_experts : layer.trained_dense) += elements;
+}
+
+}  // namespace
+
+Bytes gathered_bytes(const program::Program& program, const program::Block& forward) {
+  Bytes sum;
+  for (std::int32_t i = forward.first; i < forward.last; ++i)
+    for (int id : program.steps[at(i)].out)
+      if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
+        sum += program::local_bytes(program, program.tensor(id));
+  return sum;
+}
+
+bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
+  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
+         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
+}
+
+template <class N>
+NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step) {
+  return bytes_by_role(num, AxisRoles(program.mesh), program, step);
+}
+
+template Bytes traffic_bytes(const Plain&, const program::Program&, const program::Step&);
+template NumberOf<Traced, Bytes> traffic_bytes(const Traced&, const program::Program&, const program::Step&);
+
+kernel::TrainingKernels training_kernels(const TrainingSetup& setup) {
+  return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
+}
+
+namespace {
+
+bool makes(const program::Step& step, std::int16_t tensor) {
+  return std::find(step.out.begin(), step.out.end(), tensor) != step.out.end();
+}
+
+}  // namespace
+
+std::vector<std::int32_t> neighbour_products(const program::Program& program, const program::Block& block,
+                                             std::int32_t collective) {
+  const program::Step& moved = program.steps[at(collective)];
+  std::vector<std::int32_t> found;
+  if (program::gathers(moved.collective)) {
+    std::vector<std::int16_t> gathered{moved.out[0]};
+    bool of_weights = true;
+    for (std::int32_t i = collective + 1; i < block.last; ++i) {
+      const program::Step& step = program.steps[at(i)];
+      if (std::none_of(gathered.begin(), gathered.end(),
+                       [&](int id) { return std::find(step.in.begin(), step.in.end(), id) != step.in.end(); }))
+        continue;
+      if (step.op == program::Op::cast) gathered.push_back(step.out[0]);
+      if (step.op != program::Op::product) continue;
+      const bool of_weight = makes_weight_gradient(program, step);
+      if (of_weights && !of_weight) found.clear();
+      if (of_weights || !of_weight) found.push_back(i);
+      of_weights = of_weights && of_weight;
+    }
+    return found;
+  }
+  // What is reduced may be a sum of products, each added to the one before.
+  std::vector<std::int16_t> reduced{moved.in[0]};
+  while (!reduced.empty()) {
+    const std::int16_t id = reduced.back();
+    reduced.pop_back();
+    // Of a tensor that is computed again, the step of this block, not the one of the forward pass.
+    std::int32_t maker = collective - 1;
+    while (maker >= block.first && !makes(program.steps[at(maker)], id)) --maker;
+    if (maker < block.first) continue;
+    const program::Step& step = program.steps[at(maker)];
+    if (step.op == program::Op::product) found.push_back(maker);
+    for (std::size_t i = step.op == program::Op::product ? 2 : 0; i < step.in.size(); ++i)
+      if (step.in[i] >= 0 && (step.op == program::Op::product || passes_on(step))) reduced.push_back(step.in[i]);
+  }
+  return found;
+}
+
+std::vector<std::int32_t> hiding_products(const program::Program& program, const program::Block& block,
+                                          std::int32_t collective, bool overlaps_weight_gradients) {
+  const std::vector<std::int32_t> neighbours = neighbour_products(program, block, collective);
+  std::vector<std::int32_t> found;
+  for (std::int32_t i = block.first; overlaps_weight_gradients && i < block.last; ++i) {
+    const program::Step& step = program.steps[at(i)];
+    if (step.op != program::Op::product || std::find(neighbours.begin(), neighbours.end(), i) != neighbours.end())
+      continue;
+    const bool of_same = std::any_of(neighbours.begin(), neighbours.end(), [&](std::int32_t n) {
+      const program::Step& other = program.steps[at(n)];
+      return std::any_of(step.in.begin(), step.in.end(), [&](int id) {
+        return id >= 0 && program.tensor(id).is_gradient &&
+               std::find(other.in.begin(), other.in.end(), id) != other.in.end();
+      });
+    });
+    if (of_same) found.push_back(i);
+  }
+  found.insert(found.end(), neighbours.begin(), neighbours.end());
+  return found;
+}
+
+Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step) {
+  Traffic traffic =
+      *traffic_of(AxisRoles(program.mesh), program, program.steps[at(step)], block.phase, ProfilePart::all);
+  set_neighbours(program, block, step, traffic);
+  return traffic;
+}
+
+RoleSet collective_roles(const program::Program& program, const program::Step& step) {
+  return collective_roles(AxisRoles(program.mesh), program, step);
+}
+
+RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes) { return AxisRoles(mesh).of(axes); }
+
+void PassProfile::add(const Traffic& more) {
+  for (Traffic& known : traffic)
+    if (known.goes_with(more)) {
+      known.bytes += more.bytes;
+      known.beside += more.beside;
+      if (more.urgency == program::Urgency::critical) known.count += more.count;
+      return;
+    }
+  if (traffic.size() == max_traffic) throw InternalError("a pass has more kinds of traffic than expected");
+  traffic.push_back(more);
+}
+
+RoleSets role_sets(const TrainingProfile& profile) {
+  RoleSets sets = 0;
+  const auto add = [&](const LayerProfile& layer) {
+    for (const PassProfile* pass : {&layer.forward, &layer.backward})
+      for (const Traffic& traffic : pass->traffic) sets |= RoleSets{1} << traffic.over;
+  };
+  for (const LayerProfile& layer : profile.kinds) add(layer);
+  for (const LayerProfile& layer : profile.shared) add(layer);
+  add(profile.embedding);
+  add(profile.head);
+  return sets & every_role_set;
+}
+
+namespace {
+
+/// How a profile splits the model.
+lower::Parallelism profile_parallelism(const ProfileKey& key) {
+  lower::Parallelism p;
+  p.tensor = key.tensor;
+  p.context = key.context;
+  p.expert = key.expert;
+  p.expert_over = key.expert_over;
+  p.fsdp = key.fsdp ? p.expert_data() * stand_in_size : 1;
+  p.data = (key.replicas ? stand_in_size : 1) * (key.fsdp ? 1 : p.expert_data());
+  p.zero = key.zero;
+  p.residual = key.residual;
+  p.context_scheme = key.context_scheme;
+  return p;
+}
+
+program::Program lowered(const TrainingSetup& setup, const ProfileKey& key, const lower::StageRules& stage,
+                         lower::Recompute recompute) {
+  const lower::Parallelism p = profile_parallelism(key);
+  lower::TrainingPlan plan;
+  plan.work.sequences = key.micro_batch * p.data * p.fsdp;
+  plan.work.queries = plan.work.keys = key.sequence;
+  plan.work.source = setup.source_of(key.sequence);
+  plan.work.flash = setup.flash;
+  plan.work.expert_load = setup.expert_load;
+  plan.formats = setup.formats;
+  plan.optimizer = setup.optimizer;
+  plan.recompute = recompute;
+  return lower::lower_training(*setup.model, stage.mesh, stage.rules, plan);
+}
+
+}  // namespace
+
+program::Program profile_program(const TrainingSetup& setup, const ProfileKey& key) {
+  return lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), key.recompute);
+}
+
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
+  const model::Transformer& model = *setup.model;
+  const lower::StageRules stage = lower::training_stage(profile_parallelism(key), model);
+  const program::Program program = lowered(setup, key, stage, {});
+
+  TrainingProfile& profile = base_;
+  const std::size_t decoder_kinds = model.decoder.kinds.size();
+  profile.kinds.resize(decoder_kinds + (model.encoder ? model.encoder->kinds.size() : 0));
+  forwards_.resize(profile.kinds.size());
+  const bool has_asides = model::has_aside(model.decoder);
+  const auto shape = [&](std::size_t kind) -> const model::Layer& {
+    return kind < decoder_kinds ? model.decoder.kinds[kind] : model.encoder->kinds[kind - decoder_kinds];
+  };
+  for (std::size_t i = 0; i < profile.kinds.size(); ++i)
+    if (shape(i).shared) profile.shared.resize(profile.kinds.size());
+  BlockPricer pricer(setup, program, part);
+  for (const program::Block& block : program.blocks) {
+    LayerProfile& layer = block.is_shared             ? profile.shared[at(block.kind)]
+                          : block.kind >= 0           ? profile.kinds[at(block.kind)]
+                          : block.name == "embedding" ? profile.embedding
+                                                      : profile.head;
+    if (block.phase ==
+        program::Phase::update) {  // sharded weights are gathered back after the update, before they are used
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        program::Step step = program.steps[at(i)];
+        step.urgency = program::Urgency::ahead;
+        if (!program::is_collective(step.op)) continue;
+        if (const auto traffic = traffic_of(pricer.roles(), program, step, block.phase, part))
+          layer.backward.add(*traffic);
+      }
+      continue;
+    }
+    RecomputableLayer* recomputable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
+    if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(Plain{}, program, block);
+    pricer.add(block, layer, recomputable);
+    if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
+    if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
+    const DropoutBytes drawn = setup.dropout ? dropout_bytes(Plain{}, program, block) : DropoutBytes{};
+    if (recomputable) {
+      recomputable->dropped_residual = drawn.residual;
+      recomputable->dropped_attention = drawn.attention;
+    } else
+      layer.kept = lower::kept_bytes(program, block) - layer.gathered + drawn.residual + drawn.attention;
+  }
+  const auto elements = [&](const model::Weight& weight) {
+    return lower::local_elements(stage.rules, program, program::TensorClass::used_weight, weight);
+  };
+  for (std::size_t i = 0; i < profile.kinds.size(); ++i)
+    for (const model::Weight& weight : model::layer_weights(model, shape(i)))
+      add_weight(weight.shared ? profile.shared[i] : profile.kinds[i], weight, elements(weight));
+  for (const model::Weight& weight : model::outer_weights(model)) {
+    const bool is_table = weight.part == model::Part::embedding,
+               is_first = is_table || weight.part == model::Part::positions;
+    if (model.tied && is_table) profile.tied_elements += elements(weight);
+    add_weight(is_first ? profile.embedding : profile.head, weight, elements(weight));
+  }
+  // A stage sends the activations between layers.
+  for (const program::Block& block : program.blocks)
+    if (block.kind >= 0 && block.phase == program::Phase::forward) {
+      for (std::int32_t i = block.first; i < block.last; ++i) {
+        const program::ProgramTensor& in = program.tensor(program.steps[at(i)].in[0]);
+        if (is_boundary(in)) profile.boundary = std::max(profile.boundary, program::local_bytes(program, in));
+      }
+    }
+  if (has_asides) profile.boundary *= 2.0;  // and the embedding, which later layers read, too
+}
+
+TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
+  return PolicyProfiles(setup, key, part).with(key.recompute);
+}
+
+}  // namespace assay::training

@@ -1,0 +1,128 @@
+#include "assay/profile/hlo/calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "assay/base/record_reader.h"
+#include "assay/base/text.h"
+
+namespace assay::hlo {
+namespace {
+
+constexpr double products_forward = 2.0, products_backward = 5.0;
+
+constexpr std::pair<std::string_view, CallKind> call_kinds[] = {
+    {"product", CallKind::product},     {"attention", CallKind::attention}, {"sharding", CallKind::sharding},
+    {"placement", CallKind::placement}, {"move", CallKind::move},           {"top-k", CallKind::top_k}};
+
+bool has_part(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+bool has_any(std::string_view text, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) { return has_part(text, part); });
+}
+
+std::string lower_cased(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+void read_kind(RecordReader& reader, CallKind& kind) {
+  std::string text;
+  reader.text("does", text);
+  std::vector<std::string> known;
+  for (const auto& [word, meaning] : call_kinds) {
+    if (word == text) return void(kind = meaning);
+    known.emplace_back(word);
+  }
+  if (reader.has("does"))
+    reader.fault("does", fmt::format("{} is not known", in_quotes(text)), suggestion(text, known));
+}
+
+void read_pair(RecordReader& reader, std::string_view key, std::array<std::string, 2>& out) {
+  if (!reader.has(key)) return;
+  std::vector<std::string> both;
+  reader.texts(key, both);
+  if (both.size() != out.size()) return reader.fault(key, "a product has two operands", "a key for each of them");
+  std::copy(both.begin(), both.end(), out.begin());
+}
+
+void read_size_keys(AttentionKeys& out, RecordReader& reader) {
+  reader.text("batch", out.batch);
+  reader.text("heads", out.heads);
+  reader.text("kv_heads", out.kv_heads);
+  reader.text("queries", out.queries);
+  reader.text("keys", out.keys);
+  reader.text("head_dim", out.head_dim);
+  reader.text("width", out.width);
+}
+
+void read_call(LibraryCall& out, RecordReader& reader) {
+  read_kind(reader, out.does);
+  reader.texts("targets", out.targets);
+  for (const auto& [key, list] : std::initializer_list<std::pair<const char*, std::vector<std::string>*>>{
+           {"names", &out.names}, {"causal_words", &out.causal_words}, {"backward", &out.backward}})
+    if (reader.has(key)) reader.texts(key, *list);
+  read_pair(reader, "contracting", out.contracting);
+  read_pair(reader, "batch", out.batch);
+  reader.optional_table("sizes", out.sizes, read_size_keys);
+  if (reader.has("scores")) reader.text("scores", out.scores);
+  if (reader.has("mask")) reader.text("mask", out.mask);
+  if (reader.has("causal_from")) reader.number("causal_from", out.causal_from.emplace());
+  reader.items("pass", out.of, [](std::pair<std::string, double>& pass, RecordReader& inner) {
+    inner.text("part", pass.first);
+    inner.number("products", pass.second);
+  });
+  if ((out.causal_from || !out.causal_words.empty()) && out.mask.empty())
+    reader.fault("mask", "what is causal is told by a key of the configuration");
+  if (out.does == CallKind::product && out.contracting[0].empty())
+    reader.fault("contracting", "a product names the keys of its dimensions");
+}
+
+void read_calls_file(Calls& out, RecordReader& reader) {
+  std::string id, name;
+  reader.sources();
+  reader.text("id", id);
+  reader.text("name", name);
+  reader.check_id(id);
+  reader.items("call", out.calls, read_call);
+}
+
+}  // namespace
+
+bool LibraryCall::is_backward(std::string_view target, std::string_view name) const {
+  return has_any(lower_cased(target), backward) || has_any(lower_cased(name), backward);
+}
+
+double LibraryCall::forward_passes(std::string_view target, std::string_view name) const {
+  if (!is_backward(target, name)) return 1.0;
+  for (const auto& [part, products] : of)
+    if (has_part(name, part)) return products / products_forward;
+  return products_backward / products_forward;
+}
+
+const LibraryCall* Calls::find(std::string_view target, std::string_view name, std::string_view configuration) const {
+  for (const LibraryCall& call : calls) {
+    const bool named = has_any(target, call.targets) && (call.names.empty() || has_any(name, call.names));
+    const std::string& stated = call.scores.empty() ? call.sizes.heads : call.scores;
+    if (named && (!call.states_sizes() || has_part(configuration, stated))) return &call;
+  }
+  return nullptr;
+}
+
+Result<const Calls*> calls_of(const hardware::Catalogue& catalogue) {
+  return catalogue.kept<Calls>("library calls", [&]() -> Result<Calls> {
+    Calls out;
+    for (const auto& [path, text] : catalogue.files("calls/")) {
+      RecordFile file{.name = path};
+      ASSAY_CHECK(read_record(text, file, [&](RecordReader& root) { read_calls_file(out, root); }));
+    }
+    std::stable_sort(out.calls.begin(), out.calls.end(),
+                     [](const LibraryCall& a, const LibraryCall& b) { return a.states_sizes() && !b.states_sizes(); });
+    return out;
+  });
+}
+
+}  // namespace assay::hlo

@@ -1,0 +1,42 @@
+// The mesh behind a program's shardings, and how each parameter lies on it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "assay/profile/hlo/module.h"
+#include "assay/profile/hlo/sharding.h"
+
+namespace assay::hlo {
+
+/// An axis of the mesh: `size` devices, `stride` apart.
+struct ProgramAxis {
+  std::string name;  ///< of the program, else "A0" and so on, the outermost first
+  std::int64_t size = 1, stride = 1;
+  bool named = false;
+};
+
+/// A parameter of the program as the whole mesh has it.
+struct WholeParameter {
+  std::int64_t number = 0;
+  std::string name;  ///< "state.params['decoder']['norm']"; empty where the program does not say
+  const ElementType* element = nullptr;
+  std::vector<std::int64_t> dims;              ///< of all devices together
+  std::vector<std::int64_t> local;             ///< of one device
+  std::vector<std::vector<std::size_t>> axes;  ///< of each dimension, by their place in the mesh
+  bool guessed = false;  ///< from the collectives that gather it, where the program has no sharding for it
+
+  double elements() const;
+};
+
+struct ProgramMesh {
+  std::vector<ProgramAxis> axes;  ///< of more than one device, the outermost first
+  std::vector<WholeParameter> parameters;
+  bool partitioned = true;  ///< shapes are of one device
+};
+
+Result<ProgramMesh> program_mesh(const Module& module);
+
+/// "[fsdp, -, tensor]"; empty where nothing is divided.
+std::string sharding_text(const ProgramMesh& mesh, const WholeParameter& parameter);
+
+}  // namespace assay::hlo

@@ -1,0 +1,137 @@
+#include "assay/profile/hlo/module.h"
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+#include "assay/profile/hlo/cursor.h"
+
+namespace assay::hlo {
+
+std::string_view Instruction::attribute(std::string_view key) const {
+  for (const auto& [name_of, value] : attributes)
+    if (name_of == key) return value;
+  return {};
+}
+
+std::string_view Instruction::call_target() const {
+  std::string_view target = attribute("custom_call_target");
+  if (target.size() >= 2 && target.front() == '"') target = target.substr(1, target.size() - 2);
+  return target;
+}
+
+std::uint32_t Instruction::callee(std::string_view key) const {
+  for (std::size_t i = 0; i < callees.size(); ++i)
+    if (callee_keys[i] == key) return callees[i];
+  return no_computation;
+}
+
+std::string_view Instruction::op_name() const { return text_after(attribute("metadata"), "op_name").value_or(""); }
+
+std::string Module::where(const Instruction& instruction) const {
+  return Cursor(*text, file).where(instruction.offset);
+}
+
+bool is_async_start(const Instruction& instruction) { return instruction.opcode.ends_with("-start"); }
+bool is_async_done(const Instruction& instruction) { return instruction.opcode.ends_with("-done"); }
+
+std::string_view base_opcode(const Instruction& instruction) {
+  std::string_view out = instruction.opcode;
+  if (is_async_start(instruction)) out.remove_suffix(6);
+  if (is_async_done(instruction)) out.remove_suffix(5);
+  return out;
+}
+
+std::vector<std::int64_t> number_list(std::string_view text) {
+  std::vector<std::int64_t> out;
+  Cursor in(text, "");
+  while (!in.done()) {
+    if (const auto value = in.integer())
+      out.push_back(*value);
+    else
+      in.move_to(in.at() + 1);
+  }
+  return out;
+}
+
+namespace {
+
+/// What stands behind a whole key, its quote and a colon or an equals sign.
+std::optional<std::string_view> behind_key(std::string_view text, std::string_view key) {
+  for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9'); };
+    if (at > 0 && is_letter(text[at - 1])) continue;
+    std::string_view rest = text.substr(at + key.size());
+    for (const std::string_view sign : {"\\\"", "\""})
+      if (rest.starts_with(sign)) {
+        rest.remove_prefix(sign.size());
+        break;
+      }
+    rest = trim(rest.substr(0, std::min<std::size_t>(rest.size(), 4096)));
+    if (rest.empty() || (rest.front() != ':' && rest.front() != '=')) continue;
+    rest.remove_prefix(1);
+    return trim(rest);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> number_after(std::string_view text, std::string_view key) {
+  auto rest = behind_key(text, key);
+  if (!rest) return std::nullopt;
+  for (const std::string_view sign : {"\\\"", "\""})
+    if (rest->starts_with(sign)) {
+      rest->remove_prefix(sign.size());
+      break;
+    }
+  std::size_t end = 0;
+  while (end < rest->size() && ((*rest)[end] == '-' || (*rest)[end] == '+' || (*rest)[end] == '.' ||
+                                (*rest)[end] == 'e' || ((*rest)[end] >= '0' && (*rest)[end] <= '9')))
+    ++end;
+  return parse_number(rest->substr(0, end));
+}
+
+std::optional<std::string_view> text_after(std::string_view text, std::string_view key) {
+  auto rest = behind_key(text, key);
+  if (!rest) return std::nullopt;
+  for (const std::string_view sign : {"\\\"", "\""})
+    if (rest->starts_with(sign)) {
+      rest->remove_prefix(sign.size());
+      std::size_t end = rest->find(sign);
+      while (sign == "\"" && end != std::string_view::npos && end > 0 && (*rest)[end - 1] == '\\')
+        end = rest->find('"', end + 1);
+      return rest->substr(0, end);
+    }
+  return std::nullopt;
+}
+
+bool is_hlo_text(std::string_view text) {
+  Cursor in(text.substr(0, 1 << 16), "");
+  in.skip_blanks();
+  if (in.sees("HloModule")) return true;
+  if (in.sees("ENTRY ")) return true;
+  in.take("%");
+  // A computation alone: name { or name (p: f32[8]) -> f32[8] {
+  return !in.name().empty() && (in.skip_spaces(), in.peek() == '{' || in.peek() == '(') &&
+         in.text().find(" parameter(") != std::string_view::npos;
+}
+
+bool is_stablehlo_text(std::string_view text) {
+  const std::string_view start = text.substr(0, 1 << 16);
+  const bool module = trim(start).starts_with("module") || start.find("func.func") != std::string_view::npos ||
+                      trim(start).starts_with("#loc") || trim(start).starts_with("sdy.mesh");
+  return module && (text.find("stablehlo.") != std::string_view::npos || text.find("mhlo.") != std::string_view::npos ||
+                    start.find("func.func") != std::string_view::npos);
+}
+
+Result<Module> read_module(std::string text, std::string_view file, const Calls& calls) {
+  Result<Module> module = is_hlo_text(text) ? read_hlo(std::move(text), file) : read_stablehlo(std::move(text), file);
+  if (!module) return module;
+  for (Computation& computation : module->computations)
+    for (Instruction& at : computation.instructions)
+      if (const std::string_view target = at.call_target(); !target.empty())
+        at.call = calls.find(target, at.name, at.attribute("backend_config"));
+  return module;
+}
+
+}  // namespace assay::hlo

@@ -1,0 +1,271 @@
+#include "assay/profile/hlo/price.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "assay/predict/collective/collective_models.h"
+#include "assay/predict/collective/placement.h"
+
+namespace assay::hlo {
+namespace {
+
+/// The rate that a format multiplies at: XLA's default precision of fp32 products is TF32 or, where there is none,
+/// bf16.
+Dtype rated_format(const kernel::KernelRates& rates, std::optional<Dtype> format) {
+  const Dtype wanted = format.value_or(Dtype::fp32);
+  const auto has = [&](Dtype dtype) { return rates.rate(dtype).value() > 0.0; };
+  if (wanted == Dtype::fp32 && has(Dtype::tf32)) return Dtype::tf32;
+  if (wanted != Dtype::fp32 && has(wanted)) return wanted;
+  for (const Dtype other : {Dtype::bf16, Dtype::fp16, Dtype::fp32})
+    if (has(other)) return other;
+  return wanted;
+}
+
+void set_attention_work(const FusedAttention& attention, const kernel::KernelRates& rates, kernel::KernelWork& work) {
+  work.format = rated_format(rates, attention.format);
+  if (!rates.attention) return;
+  work.model = kernel::KernelWork::Model::attention;
+  work.backward = attention.backward;
+  kernel::AttentionWork& of = work.attention;
+  of.heads = attention.batch * attention.heads;
+  of.head_dim = attention.head_dim;
+  of.queries = attention.queries;
+  of.shape.causal = attention.causal.value_or(false);
+  of.shape.queries = static_cast<std::int64_t>(attention.queries);
+  of.shape.keys = static_cast<std::int64_t>(attention.keys);
+  of.bytes = work.bytes / (attention.backward ? 2.5 : 1.0);
+  if (attention.kv_heads > 0.0)
+    of.shared = (attention.heads / attention.kv_heads - 1.0) * 2.0 *
+                storage(attention.format, attention.batch * attention.keys * attention.kv_heads * attention.head_dim);
+}
+
+kernel::KernelWork work_of(const ProgramKernel& kernel, const kernel::KernelRates& rates, double share) {
+  kernel::KernelWork work;
+  work.flops = share * kernel.work.matrix();
+  work.bytes = share * kernel.bytes;
+  if (rates.pointwise) {
+    work.stream_share = rates.pointwise->stream;
+    work.model = kernel::KernelWork::Model::stream;
+  }
+  if (kernel.work.attention) {
+    set_attention_work(*kernel.work.attention, rates, work);
+  } else if (!kernel.work.products.empty()) {
+    const Product& largest =
+        *std::max_element(kernel.work.products.begin(), kernel.work.products.end(),
+                          [](const Product& a, const Product& b) { return a.flops() < b.flops(); });
+    work.format = rated_format(rates, largest.format);
+    work.share = rates.matmul ? kernel::matmul_share(*rates.matmul, work.format) : 0.0;
+    // A matrix of one row or column is read once: it streams.
+    const bool streams = largest.m < 2.0 || largest.n < 2.0;
+    if (work.share > 0.0 && largest.flops() > Flops(0) && !streams) {
+      work.model = kernel::KernelWork::Model::product;
+      work.product = {largest.batch, largest.m * share, largest.n, largest.k, work.bytes};
+      work.load = work.flops / (share * largest.flops());
+    }
+  }
+  work.peak = rates.rate(work.format);
+  if (!(work.peak > FlopsPerSecond(0))) work.flops = Flops(0);
+  return work;
+}
+
+/// Prices collectives; equal groups are mapped to the cluster once.
+class CollectivePricer {
+ public:
+  CollectivePricer(const Module& module, const PricedOn& on) : devices_(module.devices()), on_(on) {}
+
+  struct Times {
+    Seconds ideal, estimate;
+  };
+  Result<Times> price(const CollectiveCall& call) {
+    if (call.size < 2) return Times{};
+    ASSAY_TRY(group, group_of(call));
+    const program::Collective kind = call.scattered ? program::Collective::reduce_scatter : call.kind;
+    const Bytes array = program::array_share(kind, static_cast<double>(call.size)) * call.operand;
+    const auto cost = collective::collective_cost(Plain{}, kind, array, group);
+    const bool measured = on_.collectives && group.axes.empty() && !group.levels.empty();
+    const auto& scale_out = on_.cluster.chip.network.scale_out;
+    const hardware::Fabric fabric =
+        hardware::fabric_of(scale_out && scale_out->technology ? *scale_out->technology : "");
+    const auto form = measured ? collective::collective_form(Plain{}, *on_.collectives, kind, group, {fabric})
+                               : collective::uncalibrated_form(Plain{}, on_.cluster.chip, kind, group);
+    return Times{cost.lower, collective::collective_time(Plain{}, form, array)};
+  }
+
+ private:
+  Result<collective::CollectiveGroup> group_of(const CollectiveCall& call) {
+    std::vector<StridedAxis> axes = strided_axes(call.groups, devices_);
+    if (axes.empty()) axes = {{call.size, 1}};
+    std::vector<std::int64_t> key;
+    for (const StridedAxis& axis : axes) key.insert(key.end(), {axis.size, axis.stride});
+    if (const auto known = groups_.find(key); known != groups_.end()) return known->second;
+    // Between the axes of a group lie devices of other groups.
+    std::vector<std::pair<std::int64_t, bool>> sizes;  // the most minor first
+    std::int64_t covered = 1;
+    for (const StridedAxis& axis : axes) {
+      if (axis.stride % covered != 0)
+        return fail("--on", "the groups of a collective overlap", "write the whole module");
+      if (axis.stride > covered) sizes.emplace_back(axis.stride / covered, false);
+      sizes.emplace_back(axis.size, true);
+      covered = axis.stride * axis.size;
+    }
+    if (devices_ > covered && devices_ % covered == 0) sizes.emplace_back(devices_ / covered, false);
+    if (sizes.size() > static_cast<std::size_t>(program::max_mesh_axes))
+      return fail("--on", fmt::format("a group of a collective has {} axes", sizes.size()),
+                  fmt::format("at most {} are priced", program::max_mesh_axes));
+    program::Mesh mesh;
+    program::AxisSet inside = 0;
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      if (sizes[i].second) inside |= program::AxisSet(1) << mesh.axes.size();
+      mesh.axes.push_back({fmt::format("A{}", mesh.axes.size()), sizes[i].first});
+    }
+    ASSAY_TRY(placement, collective::Placement::make(mesh, on_.cluster, "--on"));
+    return groups_.emplace(std::move(key), placement.group(inside)).first->second;
+  }
+
+  std::int64_t devices_;
+  const PricedOn& on_;
+  std::map<std::vector<std::int64_t>, collective::CollectiveGroup> groups_;
+};
+
+/// Two lanes, computation and network. What a computation takes when it is called once.
+struct Span {
+  Seconds whole, computation, communication, exposed;
+};
+
+class Clock {
+ public:
+  Clock(const Module& module, const ProgramKernels& kernels, const std::vector<KernelPrice>& prices)
+      : module_(module), kernels_(kernels), places_(module.computations.size()) {
+    for (std::size_t i = 0; i < kernels.kernels.size(); ++i)
+      places_[kernels.kernels[i].computation].emplace(kernels.kernels[i].instruction, i);
+    prices_ = &prices;
+  }
+
+  const Span& of(std::uint32_t number) {
+    if (const auto known = done_.find(number); known != done_.end()) return known->second;
+    return done_.emplace(number, run(number)).first->second;
+  }
+
+ private:
+  Span run(std::uint32_t number) {
+    const Computation& computation = module_.computations[number];
+    Span out;
+    Seconds now(0), network_free(0);
+    std::map<std::uint32_t, Seconds> pending;  // ends of collectives that were started
+    const auto wait_until = [&](Seconds end) {
+      if (end > now) {
+        out.exposed += end - now;
+        now = end;
+      }
+    };
+    for (std::uint32_t i = 0; i < computation.instructions.size(); ++i) {
+      const Instruction& at = computation.instructions[i];
+      if (is_async_done(at) && !at.operands.empty())
+        if (const auto end = pending.find(at.operands.front()); end != pending.end()) wait_until(end->second);
+      if (const auto inner = called(number, at)) {
+        wait_until(network_free);
+        now += inner->whole;
+        out.computation += inner->computation;
+        out.communication += inner->communication;
+        out.exposed += inner->exposed;
+        network_free = now;
+      }
+      const auto kernel = places_[number].find(i);
+      if (kernel == places_[number].end()) continue;
+      const KernelPrice& price = (*prices_)[kernel->second];
+      if (!kernels_.kernels[kernel->second].collective) {
+        now += price.estimate;
+        out.computation += price.estimate;
+        continue;
+      }
+      network_free = max(now, network_free) + price.estimate;
+      out.communication += price.estimate;
+      if (is_async_start(at))
+        pending[i] = network_free;
+      else
+        wait_until(network_free);
+    }
+    wait_until(network_free);
+    out.whole = now;
+    return out;
+  }
+
+  /// What an instruction calls, as often as it does.
+  std::optional<Span> called(std::uint32_t caller, const Instruction& at) {
+    if (at.opcode != "while" && at.opcode != "call" && at.opcode != "conditional") return std::nullopt;
+    Span out;
+    for (const std::uint32_t callee : at.callees) {
+      if (at.opcode == "while" && callee != at.callee("body")) continue;
+      if (!(kernels_.calls[callee] > 0.0)) continue;
+      const Span& one = of(callee);
+      const double times = at.opcode == "while" ? kernels_.loop_trips(caller, at) : 1.0;
+      if (at.opcode == "conditional" && one.whole < out.whole) continue;
+      if (at.opcode == "conditional") out = {};
+      out.whole += times * one.whole;
+      out.computation += times * one.computation;
+      out.communication += times * one.communication;
+      out.exposed += times * one.exposed;
+    }
+    return out;
+  }
+
+  const Module& module_;
+  const ProgramKernels& kernels_;
+  const std::vector<KernelPrice>* prices_ = nullptr;
+  std::vector<std::map<std::uint32_t, std::size_t>> places_;
+  std::map<std::uint32_t, Span> done_;
+};
+
+}  // namespace
+
+std::vector<Dtype> product_formats(const ProgramKernels& kernels) {
+  std::map<Dtype, double> flops;
+  for (const ProgramKernel& kernel : kernels.kernels) {
+    for (const Product& product : kernel.work.products)
+      if (product.format) flops[*product.format] += kernel.calls * product.flops().value();
+    if (kernel.work.attention)
+      flops[kernel.work.attention->format] += kernel.calls * kernel.work.attention->flops().value();
+  }
+  std::vector<Dtype> out;
+  for (const auto& [format, amount] : flops) out.push_back(format);
+  std::stable_sort(out.begin(), out.end(), [&](Dtype a, Dtype b) { return flops[a] > flops[b]; });
+  return out;
+}
+
+Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& kernels, const PricedOn& on,
+                                   double share) {
+  ProgramPrice out;
+  CollectivePricer collectives(module, on);
+  for (const ProgramKernel& kernel : kernels.kernels) {
+    KernelPrice price;
+    if (kernel.collective) {
+      ASSAY_TRY(times, collectives.price(*kernel.collective));
+      price.network = times.ideal;
+      price.estimate = max(times.estimate, times.ideal);
+    } else {
+      const auto time = kernel::kernel_time(Plain{}, on.rates, work_of(kernel, on.rates, share));
+      price.compute = time.compute;
+      price.memory = time.memory;
+      price.estimate = max(time.estimate, max(time.compute, time.memory));
+    }
+    price.bound = price.network > Seconds(0) ? "network" : price.compute >= price.memory ? "compute" : "memory";
+    out.compute += kernel.calls * price.compute;
+    out.memory += kernel.calls * price.memory;
+    out.network += kernel.calls * price.network;
+    out.lower += kernel.collective ? Seconds(0) : kernel.calls * price.lower();
+    out.upper += kernel.calls * (price.compute + price.memory + price.network);
+    out.kernels.push_back(price);
+  }
+  out.lower = max(out.lower, out.network);
+  if (module.entry == no_computation) return out;
+  const Span whole = Clock(module, kernels, out.kernels).of(module.entry);
+  out.estimate = whole.whole;
+  out.computation = whole.computation;
+  out.communication = whole.communication;
+  out.exposed_communication = whole.exposed;
+  return out;
+}
+
+}  // namespace assay::hlo

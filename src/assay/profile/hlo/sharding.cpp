@@ -1,0 +1,266 @@
+#include "assay/profile/hlo/sharding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "assay/base/text.h"
+
+namespace assay::hlo {
+namespace {
+
+constexpr const char* sharding_forms = "a sharding is written as {devices=[2,1,4]<=[8] last_tile_dim_replicate}";
+constexpr int deepest_sharding = 20;
+
+/// The dimensions at the end of the tile assignment that divide no dimension of the tensor.
+struct TrailingDims {
+  std::size_t count = 0;
+  bool copies = false;  ///< they hold copies
+};
+
+Result<TrailingDims> read_trailing(Cursor& in) {
+  TrailingDims out;
+  if (in.take("last_tile_dims=")) {
+    ASSAY_TRY(kinds, in.bracketed());
+    for (const std::string& kind : split(kinds, ',')) {
+      ++out.count;
+      if (trim(kind) == "replicated") out.copies = true;
+    }
+  } else if (in.take("last_tile_dim_replicate")) {
+    out = {1, true};
+  }
+  return out;
+}
+
+Result<Sharding> read_tiles(Cursor& in) {
+  Sharding out;
+  out.kind = Sharding::Kind::tiled;
+  std::int64_t total = 1;
+  ASSAY_CHECK(in.expect("[", "of the tiles of a sharding"));
+  while (!in.take("]")) {
+    const auto size = in.integer();
+    if (!size || *size < 1 || *size > most_devices || total > most_devices)
+      return in.fault("a tile assignment has sizes of 1 and more", sharding_forms);
+    out.tiles.push_back(*size);
+    total *= *size;
+    in.take(",");
+  }
+  if (in.take("<=")) {
+    ASSAY_TRY(iota, read_iota(in));
+    if (iota.size() != total)
+      return in.fault(fmt::format("{} tiles for {} devices", total, iota.size()), sharding_forms);
+    out.order = iota;
+  } else {
+    while (const auto device = in.integer()) {
+      out.listed.push_back(*device);
+      if (!in.take(",")) break;
+    }
+    if (static_cast<std::int64_t>(out.listed.size()) != total)
+      return in.fault(fmt::format("{} tiles, {} devices are listed", total, out.listed.size()), sharding_forms);
+  }
+  ASSAY_TRY(trailing, read_trailing(in));
+  for (std::size_t i = 0; i < trailing.count && !out.tiles.empty(); ++i) {
+    if (trailing.copies) out.copies *= out.tiles.back();
+    out.tiles.pop_back();
+  }
+  if (std::all_of(out.tiles.begin(), out.tiles.end(), [](std::int64_t n) { return n == 1; }))
+    out.kind = Sharding::Kind::replicated;
+  return out;
+}
+
+/// 'X' among the axes of a mesh.
+Result<std::size_t> read_mesh_axis(Cursor& in, const std::vector<NamedAxis>& mesh) {
+  ASSAY_CHECK(in.expect("'", "of the name of an axis"));
+  const std::string_view name = in.name();
+  ASSAY_CHECK(in.expect("'", "behind the name of an axis"));
+  for (std::size_t i = 0; i < mesh.size(); ++i)
+    if (mesh[i].first == name) return i;
+  return in.fault(fmt::format("the mesh has no axis {}", in_quotes(name)),
+                  "axes are written as mesh['X'=2], [{'X'}, {}]");
+}
+
+/// ['X'=8,'Y'=1], [{}, {'X'}]
+Result<Sharding> read_named_tiles(Cursor& in) {
+  Sharding out;
+  std::vector<NamedAxis> mesh;
+  ASSAY_CHECK(in.expect("[", "of a mesh"));
+  while (!in.take("]")) {
+    ASSAY_CHECK(in.expect("'", "of the name of an axis"));
+    const std::string_view name = in.name();
+    ASSAY_CHECK(in.expect("'", "behind the name of an axis"));
+    ASSAY_CHECK(in.expect("=", "behind the name of an axis"));
+    const auto size = in.integer();
+    if (!size || *size < 1 || *size > most_devices || out.order.size() > most_devices / *size)
+      return in.fault("an axis has a size of 1 and more", sharding_forms);
+    mesh.emplace_back(std::string(name), *size);
+    out.order.dims.push_back(*size);
+    in.take(",");
+  }
+  in.take(",");
+  if (!in.take("[")) return out;
+  while (!in.take("]")) {
+    ASSAY_CHECK(in.expect("{", "of the axes of a dimension"));
+    out.axes.emplace_back();
+    std::int64_t parts = 1;
+    while (!in.take("}")) {
+      if (in.take("?")) continue;
+      ASSAY_TRY(axis, read_mesh_axis(in, mesh));
+      const auto number = static_cast<std::int64_t>(axis);
+      if (std::find(out.order.permutation.begin(), out.order.permutation.end(), number) != out.order.permutation.end())
+        return in.fault("an axis divides one dimension", sharding_forms);
+      out.order.permutation.push_back(number);
+      out.axes.back().push_back(mesh[axis].first);
+      parts *= mesh[axis].second;
+      in.take(",");
+    }
+    out.tiles.push_back(parts);
+    if (parts > 1) out.kind = Sharding::Kind::tiled;
+    in.take(",");
+  }
+  for (std::size_t i = 0; i < mesh.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    if (std::find(out.order.permutation.begin(), out.order.permutation.end(), number) != out.order.permutation.end())
+      continue;
+    out.order.permutation.push_back(number);
+    out.copies *= mesh[i].second;
+  }
+  return out;
+}
+
+Result<Sharding> read_sharding(Cursor& in, int depth) {
+  Sharding out;
+  if (depth == deepest_sharding) return in.fault("shardings nest too deep", sharding_forms);
+  ASSAY_CHECK(in.expect("{", "of a sharding"));
+  in.skip_blanks();
+  if (in.sees("{")) {  // of a tuple
+    while (!in.take("}")) {
+      ASSAY_TRY(member, read_sharding(in, depth + 1));
+      out.members.push_back(std::move(member));
+      in.take(",");
+    }
+    return out;
+  }
+  if (in.take("devices=")) {
+    ASSAY_TRY(tiled, read_tiles(in));
+    out = std::move(tiled);
+  } else if (in.take("mesh")) {
+    ASSAY_TRY(tiled, read_named_tiles(in));
+    out = std::move(tiled);
+  } else if (in.take("maximal")) {
+    out.kind = Sharding::Kind::maximal;
+  } else if (in.take("manual")) {
+    out.kind = Sharding::Kind::manual;
+  } else if (in.sees("unknown") || in.sees("unreduced")) {
+    out.kind = Sharding::Kind::unknown;
+  } else if (!in.sees("replicated") && !in.sees("}")) {
+    return in.fault("unknown sharding", sharding_forms);
+  }
+  while (!in.done() && in.peek() != '}') {  // metadata, the device of a maximal one, shard_like
+    if (in.peek() == '{') {
+      ASSAY_TRY(ignored, in.bracketed());
+      static_cast<void>(ignored);
+    } else {
+      in.move_to(in.at() + 1);
+    }
+  }
+  ASSAY_CHECK(in.expect("}", "at the end of a sharding"));
+  return out;
+}
+
+/// "fsdp", perhaps with escaped quotes: \"fsdp\".
+std::string read_axis_name(Cursor& in) {
+  in.take("\\");
+  if (!in.take("\"")) return {};
+  const std::string_view name = in.name();
+  in.take("\\");
+  in.take("\"");
+  return std::string(name);
+}
+
+}  // namespace
+
+std::int64_t Sharding::devices() const {
+  std::int64_t out = copies;
+  for (const std::int64_t part : tiles) out *= part;
+  return out;
+}
+
+Result<Sharding> parse_sharding(std::string_view text, std::string_view where) {
+  Cursor in(text, where);
+  return read_sharding(in, 0);
+}
+
+Result<std::vector<NamedAxis>> parse_sdy_mesh(std::string_view text, std::string_view where) {
+  Cursor in(text, where);
+  std::vector<NamedAxis> out;
+  const std::size_t open = text.find('[');
+  if (open == std::string_view::npos)
+    return in.fault("expected [ of a mesh", "a mesh is written as <[\"x\"=2, \"y\"=4]>");
+  in.move_to(open + 1);
+  std::int64_t devices = 1;
+  while (!in.take("]")) {
+    std::string name = read_axis_name(in);
+    ASSAY_CHECK(in.expect("=", "behind the name of an axis"));
+    const auto size = in.integer();
+    if (name.empty() || !size || *size < 1 || *size > most_devices || devices > most_devices)
+      return in.fault("an axis has a name and a size", "a mesh is written as <[\"x\"=2, \"y\"=4]>");
+    devices *= *size;
+    out.emplace_back(std::move(name), *size);
+    in.take(",");
+  }
+  return out;
+}
+
+Result<Sharding> parse_sdy_sharding(std::string_view text, const std::vector<NamedAxis>& mesh, std::string_view where) {
+  Cursor in(text, where);
+  Sharding out;
+  const std::size_t open = text.find('[');
+  if (open == std::string_view::npos) return out;
+  in.move_to(open + 1);
+  if (in.take("<@") && text.find('[', in.at()) != std::string_view::npos) in.move_to(text.find('[', in.at()) + 1);
+  while (!in.take("]")) {
+    ASSAY_CHECK(in.expect("{", "of the axes of a dimension"));
+    std::vector<std::string> axes;
+    std::int64_t parts = 1;
+    while (!in.take("}")) {
+      if (in.take("?")) continue;  // open: the compiler may divide it further
+      std::string name = read_axis_name(in);
+      if (name.empty()) return in.fault("expected the name of an axis", "axes are written as {\"x\", \"y\"}");
+      std::int64_t size = 1;
+      for (const NamedAxis& axis : mesh)
+        if (axis.first == name) size = axis.second;
+      if (in.take(":")) {  // a part of an axis: "x":(1)2
+        ASSAY_TRY(before, in.bracketed());
+        static_cast<void>(before);
+        size = in.integer().value_or(1);
+        if (size < 1 || size > most_devices) return in.fault("a part of an axis has a size", "as in \"x\":(1)2");
+      }
+      if (size > 1 && parts <= most_devices) {
+        parts *= size;
+        axes.push_back(std::move(name));
+      }
+      in.take(",");
+    }
+    if (in.take("p")) in.integer();  // priority
+    out.axes.push_back(std::move(axes));
+    out.tiles.push_back(parts);
+    if (parts > 1) out.kind = Sharding::Kind::tiled;
+    in.take(",");
+  }
+  return out;
+}
+
+std::vector<StridedAxis> strided_axes(const Sharding& sharding, std::size_t dim) {
+  if (dim >= sharding.tiles.size() || sharding.tiles[dim] <= 1) return {};
+  const std::vector<std::int64_t> order = sharding.order.dims.empty() ? sharding.listed : sharding.order.values();
+  if (order.empty()) return {};
+  std::int64_t step = sharding.copies;
+  for (std::size_t i = dim + 1; i < sharding.tiles.size(); ++i) step *= sharding.tiles[i];
+  ReplicaGroups along;
+  along.lists.emplace_back();
+  for (std::int64_t i = 0; i < sharding.tiles[dim]; ++i)
+    if (const auto at = static_cast<std::size_t>(i * step); at < order.size()) along.lists.front().push_back(order[at]);
+  return strided_axes(along, static_cast<std::int64_t>(order.size()));
+}
+
+}  // namespace assay::hlo

@@ -1,0 +1,40 @@
+// The Chrome trace event format: what its profilers share. Events are handed over one by one as they are written.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "assay/base/result.h"
+#include "assay/profile/trace/json_scanner.h"
+#include "assay/profile/trace/trace.h"
+
+namespace assay::trace {
+
+/// One event. Texts are as they are written, with their escapes; empty where there are none.
+struct ChromeEvent {
+  std::string_view phase, category, name, process, thread, id;
+  std::optional<Ticks> start, duration;
+  std::string_view arguments;  ///< an object
+};
+
+/// Times of a file as ticks since its first event.
+class ChromeClock {
+ public:
+  /// Of a number of microseconds; nothing where it is none, or too far from the first.
+  std::optional<Ticks> since_origin(std::string_view microseconds);
+  static std::optional<Ticks> length(std::string_view microseconds);
+
+ private:
+  std::optional<std::int64_t> origin_;  ///< in whole microseconds
+};
+
+struct ChromeVisitor {
+  std::function<void(const ChromeEvent&)> event;
+  /// Members of the document beside its events: consumes the value, or leaves it.
+  std::function<void(std::string_view key, JsonScanner&)> member;
+};
+
+/// Visits a document: a list of events, or an object with one. `file` is for errors.
+Result<void> visit_chrome(std::string_view text, std::string_view file, const ChromeVisitor& visitor);
+
+}  // namespace assay::trace

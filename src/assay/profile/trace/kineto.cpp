@@ -1,0 +1,257 @@
+// Chrome JSON of PyTorch's profiler, Kineto, and of XLA's. Devices are told by categories of events or, where there
+// are none, by the names of processes.
+#include <fmt/format.h>
+
+#include <map>
+#include <unordered_set>
+
+#include "assay/base/text.h"
+#include "assay/profile/trace/chrome.h"
+#include "assay/profile/trace/readers.h"
+
+namespace assay::trace {
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t value = 0;
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  if (text.empty() || text.size() > 18) return std::nullopt;
+  for (const char c : text) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return negative ? -value : value;
+}
+
+/// What the arguments of an event say.
+struct KinetoArguments {
+  std::int64_t correlation = -1, external = -1, device = -1;
+  double bytes = -1.0, flops = -1.0;
+  std::string_view stream, dims, types, values, kernel, collective, category;
+  bool graph = false;
+};
+
+KinetoArguments read_arguments(std::string_view text) {
+  KinetoArguments out;
+  if (text.empty() || text.front() != '{') return out;
+  JsonScanner scanner(text);
+  const auto count = [&](std::int64_t& value) {
+    if (const auto number = scanner.number_text())
+      if (const auto whole = whole_number(*number)) value = *whole;
+  };
+  const auto number = [&](double& value) {
+    if (const auto digits = scanner.number_text())
+      if (const auto read = parse_number(*digits); read && *read >= 0) value = *read;
+  };
+  const auto words = [&](std::string_view& value) { value = scanner.peek() == '"' ? scanner.string() : scanner.raw(); };
+  scanner.object([&](std::string_view key) {
+    if (key == "External id")
+      count(out.external);
+    else if (key == "correlation" || key == "correlation_id")
+      count(out.correlation);
+    else if (key == "device")
+      count(out.device);
+    else if (key == "stream")
+      words(out.stream);
+    else if (key == "bytes" || key == "bytes_accessed")
+      number(out.bytes);
+    else if (key == "flops" || key == "model_flops")
+      number(out.flops);
+    else if (key == "Input Dims")
+      out.dims = scanner.raw();
+    else if (key == "Input type")
+      out.types = scanner.raw();
+    else if (key == "Concrete Inputs")
+      out.values = scanner.raw();
+    else if (key == "kernel")
+      words(out.kernel);
+    else if (key == "Collective name")
+      words(out.collective);
+    else if (key == "hlo_category")
+      words(out.category);
+    else if (key == "graph node id" || key == "graph id")
+      out.graph = scanner.number_text().value_or("0") != "0";
+  });
+  return out;
+}
+
+/// The kind of an event by the category that Kineto gives it; nothing: it is not needed.
+std::optional<EventKind> kind_of(std::string_view category) {
+  if (category == "kernel" || category == "Kernel") return EventKind::kernel;
+  if (category == "gpu_memcpy" || category == "Memcpy") return EventKind::copy;
+  if (category == "gpu_memset" || category == "Memset") return EventKind::fill;
+  if (category == "cpu_op" || category == "Operator" || category == "operator") return EventKind::operation;
+  if (category == "user_annotation" || category == "python_function") return EventKind::mark;
+  if (category.ends_with("_runtime") || category.ends_with("_driver") || category == "Runtime")
+    return EventKind::launch;
+  return std::nullopt;
+}
+
+class KinetoReader {
+ public:
+  KinetoReader(std::string_view file, const Vocabulary& vocabulary) : vocabulary_(vocabulary) { trace_.file = file; }
+
+  void event(const ChromeEvent& event) {
+    if (event.phase == "M") return metadata(event);
+    if (event.phase == "s" && (event.category == "ac2g" || event.category == "async_cpu_to_gpu"))
+      if (const auto id = whole_number(event.id)) arrows_.insert(*id);
+    if (event.phase != "X") return;
+    if (const auto kind = kind_of(event.category)) return add(event, *kind);
+    if (!event.category.empty()) return;
+    const auto process = processes_.find(event.process);  // XLA writes no categories
+    if (process == processes_.end()) return;
+    if (process->second.device >= 0)
+      add_device_operation(event, process->second.device);
+    else
+      add(event, EventKind::operation);
+  }
+
+  void member(std::string_view key, JsonScanner& scanner) {
+    if (key == "distributedInfo" && scanner.peek() == '{')
+      scanner.object([&](std::string_view inner) {
+        if (inner == "rank") count(scanner, trace_.rank);
+        if (inner == "world_size") count(scanner, trace_.world_size);
+      });
+    if (key == "deviceProperties" && scanner.peek() == '[')
+      scanner.array([&] {
+        if (scanner.peek() != '{') return;
+        DeviceProperties device;
+        scanner.object([&](std::string_view inner) {
+          if (inner == "id") device.id = whole_number(scanner.number_text().value_or("")).value_or(0);
+          if (inner == "name" && scanner.peek() == '"') device.name = unescaped(scanner.string());
+        });
+        trace_.devices.push_back(std::move(device));
+      });
+  }
+
+  Trace finish() {
+    trace_.has_arrows = !arrows_.empty();
+    for (Event& event : trace_.events)
+      event.arrow = on_device(event.kind) && event.correlation >= 0 && arrows_.contains(event.correlation);
+    link_events(trace_);
+    return std::move(trace_);
+  }
+
+ private:
+  struct Process {
+    std::string name;
+    std::int64_t device = -1;
+  };
+
+  static void count(JsonScanner& scanner, std::optional<std::int64_t>& out) {
+    if (const auto text = scanner.number_text()) out = whole_number(*text);
+  }
+
+  /// Names of processes and threads; XLA writes them before all events.
+  void metadata(const ChromeEvent& event) {
+    if (event.arguments.empty() || (event.name != "process_name" && event.name != "thread_name")) return;
+    std::string_view name;
+    JsonScanner scanner(event.arguments);
+    scanner.object([&](std::string_view key) {
+      if (key == "name" && scanner.peek() == '"') name = scanner.string();
+    });
+    if (event.name == "thread_name") {
+      threads_[{std::string(event.process), std::string(event.thread)}] = unescaped(name);
+      return;
+    }
+    const std::string text = unescaped(name);
+    constexpr std::string_view device = "/device:";
+    if (!text.starts_with(device) && !text.starts_with("/host:")) return;
+    Process process{text};
+    if (text.starts_with(device)) {
+      process.device = whole_number(std::string_view(text).substr(text.rfind(':') + 1)).value_or(0);
+      trace_.devices.push_back({process.device, ""});
+    }
+    processes_.insert_or_assign(std::string(event.process), process);
+  }
+
+  std::uint32_t lane(std::string_view process, std::string_view thread, std::int64_t device) {
+    std::string key = fmt::format("{}\x1f{}\x1f{}", process, thread, device);
+    const auto [known, is_new] = lanes_.try_emplace(std::move(key), static_cast<std::uint32_t>(trace_.lanes.size()));
+    if (is_new) {
+      const auto name = threads_.find({std::string(process), std::string(thread)});
+      trace_.lanes.push_back({unescaped(process), name == threads_.end() ? unescaped(thread) : name->second, device});
+    }
+    return known->second;
+  }
+
+  std::uint32_t text_id(std::string_view written) {
+    return written.find('\\') == std::string_view::npos ? trace_.names.id(written)
+                                                        : trace_.names.id(unescaped(written));
+  }
+
+  bool timed(const ChromeEvent& event, Event& out) {
+    const bool readable = event.start && event.duration.value_or(0) >= 0;
+    if (!readable) return ++trace_.unread, false;
+    out.start = *event.start;
+    out.duration = event.duration.value_or(0);
+    return true;
+  }
+
+  void add(const ChromeEvent& event, EventKind kind) {
+    if (kind == EventKind::mark && !vocabulary_.role(event.name)) return;  // functions of Python are many
+    Event out{.kind = kind};
+    if (!timed(event, out)) return;
+    const KinetoArguments arguments = kind == EventKind::mark ? KinetoArguments{} : read_arguments(event.arguments);
+    out.name = text_id(event.name);
+    out.correlation = arguments.correlation;
+    out.external = arguments.external;
+    out.graph = arguments.graph;
+    if (on_device(kind)) {
+      const std::int64_t device = arguments.device >= 0 ? arguments.device : whole_number(event.process).value_or(0);
+      out.lane = lane(event.process, arguments.stream.empty() ? event.thread : arguments.stream, device);
+      out.bytes = Bytes(arguments.bytes);
+      if (!arguments.collective.empty()) out.stated = text_id("collective:" + std::string(arguments.collective));
+    } else {
+      out.lane = lane(event.process, event.thread, -1);
+    }
+    if (kind == EventKind::launch && !arguments.kernel.empty()) out.stated = text_id(arguments.kernel);
+    if (kind == EventKind::operation && !arguments.dims.empty()) {
+      scratch_.assign(arguments.dims);
+      scratch_.append("\x1f").append(arguments.types).append("\x1f").append(arguments.values);
+      out.inputs = trace_.names.id(scratch_);
+    }
+    trace_.events.push_back(out);
+  }
+
+  /// On lines of a device that hold its work; others repeat it.
+  void add_device_operation(const ChromeEvent& event, std::int64_t device) {
+    const auto thread = threads_.find({std::string(event.process), std::string(event.thread)});
+    const std::string_view line = thread == threads_.end() ? std::string_view{} : std::string_view(thread->second);
+    const auto role = vocabulary_.line_role(line);
+    if (!role || *role == LineRole::steps) return;
+    Event out{.kind = EventKind::kernel};
+    if (!timed(event, out)) return;
+    const KinetoArguments arguments = read_arguments(event.arguments);
+    if (event.name.starts_with("Memcpy")) out.kind = EventKind::copy;
+    if (event.name.starts_with("Memset")) out.kind = EventKind::fill;
+    out.name = text_id(event.name);
+    out.correlation = arguments.correlation;
+    out.flops = Flops(arguments.flops);
+    out.bytes = Bytes(arguments.bytes);
+    out.lane = lane(event.process, event.thread, device);
+    if (!arguments.category.empty()) out.stated = text_id(arguments.category);
+    trace_.events.push_back(out);
+  }
+
+  const Vocabulary& vocabulary_;
+  Trace trace_;
+  std::map<std::string, Process, std::less<>> processes_;
+  std::map<std::pair<std::string, std::string>, std::string> threads_;
+  std::unordered_map<std::string, std::uint32_t> lanes_;
+  std::unordered_set<std::int64_t> arrows_;
+  std::string scratch_;
+};
+
+}  // namespace
+
+Result<Trace> read_kineto(std::string_view text, std::string_view file, const Vocabulary& vocabulary) {
+  KinetoReader reader(file, vocabulary);
+  ASSAY_CHECK(visit_chrome(text, file,
+                           {[&](const ChromeEvent& event) { reader.event(event); },
+                            [&](std::string_view key, JsonScanner& scanner) { reader.member(key, scanner); }}));
+  return reader.finish();
+}
+
+}  // namespace assay::trace

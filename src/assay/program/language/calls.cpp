@@ -1,0 +1,416 @@
+// Functions of programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "assay/base/text.h"
+#include "assay/program/language/typing.h"
+
+namespace assay::language {
+
+/// Functions beyond those of elements, with how they are written.
+struct Typing::Functions {
+  struct Row {
+    std::string_view name;
+    Handler handler;
+    bool is_manual;
+    std::string_view form;
+  };
+  static constexpr Row rows[] = {
+      {"sum", &Typing::sum_call, false, "sum(x, D)"},
+      {"max", &Typing::max_call, false, "max(x, D)"},
+      {"mean", &Typing::mean_call, false, "mean(x, D)"},
+      {"softmax", &Typing::softmax_call, false, "softmax(x, T)"},
+      {"gather", &Typing::gather_call, false, "gather(table, tokens)"},
+      {"rename", &Typing::rename_call, false, "rename(x, S -> T)"},
+      {"iota", &Typing::iota_call, false, "iota(D)"},
+      {"chunk", &Typing::chunk_call, false, "chunk(x, D, i, 4): part i of 4"},
+      {"put", &Typing::put_call, false, "put(x, D, i, 4): zeros, with x as part i of 4"},
+      {"axis_index", &Typing::axis_index_call, true, "axis_index(X)"},
+      {"axis_size", &Typing::axis_size_call, true, "axis_size(X)"},
+      {"psum", &Typing::psum_call, true, "psum(x, X)"},
+      {"pmean", &Typing::pmean_call, true, "pmean(x, X)"},
+      {"all_gather", &Typing::all_gather_call, true, "all_gather(x, X, D)"},
+      {"psum_scatter", &Typing::psum_scatter_call, true, "psum_scatter(x, X, D)"},
+      {"all_to_all", &Typing::all_to_all_call, true, "all_to_all(x, X, D, E): splits D, joins E"},
+      {"ragged_all_to_all", &Typing::ragged_call, true,
+       "ragged_all_to_all(x, X, S, to): row i of S goes to device to[i]"},
+      {"ragged_return", &Typing::ragged_return_call, true, "ragged_return(y, X, S, to): such rows go back"},
+      {"ppermute", &Typing::ppermute_call, true, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1, 1 -> 0)"},
+  };
+};
+
+Result<int> Typing::call(const Expression& call, const Wanted& wanted) {
+  for (const Functions::Row& row : Functions::rows) {
+    if (row.name != call.text) continue;
+    if (row.is_manual && !is_manual())
+      return source_.error(call.at, fmt::format("{} is a function of manual programs", row.name),
+                           "write mode manual; elsewhere collectives follow from shardings");
+    return (this->*row.handler)(call, wanted);
+  }
+  for (const program::FunctionFacts& each : program::functions::table)
+    if (each.name == call.text) return map_call(call, wanted, each.function);
+  std::vector<std::string> known;
+  for (const Functions::Row& row : Functions::rows) known.emplace_back(row.name);
+  for (const program::FunctionFacts& each : program::functions::table) known.emplace_back(each.name);
+  return source_.error(call.at, fmt::format("unknown function {}", in_quotes(call.text)), suggestion(call.text, known));
+}
+
+Result<void> Typing::takes(const Expression& call, std::size_t least, std::size_t most, std::string_view form) const {
+  if (call.operands.size() >= least && call.operands.size() <= most) return {};
+  const std::string count = least == most ? fmt::format("{}", least) : fmt::format("{} or more", least);
+  return source_.error(call.at,
+                       fmt::format("{} takes {} operand{}, got {}", call.text, count,
+                                   least == 1 && most == 1 ? "" : "s", call.operands.size()),
+                       fmt::format("write {}", form));
+}
+
+Result<int> Typing::map_call(const Expression& call, const Wanted& wanted, program::Function function) {
+  const auto count = static_cast<std::size_t>(program::facts(function).operands);
+  ASSAY_CHECK(takes(call, count, count,
+                    fmt::format("{}({})", call.text,
+                                count == 1   ? "x"
+                                : count == 2 ? "x, y"
+                                             : "x, y, z")));
+  std::vector<int> in;
+  for (const Expression& operand : call.operands) {
+    ASSAY_TRY(id, value_of(operand, wanted));
+    in.push_back(id);
+  }
+  return mapped(call.at, function, std::move(in), wanted);
+}
+
+Result<int> Typing::operand_dim(const Expression& name, int value) const {
+  if (name.kind != Expression::Kind::name)
+    return source_.error(name.at, "expected the name of a dimension", "e.g. sum(x, D)");
+  ASSAY_TRY(id, dim_named({name.text, name.at}));
+  const int place = find_dim(graph_.value(value).dims, id);
+  if (place < 0)
+    return source_.error(name.at,
+                         fmt::format("the operand has no dimension {}: it is {}", name.text, shape_text(value)),
+                         "name one of its dimensions");
+  return place;
+}
+
+Result<program::AxisList> Typing::operand_axes(const Expression& name) const {
+  if (name.kind != Expression::Kind::name)
+    return source_.error(name.at, "expected an axis of the mesh",
+                         fmt::format("the mesh is {}", program::mesh_text(graph_.mesh)));
+  program::AxisSet used = 0;
+  return axes_of({name.text, name.at}, used);
+}
+
+Result<std::int64_t> Typing::whole_operand(const Expression& operand, std::int64_t least, std::int64_t most) const {
+  if (operand.kind != Expression::Kind::number || operand.number != std::floor(operand.number) ||
+      operand.number < static_cast<double>(least) || operand.number > static_cast<double>(most))
+    return source_.error(operand.at, fmt::format("expected a whole number from {} to {}", least, most), "");
+  return static_cast<std::int64_t>(operand.number);
+}
+
+Result<int> Typing::reduced(const Expression& call, const Wanted& wanted, program::Op op) {
+  ASSAY_CHECK(takes(call, 2, program::max_tensor_rank, fmt::format("{}(x, D)", call.text)));
+  Wanted inner = wanted;  // the operand has the reduced dimensions, too
+  for (std::size_t i = 1; i < call.operands.size(); ++i) {
+    if (call.operands[i].kind != Expression::Kind::name)
+      return source_.error(call.operands[i].at, "expected the name of a dimension",
+                           fmt::format("write {}(x, D)", call.text));
+    ASSAY_TRY(id, dim_named({call.operands[i].text, call.operands[i].at}));
+    if (inner && std::find(inner->begin(), inner->end(), id) == inner->end()) inner->push_back(id);
+  }
+  ASSAY_TRY(x, value_of(call.operands[0], inner));
+  Value value;
+  value.at = call.at;
+  value.op = op;
+  value.in = {x};
+  value.dims = graph_.value(x).dims;
+  for (std::size_t i = 1; i < call.operands.size(); ++i) {
+    ASSAY_TRY(place, operand_dim(call.operands[i], x));
+    const int id = graph_.value(x).dims[static_cast<std::size_t>(place)].id;
+    std::erase_if(value.dims, [&](const Dim& dim) { return dim.id == id; });
+  }
+  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
+  return add(std::move(value));
+}
+
+Result<int> Typing::sum_call(const Expression& call, const Wanted& wanted) {
+  return reduced(call, wanted, program::Op::sum);
+}
+
+Result<int> Typing::max_call(const Expression& call, const Wanted& wanted) {
+  return reduced(call, wanted, program::Op::largest);
+}
+
+Result<int> Typing::mean_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_TRY(sum, reduced(call, wanted, program::Op::sum));
+  const double count =
+      element_count(graph_.value(graph_.value(sum).in[0]).dims) / element_count(graph_.value(sum).dims);
+  graph_.values[static_cast<std::size_t>(sum)].has_whole_numbers = false;
+  return mapped(call.at, program::Function::divide, {sum, number(count, call.at)}, {});
+}
+
+Result<int> Typing::softmax_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_CHECK(takes(call, 2, 2, "softmax(x, T)"));
+  ASSAY_TRY(x, value_of(call.operands[0], wanted));
+  ASSAY_TRY(place, operand_dim(call.operands[1], x));
+  Value value;
+  value.at = call.at;
+  value.op = program::Op::softmax;
+  value.detail = place;
+  value.in = {x};
+  value.dims = graph_.value(x).dims;
+  return add(std::move(value));
+}
+
+Result<int> Typing::gather_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 2, 2, "gather(table, tokens)"));
+  ASSAY_TRY(table, value_of(call.operands[0], {}));
+  ASSAY_TRY(tokens, value_of(call.operands[1], {}));
+  if (graph_.value(table).dims.empty())
+    return source_.error(call.operands[0].at, "the table has no dimension to gather from",
+                         "its first dimension has the rows");
+  Value value;
+  value.at = call.at;
+  value.op = program::Op::embed;
+  value.in = {tokens, table};
+  value.dims = graph_.value(tokens).dims;
+  const Dims rows = graph_.value(table).dims;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (find_dim(value.dims, rows[i].id) >= 0)
+      return source_.error(call.at, fmt::format("dimension {} is in the table and in the tokens", dim_name(rows[i].id)),
+                           "rename one");
+    if (i > 0) value.dims.push_back(rows[i]);
+  }
+  return add(std::move(value));
+}
+
+Result<int> Typing::rename_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 2, 6, "rename(x, S -> T)"));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  Value value;
+  value.at = call.at;
+  value.op = program::Op::view;
+  value.in = {x};
+  value.dims = graph_.value(x).dims;
+  for (std::size_t i = 1; i < call.operands.size(); ++i) {
+    const Expression& pair = call.operands[i];
+    if (pair.kind != Expression::Kind::arrow || pair.operands[1].kind != Expression::Kind::name)
+      return source_.error(pair.at, "expected OLD -> NEW", "write rename(x, S -> T)");
+    ASSAY_TRY(place, operand_dim(pair.operands[0], x));
+    ASSAY_TRY(to, dim_named({pair.operands[1].text, pair.operands[1].at}));
+    Dim& dim = value.dims[static_cast<std::size_t>(place)];
+    const auto old = sizes_[static_cast<std::size_t>(dim.id)], fresh = sizes_[static_cast<std::size_t>(to)];
+    if (old != fresh && !is_manual())  // of a device, sizes are its own
+      return source_.error(pair.at, fmt::format("{} is {}, but {} is {}", dim_name(dim.id), old, dim_name(to), fresh),
+                           "a renamed dimension keeps its size");
+    if (find_dim(value.dims, to) >= 0 && dim.id != to)
+      return source_.error(pair.operands[1].at, fmt::format("the tensor already has a dimension {}", dim_name(to)),
+                           "use another name");
+    dim.id = to;
+  }
+  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
+  return add(std::move(value));
+}
+
+Result<int> Typing::iota_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 1, 1, "iota(D)"));
+  if (call.operands[0].kind != Expression::Kind::name)
+    return source_.error(call.operands[0].at, "expected the name of a dimension", "write iota(D)");
+  ASSAY_TRY(id, dim_named({call.operands[0].text, call.operands[0].at}));
+  Value value;
+  value.at = call.at;
+  value.name = fmt::format("iota{}", dim_name(id));
+  value.given = Value::Given::iota;
+  value.fill.kind = Fill::Kind::iota;
+  value.has_whole_numbers = true;
+  value.dims = {{id, sizes_[static_cast<std::size_t>(id)]}};
+  value.pinned.emplace();
+  return add(std::move(value));
+}
+
+Result<int> Typing::part(const Expression& call, program::Op op) {
+  ASSAY_CHECK(takes(call, 4, 4, fmt::format("{}(x, D, i, 4)", call.text)));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  ASSAY_TRY(place, operand_dim(call.operands[1], x));
+  ASSAY_TRY(index, value_of(call.operands[2], {}));
+  ASSAY_TRY(parts, whole_operand(call.operands[3], 1, 4096));
+  if (!graph_.value(index).dims.empty())
+    return source_.error(call.operands[2].at,
+                         fmt::format("the number of the part is one number, not {}", shape_text(index)),
+                         "e.g. the counter of a loop, or axis_index(X)");
+  if (!graph_.value(index).has_whole_numbers)
+    return source_.error(call.operands[2].at, "the number of the part is no whole number", "use floor(...)");
+  Value value;
+  value.at = call.at;
+  value.op = op;
+  value.detail = place;
+  value.in = {x, index};
+  value.dims = graph_.value(x).dims;
+  Dim& dim = value.dims[static_cast<std::size_t>(place)];
+  if (op == program::Op::chunk && dim.size % parts != 0)
+    return source_.error(call.operands[3].at,
+                         fmt::format("{} = {} does not divide by {}", dim_name(dim.id), dim.size, parts),
+                         "parts are equal");
+  dim.size = op == program::Op::chunk ? dim.size / parts : dim.size * parts;
+  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
+  return add(std::move(value));
+}
+
+Result<int> Typing::chunk_call(const Expression& call, const Wanted&) { return part(call, program::Op::chunk); }
+
+Result<int> Typing::put_call(const Expression& call, const Wanted&) { return part(call, program::Op::put); }
+
+Result<int> Typing::axis_index_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 1, 1, "axis_index(X)"));
+  ASSAY_TRY(axes, operand_axes(call.operands[0]));
+  Value value;
+  value.at = call.at;
+  value.name = "index" + call.operands[0].text;
+  value.given = Value::Given::axis_index;
+  value.axes = axes;
+  value.has_whole_numbers = true;
+  return add(std::move(value));
+}
+
+Result<int> Typing::axis_size_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 1, 1, "axis_size(X)"));
+  ASSAY_TRY(axes, operand_axes(call.operands[0]));
+  return number(program::shard_count(graph_.mesh, axes.set()), call.at);
+}
+
+Result<int> Typing::called(const Expression& call, int operand, Call how, Dims dims) {
+  Value value;
+  value.at = call.at;
+  value.in = {operand};
+  value.call = how;
+  value.dims = std::move(dims);
+  value.has_whole_numbers = graph_.value(operand).has_whole_numbers;
+  return add(std::move(value));
+}
+
+Result<int> Typing::psum_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_CHECK(takes(call, 2, 2, "psum(x, X)"));
+  ASSAY_TRY(x, value_of(call.operands[0], wanted));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  return called(call, x, {program::Collective::all_reduce, axes}, graph_.value(x).dims);
+}
+
+Result<int> Typing::pmean_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_TRY(sum, psum_call(call, wanted));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  graph_.values[static_cast<std::size_t>(sum)].has_whole_numbers = false;
+  return mapped(call.at, program::Function::divide,
+                {sum, number(program::shard_count(graph_.mesh, axes.set()), call.at)}, {});
+}
+
+Result<int> Typing::all_gather_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 3, 3, "all_gather(x, X, D)"));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  ASSAY_TRY(place, operand_dim(call.operands[2], x));
+  Dims dims = graph_.value(x).dims;
+  dims[static_cast<std::size_t>(place)].size *=
+      static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
+  return called(call, x, {program::Collective::all_gather, axes, -1, place}, std::move(dims));
+}
+
+Result<int> Typing::psum_scatter_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_CHECK(takes(call, 3, 3, "psum_scatter(x, X, D)"));
+  ASSAY_TRY(x, value_of(call.operands[0], wanted));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  ASSAY_TRY(place, operand_dim(call.operands[2], x));
+  Dims dims = graph_.value(x).dims;
+  Dim& dim = dims[static_cast<std::size_t>(place)];
+  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
+  if (dim.size % ways != 0)
+    return source_.error(call.operands[2].at,
+                         fmt::format("{} = {} is not divisible by {} devices", dim_name(dim.id), dim.size, ways), "");
+  dim.size /= ways;
+  return called(call, x, {program::Collective::reduce_scatter, axes, place}, std::move(dims));
+}
+
+Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
+  ASSAY_CHECK(takes(call, 4, 4, "all_to_all(x, X, D, E)"));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  ASSAY_TRY(split, operand_dim(call.operands[2], x));
+  ASSAY_TRY(join, operand_dim(call.operands[3], x));
+  if (split == join)
+    return source_.error(call.operands[3].at, "the dimension that is split is not the one that is joined",
+                         "name two dimensions");
+  Dims dims = graph_.value(x).dims;
+  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
+  Dim& smaller = dims[static_cast<std::size_t>(split)];
+  if (smaller.size % ways != 0)
+    return source_.error(
+        call.operands[2].at,
+        fmt::format("{} = {} is not divisible by {} devices", dim_name(smaller.id), smaller.size, ways), "");
+  smaller.size /= ways;
+  dims[static_cast<std::size_t>(join)].size *= ways;
+  return called(call, x, {program::Collective::all_to_all, axes, split, join}, std::move(dims));
+}
+
+Result<int> Typing::ragged(const Expression& call, bool returns) {
+  ASSAY_CHECK(takes(call, 4, 4, fmt::format("{}(x, X, S, to)", call.text)));
+  ASSAY_TRY(x, value_of(call.operands[0], {}));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  ASSAY_TRY(place, operand_dim(call.operands[2], x));
+  ASSAY_TRY(to, value_of(call.operands[3], {}));
+  Dims dims = graph_.value(x).dims;
+  const Dims routed = graph_.value(to).dims;
+  if (place != 0)
+    return source_.error(call.operands[2].at, "rows are those of the first dimension",
+                         "put it first: NAME[S, D] = ...");
+  if (routed.size() != 1 || routed[0].id != dims[0].id || !graph_.value(to).has_whole_numbers)
+    return source_.error(
+        call.operands[3].at,
+        fmt::format("the devices of the rows are whole numbers over {}, not {}", dim_name(dims[0].id), shape_text(to)),
+        "give one device for each row");
+  const auto ways = static_cast<std::int64_t>(program::shard_count(graph_.mesh, axes.set()));
+  if (dims[0].size != (returns ? ways : 1) * routed[0].size)
+    return source_.error(call.operands[0].at,
+                         fmt::format("{} has {} rows, and {} are routed", shape_text(x), dims[0].size, routed[0].size),
+                         returns ? "give what ragged_all_to_all made" : "give one device for each row");
+  dims[0].size = returns ? routed[0].size : ways * routed[0].size;  // a device may get all rows
+  Call how{program::Collective::ragged_all_to_all, axes};
+  how.returns = returns;
+  ASSAY_TRY(id, called(call, x, how, std::move(dims)));
+  graph_.values[static_cast<std::size_t>(id)].in.push_back(to);
+  return id;
+}
+
+Result<int> Typing::ragged_call(const Expression& call, const Wanted&) { return ragged(call, false); }
+
+Result<int> Typing::ragged_return_call(const Expression& call, const Wanted&) { return ragged(call, true); }
+
+Result<int> Typing::ppermute_call(const Expression& call, const Wanted& wanted) {
+  ASSAY_CHECK(takes(call, 3, 64, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1)"));
+  ASSAY_TRY(x, value_of(call.operands[0], wanted));
+  ASSAY_TRY(axes, operand_axes(call.operands[1]));
+  if (axes.axes().size() != 1) return source_.error(call.operands[1].at, "ppermute takes one axis", "");
+  const std::int64_t n = graph_.mesh.size(axes.last());
+  program::Permutation forward, inverse;
+  if (call.operands.size() == 3 && call.operands[2].kind == Expression::Kind::number) {
+    ASSAY_TRY(shift, whole_operand(call.operands[2], -n, n));
+    for (std::int64_t i = 0; i < n; ++i) forward.pairs.emplace_back(i, ((i + shift) % n + n) % n);
+  } else {
+    for (std::size_t i = 2; i < call.operands.size(); ++i) {
+      const Expression& pair = call.operands[i];
+      if (pair.kind != Expression::Kind::arrow) return source_.error(pair.at, "expected FROM -> TO", "e.g. 0 -> 1");
+      ASSAY_TRY(from, whole_operand(pair.operands[0], 0, n - 1));
+      ASSAY_TRY(to, whole_operand(pair.operands[1], 0, n - 1));
+      for (const auto& [other_from, other_to] : forward.pairs)
+        if (other_from == from || other_to == to)
+          return source_.error(pair.at, "a device sends once and receives once", "remove one of the pairs");
+      forward.pairs.emplace_back(from, to);
+    }
+  }
+  for (const auto& [from, to] : forward.pairs) inverse.pairs.emplace_back(to, from);
+  Call how{program::Collective::permute, axes};
+  how.permutation = static_cast<int>(graph_.permutations.size());
+  graph_.permutations.push_back(std::move(forward));
+  graph_.permutations.push_back(std::move(inverse));
+  return called(call, x, how, graph_.value(x).dims);
+}
+
+}  // namespace assay::language

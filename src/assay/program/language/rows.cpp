@@ -1,0 +1,74 @@
+#include "assay/program/language/rows.h"
+
+#include <algorithm>
+
+namespace assay::language {
+
+std::vector<Row> rows_of(const Graph& graph, const Value& value) {
+  std::vector<Row> rows;
+  std::vector<int> ids;
+  const bool by_position = value.op == program::Op::view && !value.ends;
+  for (std::size_t k = 0; k < value.in.size(); ++k) {
+    const Dims& dims = graph.value(value.in[k]).dims;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      auto found = by_position ? ids.end() : std::find(ids.begin(), ids.end(), dims[d].id);
+      if (found == ids.end()) {
+        ids.push_back(dims[d].id);
+        Row& row = rows.emplace_back();
+        row.size = dims[d].size;
+        row.result = by_position ? static_cast<int>(d) : find_dim(value.dims, dims[d].id);
+        found = ids.end() - 1;
+      }
+      rows[static_cast<std::size_t>(found - ids.begin())].operand[k] = static_cast<int>(d);
+    }
+  }
+  if (value.ends) return rows;
+  using program::Op;
+  for (Row& row : rows) {
+    const bool is_own = row.operand[0] >= 0 && row.operand[0] == value.detail;
+    if (value.op == Op::largest && row.result < 0) row.splits = false;
+    if ((value.op == Op::softmax || value.op == Op::chunk || value.op == Op::put) && is_own) row.splits = false;
+  }
+  return rows;
+}
+
+bool is_linear_in(const Value& value, std::size_t operand) {
+  using program::Function;
+  using program::Op;
+  if (value.ends) return false;
+  if (value.op == Op::add || value.op == Op::sum || value.op == Op::view) return true;
+  if (value.op == Op::chunk || value.op == Op::put) return operand == 0;
+  if (value.op != Op::map) return false;
+  const auto function = static_cast<Function>(value.detail);
+  if (function == Function::multiply) return true;
+  return operand == 0 && (function == Function::copy || function == Function::negate || function == Function::divide);
+}
+
+program::Sharding operand_sharding(const std::vector<Row>& rows, const Split& split, std::size_t operand) {
+  program::Sharding out;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    if (rows[r].operand[operand] >= 0) out.dims[static_cast<std::size_t>(rows[r].operand[operand])] = split.rows[r];
+  out.unreduced = split.partial[operand];
+  return out;
+}
+
+program::Sharding result_sharding(const std::vector<Row>& rows, const Split& split) {
+  program::Sharding out;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].result >= 0)
+      out.dims[static_cast<std::size_t>(rows[r].result)] = split.rows[r];
+    else
+      out.unreduced |= split.rows[r].set();
+  }
+  for (const program::AxisSet partial : split.partial) out.unreduced |= partial;
+  return out;
+}
+
+Flops local_flops(const Graph& graph, const std::vector<Row>& rows, const Split& split) {
+  Flops flops = 2_FLOP;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    flops *= static_cast<double>(program::local_size(graph.mesh, rows[r].size, split.rows[r]));
+  return flops;
+}
+
+}  // namespace assay::language
