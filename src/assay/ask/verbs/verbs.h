@@ -17,7 +17,7 @@ VerbSpec verb();
 namespace software {
 VerbSpec verb();
 }
-namespace roofline {
+namespace roofline_verb {
 VerbSpec verb();
 }
 namespace systolic {
@@ -29,7 +29,7 @@ VerbSpec verb();
 namespace shard {
 VerbSpec verb();
 }
-namespace collective {
+namespace collective_verb {
 VerbSpec verb();
 }
 namespace layer {
@@ -50,16 +50,16 @@ VerbSpec verb();
 namespace book {
 VerbSpec verb();
 }
-namespace validate {
+namespace validate_verb {
 VerbSpec verb();
 }
-namespace measure {
+namespace measure_verb {
 VerbSpec verb();
 }
 namespace profile {
 VerbSpec verb();
 }
-namespace sweep {
+namespace sweep_verb {
 VerbSpec verb();
 }
 namespace run {
