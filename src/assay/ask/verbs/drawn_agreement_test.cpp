@@ -43,6 +43,7 @@ struct AnsweredBar {
   std::size_t lane = 0;
   std::string label;
   double start = 0, end = 0;
+  std::optional<double> alone;
 };
 struct AnsweredTimeline {
   std::vector<std::string> lanes;
@@ -55,7 +56,7 @@ struct AnsweredTimeline {
     for (const report::Value& lane : *timeline->find("lanes")->items()) lanes.push_back(text_of(lane, "name"));
     for (const report::Value& bar : *timeline->find("bars")->items())
       bars.push_back({static_cast<std::size_t>(value_of(bar, "lane")), text_of(bar, "label"), value_of(bar, "start"),
-                      value_of(bar, "end")});
+                      value_of(bar, "end"), report::numeric(*bar.find("alone"))});
   }
   std::vector<AnsweredBar> of(std::size_t lane) const {
     std::vector<AnsweredBar> out;
@@ -67,14 +68,16 @@ struct AnsweredTimeline {
 
 /// Every event of the trace is a bar of the answer, and the other way round.
 void expect_traced(const AnsweredTimeline& timeline, const std::string& trace, const std::string& line) {
-  using Event = std::tuple<std::size_t, double, double, std::string>;
+  using Event = std::tuple<std::size_t, double, double, std::string, double>;
   std::vector<Event> traced, answered;
   const nlohmann::json document = nlohmann::json::parse(trace);
   for (const auto& event : document.at("traceEvents"))
-    if (event.at("ph") == "X") traced.emplace_back(event.at("tid"), event.at("ts"), event.at("dur"), event.at("name"));
+    if (event.at("ph") == "X")
+      traced.emplace_back(event.at("tid"), event.at("ts"), event.at("dur"), event.at("name"),
+                          event.contains("args") ? event.at("args").at("alone").get<double>() : -1.0);
   for (const AnsweredBar& bar : timeline.bars)
     answered.emplace_back(bar.lane, Seconds(bar.start).in(1_us), (Seconds(bar.end) - Seconds(bar.start)).in(1_us),
-                          bar.label);
+                          bar.label, bar.alone ? Seconds(*bar.alone).in(1_us) : -1.0);
   std::sort(traced.begin(), traced.end());
   std::sort(answered.begin(), answered.end());
   EXPECT_EQ(traced, answered) << line;
@@ -120,7 +123,8 @@ std::size_t expect_listed(const AnsweredTimeline& timeline, const report::Value&
       continue;
     }
     block = of;
-    if (!report::numeric(*row.find("flops")) || !(value_of(row, "time") > 0.0)) continue;  // a collective, a view
+    // Not collectives, views, parts of fused kernels and waiting for the host.
+    if (!report::numeric(*row.find("flops")) || !(report::numeric(*row.find("time")).value_or(0.0) > 0.0)) continue;
     const std::string text = text_of(row, "text");
     kernels.emplace_back(text.substr(0, text.find('[')), value_of(row, "time"));
   }
@@ -131,6 +135,7 @@ std::size_t expect_listed(const AnsweredTimeline& timeline, const report::Value&
   for (std::size_t i = 0; i < std::min(chip.size(), kernels.size()); ++i) {
     const AnsweredBar& bar = chip[i];
     EXPECT_EQ(bar.label, kernels[i].first) << line;
+    EXPECT_EQ(bar.alone, kernels[i].second) << bar.label << " of " << line;
     const bool is_slowed = std::any_of(timeline.bars.begin(), timeline.bars.end(), [&](const AnsweredBar& other) {
       return timeline.lanes[other.lane].starts_with("net") && other.start < bar.end && bar.start < other.end;
     });
@@ -145,6 +150,50 @@ double named_node(const Ledger& ledger, std::string_view name) {
   for (int id = 0; id < ledger.size(); ++id)
     if (ledger.at(id).name == name) return ledger.at(id).quantity.value;
   return -1.0;
+}
+
+/// Every kernel and every collective of the list has its number in the explanation, to the last bit, and those of a
+/// pass add up to it. Returns how many.
+std::size_t expect_explained(const report::Response& response, const std::string& line) {
+  std::map<std::string, std::set<double>> nodes;
+  for (int id = 0; id < response.ledger.size(); ++id)
+    if (!response.ledger.at(id).name.empty())
+      nodes[response.ledger.at(id).name].insert(response.ledger.at(id).quantity.value);
+  const auto rows = report::find_path(report::Value(response.results), "program");
+  std::set<double> fused;  // lines that others are part of
+  for (const report::Value& row : *rows->items())
+    if (const auto of = report::numeric(*row.find("part_of"))) fused.insert(*of);
+  std::map<std::string, double> passes;  // what is listed of each
+  std::size_t explained = 0;
+  for (const report::Value& row : *rows->items()) {
+    std::string pass = text_of(row, "block");
+    pass = pass.substr(0, pass.find(" x"));
+    const auto time = report::numeric(*row.find("time"));
+    const std::string kind = text_of(row, "kind"), text = text_of(row, "text");
+    if (!nodes.contains(pass) || !time || !(*time > 0.0) || kind == "cast") continue;
+    passes[pass] += report::numeric(*row.find("exposed")).value_or(0.0);
+    if (kind == "launch") continue;
+    ++explained;
+    const bool moves = !report::numeric(*row.find("flops")), is_fused = fused.contains(value_of(row, "line"));
+    const std::string name = moves      ? kind + " over "
+                             : is_fused ? "fused "
+                                        : kind + " " + text.substr(0, text.find('['));
+    const bool found = std::any_of(nodes.begin(), nodes.end(), [&](const auto& node) {
+      const std::string& known = node.first;
+      return (known.find(name) != std::string::npos ||
+              (kind == "product" && known.find("fused ") != std::string::npos)) &&
+             node.second.contains(*time);
+    });
+    EXPECT_TRUE(found) << text << ", " << *time << " s, of " << line;
+  }
+  for (const auto& [pass, listed] : passes) {
+    double sum = 0.0;
+    for (const char* part :
+         {"", " tensor collectives", " context collectives", " expert collectives", " weights traffic"})
+      if (const auto known = nodes.find(pass + part); known != nodes.end()) sum += *known->second.begin();
+    EXPECT_NEAR(listed, sum, 1e-12 * sum) << pass << " of " << line;
+  }
+  return explained;
 }
 
 /// The busiest stage of the simulated step is occupied for as long as explanation and headline say, up to the rounding
@@ -195,9 +244,9 @@ std::string drawn_training(std::mt19937& draw) {
 TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
   std::mt19937 draw(23);
   std::vector<std::string> lines;
-  for (int i = 0; i < 25; ++i) lines.push_back(drawn_training(draw));
+  for (int i = 0; i < 50; ++i) lines.push_back(drawn_training(draw));
   lines = testing::sampled(lines);
-  std::size_t answered = 0, drawn = 0, listed = 0;
+  std::size_t answered = 0, drawn = 0, listed = 0, explained = 0;
   for (const std::string& line : lines) {
     const auto response = drawn_answer(line + " --timeline"), traced = drawn_answer(line + " --timeline trace.json");
     if (!response || response->outcome != report::Outcome::ok) continue;
@@ -208,12 +257,14 @@ TEST(Agreement, AStepIsDrawnAndTracedAsItIsListedAndPriced) {
     expect_traced(timeline, traced->files.front().second, line);
     drawn += expect_drawn(timeline, *response->picture, line);
     listed += expect_listed(timeline, results, line);
+    explained += expect_explained(*response, line);
     expect_scheduled(timeline, *response, line);
   }
   EXPECT_GE(2 * answered, lines.size());
   if (testing::sampled_every() > 1) return;
   EXPECT_GT(drawn, 100u);
   EXPECT_GT(listed, 50u);
+  EXPECT_GT(explained, 1000u);
 }
 
 /// Places on an axis are a straight line of values, or of their logarithms.

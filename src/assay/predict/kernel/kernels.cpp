@@ -188,19 +188,9 @@ AttentionSizes<N> attention_sizes(const N& num, const program::Program& program,
   return sizes;
 }
 
-namespace {
-
-/// Whether a step multiplies two activations to the gradient of a weight.
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
-}
-
-}  // namespace
-
 template <class N>
 NumberOf<N, Bytes> gradient_buffer(const N& num, const program::Program& program, const program::Step& step) {
-  if (!makes_weight_gradient(program, step)) return {};
+  if (!program::makes_weight_gradient(program, step)) return {};
   return program::local_bytes(num, program, program.tensor(step.out[0]));
 }
 
@@ -245,7 +235,7 @@ MatmulShape product_shape(const KernelRates& rates, const program::Program& prog
                                &c = program.tensor(step.out[0]);
   const ProductSizes<Plain> sizes = product_sizes(Plain{}, program, step);
   MatmulShape shape{sizes.batch, sizes.m, sizes.n, sizes.k, step.bytes, b.find(model::LogicalDim::experts) >= 0};
-  shape.summed_rows = shape.grouped && makes_weight_gradient(program, step);
+  shape.summed_rows = shape.grouped && program::makes_weight_gradient(program, step);
   if (shape.grouped) return shape;  // kernels over experts are the software's own, which pads
   shape.operand_rows = std::min(alignment_of_rows(rates, program, a), alignment_of_rows(rates, program, b));
   shape.result_rows = alignment_of_rows(rates, program, c);

@@ -1,5 +1,7 @@
 #include "assay/predict/kernel/origins.h"
 
+#include <utility>
+
 #include "assay/base/index.h"
 #include "assay/program/lower/layers/layers.h"
 
@@ -59,27 +61,23 @@ void add_origins(const Traced& num, const program::Program& program, const progr
   }
 }
 
-void JoinedOrigins::take(const Traced& num, const program::Program& program, const program::Step& step,
-                         const JoinedProducts& joined) {
-  const ProductSizes<Traced> sizes = product_sizes(num, program, step);
-  const FusedSizes<Traced> part{sizes.n, sizes.k, derive_bytes(num, program, step),
-                                gradient_buffer(num, program, step)};
-  if (joined.last() == joints_.size()) {
-    joints_.push_back({sizes.batch, sizes.m, part});
-    return;
-  }
-  const JoinedProducts::Part::Kind kind = joined.joints()[joined.last()].kind;
-  joints_[joined.last()].sizes.fuse(kind, part, saved_by_fusing(num, program, step, kind));
+void FusedOrigins::add(const program::Program& program, const program::Step& step, JoinedProducts::Part::Kind kind) {
+  const ProductSizes<Traced> sizes = product_sizes(num_, program, step);
+  const FusedSizes<Traced> part{sizes.n, sizes.k, derive_bytes(num_, program, step),
+                                gradient_buffer(num_, program, step)};
+  if (!std::exchange(is_first_, false)) return sizes_.fuse(kind, part, saved_by_fusing(num_, program, step, kind));
+  batch_ = sizes.batch;
+  m_ = sizes.m;
+  sizes_ = part;
 }
 
-void JoinedOrigins::add(std::size_t joint, Origins& origins) const {
-  const auto& [batch, m, sizes] = joints_[joint];
-  origins.add("batch", batch);
-  origins.add("m", m);
-  origins.add("n", sizes.n);
-  origins.add("k", sizes.k);
-  origins.add("bytes", sizes.bytes);
-  origins.add("buffer", sizes.added);
+void FusedOrigins::add_to(Origins& origins) const {
+  origins.add("batch", batch_);
+  origins.add("m", m_);
+  origins.add("n", sizes_.n);
+  origins.add("k", sizes_.k);
+  origins.add("bytes", sizes_.bytes);
+  origins.add("buffer", sizes_.added);
 }
 
 }  // namespace assay::kernel

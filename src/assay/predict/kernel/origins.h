@@ -1,8 +1,6 @@
 // What the numbers that prices take as given consist of: the bytes, FLOP and sizes of a step, from its tensors.
 #pragma once
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "assay/predict/kernel/fused_projections.h"
 
@@ -24,20 +22,19 @@ TracedQuantity<D> derived_as(const Traced& num, TracedQuantity<D> derived,
 /// Adds what price() takes as given of a step.
 void add_origins(const Traced& num, const program::Program& program, const program::Step& step, Origins& origins);
 
-/// The same of fused products.
-class JoinedOrigins {
+/// What the price of a fused product takes as given, from the products that it consists of.
+class FusedOrigins {
  public:
-  /// Adds a product that `joined` took last.
-  void take(const Traced& num, const program::Program& program, const program::Step& step,
-            const JoinedProducts& joined);
-  void add(std::size_t joint, Origins& origins) const;
+  explicit FusedOrigins(const Traced& num) : num_(num) {}
+  /// Adds a product, in the order in which they are fused.
+  void add(const program::Program& program, const program::Step& step, JoinedProducts::Part::Kind kind);
+  void add_to(Origins& origins) const;
 
  private:
-  struct Joint {
-    NumberOf<Traced, double> batch, m;
-    FusedSizes<Traced> sizes;
-  };
-  std::vector<Joint> joints_;
+  const Traced& num_;
+  bool is_first_ = true;
+  NumberOf<Traced, double> batch_, m_;
+  FusedSizes<Traced> sizes_;
 };
 
 }  // namespace assay::kernel

@@ -15,6 +15,8 @@ class PassLayout {
  public:
   PassLayout(const program::Program& program, const program::Block& block, const StepTimes& times)
       : program_(program), times_(times), share_(times.chip_share) {
+    for (std::size_t b = 0; b < times.host_waits.size(); ++b)
+      if (program.blocks[b].first == block.first) host_wait_ = times.host_waits[b].value();
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[at(i)];
       const StepTime& time = times.steps[at(i)];
@@ -33,6 +35,10 @@ class PassLayout {
       }
       if (!copies_first) add_work(i, time.copies.value());
     }
+    for (const Item& item : items_)
+      if (item.is_wait)
+        host_wait_ -= (times_.steps[at(item.step)].waited - times_.steps[at(item.step)].exposed).value();
+    host_wait_ = std::max(0.0, host_wait_);
     hide();
   }
 
@@ -50,12 +56,16 @@ class PassLayout {
       now += item.seconds;
       for (auto piece = item.last.rbegin(); piece != item.last.rend(); ++piece)
         now = run(piece->collective, now, slowed(piece->seconds));
-      schedule.steps.push_back({item.step, 0, Seconds(from), Seconds(now)});
+      const StepTime& time = times_.steps[at(item.step)];
+      const bool is_copy = program::is_collective(program_.steps[at(item.step)].op);
+      schedule.steps.push_back({item.step, 0, Seconds(from), Seconds(now), is_copy ? time.copies : time.time});
     }
+    now += host_wait_;  // what it did not spend waiting for collectives
     for (const std::int32_t i : background_) now += times_.steps[at(i)].exposed.value();
     place_background(start, now);
     for (const Bar& bar : bars_)
-      schedule.steps.push_back({bar.step, lane_of(bar.step, schedule.lanes), Seconds(bar.start), Seconds(bar.end)});
+      schedule.steps.push_back({bar.step, lane_of(bar.step, schedule.lanes), Seconds(bar.start), Seconds(bar.end),
+                                times_.steps[at(bar.step)].time});
     return now;
   }
 
@@ -87,8 +97,8 @@ class PassLayout {
     for (std::size_t i = 0; i < items_.size(); ++i) {
       if (!items_[i].is_wait) continue;
       const StepTime& time = times_.steps[at(items_[i].step)];
-      left[i] = (time.time - time.exposed).value();
-      for (const std::int32_t kernel : time.beside)
+      left[i] = (time.time - time.waited).value();
+      for (const std::int32_t kernel : time.hidden_by)
         for (std::size_t k = 0; k < items_.size(); ++k)
           if (items_[k].step == kernel) take(i, k, left[i]);
     }
@@ -98,7 +108,7 @@ class PassLayout {
       for (const bool after : {is_ahead, !is_ahead})
         for (std::size_t k = i; after ? ++k < items_.size() : k-- > 0;) take(i, k, left[i]);
       const StepTime& time = times_.steps[at(items_[i].step)];
-      const double hidden = (time.time - time.exposed).value() - left[i];
+      const double hidden = (time.time - time.waited).value() - left[i];
       items_[i].seconds = std::max(0.0, time.time.value() - slowed(hidden));
     }
   }
@@ -157,6 +167,7 @@ class PassLayout {
   const program::Program& program_;
   const StepTimes& times_;
   double share_;
+  double host_wait_ = 0;  ///< placed at the end of the pass
   std::vector<Item> items_;
   std::vector<std::int32_t> background_;
   std::vector<Bar> bars_;  ///< of collectives

@@ -11,23 +11,28 @@ namespace assay::kernel {
 
 /// Estimated seconds of a step on a placed mesh.
 struct StepTime {
-  Seconds time;                      ///< by itself
-  Seconds exposed;                   ///< that it adds to its pass: slowed kernels, and waiting; of a kernel, all of it
-  Seconds copies;                    ///< of a collective: copies from and to its buffers, on the chip
-  bool is_background = false;        ///< hides behind the whole pass
-  std::uint32_t links = 0;           ///< of a collective: background traffic does not share them
-  std::vector<std::int32_t> beside;  ///< kernels that hide it, the first ones before others
+  Seconds time;                ///< by itself
+  Seconds exposed;             ///< that it adds to its pass; of a kernel, all of it
+  Seconds waited;              ///< of a collective: that it adds if the pass does not wait for the host meanwhile
+  Seconds copies;              ///< of a collective: copies from and to its buffers, on the chip
+  bool is_background = false;  ///< hides behind the whole pass
+  std::uint32_t links = 0;     ///< of a collective: background traffic does not share them
+  std::vector<std::int32_t> hidden_by;  ///< kernels that hide it, the first ones before others
+  std::int32_t part_of = -1;            ///< the step that has the time of several: fused products, a bucket of weights
+  std::vector<std::int32_t> parts;      ///< of such a step: the others
 };
 
 struct StepTimes {
   std::vector<StepTime> steps;
-  double chip_share = 0;  ///< that a collective takes of the chip while it runs concurrently with kernels
+  std::vector<Seconds> host_waits;  ///< by block: what its kernels wait for the host, in all
+  double chip_share = 0;            ///< that a collective takes of the chip while it runs concurrently with kernels
 };
 
 struct ScheduledStep {
   std::int32_t step = 0;
   std::int32_t lane = 0;  ///< 0: the chip, with copies of collectives; then the network lanes
-  Seconds start, end;
+  Seconds start, end;     ///< of one piece of a collective that is interrupted
+  Seconds alone;          ///< the whole step by itself
 };
 
 /// Time that each layer offloads to the host after its forward pass, and loads before its backward pass.

@@ -74,8 +74,7 @@ NumberOf<N, Bytes> bytes_by_role(const N& num, const AxisRoles& roles_by, const 
 /// Nothing where it belongs to the other part.
 std::optional<Traffic> traffic_of(const AxisRoles& roles_by, const program::Program& program, const program::Step& step,
                                   program::Phase phase, ProfilePart part) {
-  const bool of_work = step.urgency == program::Urgency::critical && !step.once;
-  if (part == (of_work ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
+  if (part == (is_work(step) ? ProfilePart::weights_traffic : ProfilePart::work)) return std::nullopt;
   const program::ProgramTensor& before = program.tensor(step.in[0]);
   Traffic entry;
   entry.kind = step.collective;
@@ -104,7 +103,7 @@ void set_neighbours(const program::Program& program, const program::Block& block
     traffic.beside += program.steps[at(product)].flops;
 }
 
-/// Prices the steps of a block, and records the steps of a layer for recomputation.
+/// Prices the steps of a block, and keeps the steps of a layer for recomputation.
 class BlockPricer {
  public:
   BlockPricer(const TrainingSetup& setup, const program::Program& program, ProfilePart part)
@@ -117,35 +116,34 @@ class BlockPricer {
 
   const AxisRoles& roles() const { return roles_; }
 
-  void add(const program::Block& block, LayerProfile& layer, RecomputableLayer* recomputable) {
-    PassProfile& pass = block.phase == program::Phase::forward ? layer.forward : layer.backward;
-    if (block.phase == program::Phase::forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
-    if (recomputable && block.phase == program::Phase::forward) {
+  /// Adds a block to a layer; `record` is null in searches.
+  void add(const program::Block& block, LayerProfile& layer, RecomputableLayer* recomputable, LayerRecord* record) {
+    const bool is_forward = block.phase == program::Phase::forward;
+    PassProfile& pass = is_forward ? layer.forward : layer.backward;
+    PassRecord* parts = !record ? nullptr : is_forward ? &record->forward : &record->backward;
+    if (parts) parts->blocks.push_back(static_cast<std::size_t>(&block - program_.blocks.data()));
+    if (is_forward) std::fill(numbers_.begin(), numbers_.end(), std::int16_t{-1});
+    if (recomputable && is_forward) {
       const std::size_t steps = at(block.last - block.first);
       recomputable->steps.reserve(steps);
       recomputable->tensors.reserve(3 * steps);
     }
-    double launches = 0.0;
     bool routes = false;
-    kernel::JoinedProducts joined;
+    FusedKernels fused(kernels_);
     std::int64_t products = 0;
-    const auto add_estimate = [&](const kernel::StepPrice<Plain>& cost, bool of_weight) {
-      pass.estimate += cost.duration;
-      launches += cost.launches;
-      if (of_weight) pass.weight_gradients += cost.duration;
-    };
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program_.steps[at(i)];
       if (step.is_recomputed) continue;
-      RecomputableLayer::Step* recorded = nullptr;
-      if (recomputable && block.phase == program::Phase::forward) recorded = &record(step, products, *recomputable);
+      RecomputableLayer::Step* kept = nullptr;
+      if (recomputable && is_forward) kept = &keep(i, products, *recomputable);
       if (step.op == program::Op::product) ++products;
       if (step.op == program::Op::slice) continue;
       if (program::is_collective(step.op)) {
         if (auto traffic = traffic_of(roles_, program_, step, block.phase, part_)) {
           set_neighbours(program_, block, i, *traffic);
-          pass.add(*traffic);
-          if (recorded) add_recomputed_traffic(step, traffic->beside, *recorded, *recomputable);
+          const std::size_t entry = pass.add_traffic(*traffic);
+          if (parts) parts->collectives.push_back({i, false, entry});
+          if (kept) keep_traffic(step, traffic->beside, *kept, *recomputable);
         }
         continue;
       }
@@ -153,55 +151,44 @@ class BlockPricer {
       if (part_ == ProfilePart::weights_traffic || kernel::casts_weight(program_, step)) continue;
       std::optional<kernel::JoinedProducts::Part> part;
       if (setup_.effects.joins_products) part = kernel::JoinedProducts::part_of(setup_.rates, program_, step);
-      const bool is_joined = part && joined.take(*part);
-      const kernel::StepPrice<Plain> cost = is_joined ? kernel::fused_part_price(Plain{}, program_, step, kernels_)
+      const bool is_fused = part && fused.take(*part, i, parts);
+      const kernel::StepPrice<Plain> price = is_fused ? kernel::fused_part_price(Plain{}, program_, step, kernels_)
                                                       : kernel::price(Plain{}, program_, step, kernels_);
-      if (!is_joined) {
-        add_estimate(cost, makes_weight_gradient(program_, step));
-        pass.slowed += cost.slowed;
-        if (cost.full_power) pass.busy += cost.duration;
-        if (step.op == program::Op::product) pass.products += cost.duration;
-        if (program::is_attention(step.op)) pass.attention += cost.duration;
+      const KernelKind kind{step.op == program::Op::product, program::is_attention(step.op),
+                            program::makes_weight_gradient(program_, step), false};
+      if (!is_fused) {
+        pass.add(price, kind);
+        if (parts) parts->kernels.push_back({{i}, std::nullopt, kind, price});
       }
-      if (step.op == program::Op::product) pass.product_flops += step.flops;
-      pass.compute += cost.compute;
-      pass.memory += cost.memory;
+      pass.add_ideal(price);
+      if (kind.is_product) pass.product_flops += step.flops;
       pass.flops += step.flops;
       routes |= step.op == program::Op::route || step.op == program::Op::route_grad;
       layer.widest = std::max(layer.widest, bytes_around(Plain{}, program_, step));
-      if (!recorded) continue;
-      recorded->is_kernel = true;
-      recorded->is_product = step.op == program::Op::product;
-      recorded->is_attention = program::is_attention(step.op);
-      recorded->price = cost;
-      recorded->flops = step.flops;
+      if (!kept) continue;
+      kept->is_kernel = true;
+      kept->is_product = kind.is_product;
+      kept->is_attention = kind.is_attention;
+      kept->price = price;
+      kept->flops = step.flops;
       if (!part) continue;
-      recorded->joined = static_cast<std::int16_t>(recomputable->joined.size());
+      kept->joined = static_cast<std::int16_t>(recomputable->joined.size());
       recomputable->joined.push_back(*part);
     }
-    for (const kernel::JoinedProducts::Part& fused : joined.joints()) {
-      const kernel::StepPrice<Plain> cost = kernel::price(Plain{}, fused, kernels_);
-      add_estimate(cost, fused.kind == kernel::JoinedProducts::Part::Kind::of_weight);
-      pass.slowed += cost.slowed;
-      pass.busy += cost.duration;
-      pass.products += cost.duration;
-    }
-    // The host starts every kernel: short ones wait for it.
+    fused.add(false, pass, parts);
     const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
-    if (recomputable && block.phase == program::Phase::backward) {
-      recomputable->launches = launches;
-      recomputable->launch = launch;
-    } else {
-      pass.launching += launches * launch;
-      pass.idle = std::max(Seconds(), launches * launch - pass.estimate);
-      pass.estimate += pass.idle;
-    }
+    if (recomputable && !is_forward)
+      recomputable->launch = launch;  // together with those of what is recomputed
+    else
+      pass.add_launching(Plain{}, launch);
   }
 
  private:
-  /// A forward step with its tensors, by their numbers in the layer.
-  RecomputableLayer::Step& record(const program::Step& step, std::int64_t products, RecomputableLayer& layer) {
+  /// Keeps a forward step with its tensors, by their numbers in the layer.
+  RecomputableLayer::Step& keep(std::int32_t number, std::int64_t products, RecomputableLayer& layer) {
+    const program::Step& step = program_.steps[at(number)];
     RecomputableLayer::Step& recorded = layer.steps.emplace_back();
+    recorded.number = number;
     for (std::size_t i = 0; i < step.in.size(); ++i) recorded.in[i] = number_of(step.in[i], layer);
     for (std::size_t o = 0; o < step.out.size(); ++o) {
       const int id = step.out[o];
@@ -215,8 +202,7 @@ class BlockPricer {
     return recorded;
   }
 
-  void add_recomputed_traffic(program::Step step, Flops beside, RecomputableLayer::Step& recorded,
-                              RecomputableLayer& layer) {
+  void keep_traffic(program::Step step, Flops beside, RecomputableLayer::Step& recorded, RecomputableLayer& layer) {
     step.is_recomputed = true;
     auto traffic = traffic_of(roles_, program_, step, program::Phase::backward, part_);
     if (!traffic) return;
@@ -245,6 +231,15 @@ class BlockPricer {
   std::vector<std::int16_t> numbers_;  ///< of tensors in the current layer
 };
 
+/// The layer, the shared weights or the end of a model that a block belongs to.
+template <class Parts>
+auto& part_of(Parts& all, const program::Block& block) {
+  return block.is_shared             ? all.shared[at(block.kind)]
+         : block.kind >= 0           ? all.kinds[at(block.kind)]
+         : block.name == "embedding" ? all.embedding
+                                     : all.head;
+}
+
 void add_weight(LayerProfile& layer, const model::Weight& weight, double elements) {
   (of_experts(weight) ? layer.expert_elements : layer.dense_elements) += elements;
   if (weight.trained) (of_experts(weight) ? layer.trained_experts : layer.trained_dense) += elements;
@@ -259,11 +254,6 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
       if (id >= 0 && is_weight(program.tensor(id)) && program.tensor(id).is_kept)
         sum += program::local_bytes(program, program.tensor(id));
   return sum;
-}
-
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
 }
 
 template <class N>
@@ -300,7 +290,7 @@ std::vector<std::int32_t> neighbour_products(const program::Program& program, co
         continue;
       if (step.op == program::Op::cast) gathered.push_back(step.out[0]);
       if (step.op != program::Op::product) continue;
-      const bool of_weight = makes_weight_gradient(program, step);
+      const bool of_weight = program::makes_weight_gradient(program, step);
       if (of_weights && !of_weight) found.clear();
       if (of_weights || !of_weight) found.push_back(i);
       of_weights = of_weights && of_weight;
@@ -345,29 +335,23 @@ std::vector<std::int32_t> hiding_products(const program::Program& program, const
   return found;
 }
 
-Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step) {
-  Traffic traffic =
-      *traffic_of(AxisRoles(program.mesh), program, program.steps[at(step)], block.phase, ProfilePart::all);
-  set_neighbours(program, block, step, traffic);
-  return traffic;
-}
-
 RoleSet collective_roles(const program::Program& program, const program::Step& step) {
   return collective_roles(AxisRoles(program.mesh), program, step);
 }
 
 RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes) { return AxisRoles(mesh).of(axes); }
 
-void PassProfile::add(const Traffic& more) {
+std::size_t PassProfile::add_traffic(const Traffic& more) {
   for (Traffic& known : traffic)
     if (known.goes_with(more)) {
       known.bytes += more.bytes;
       known.beside += more.beside;
       if (more.urgency == program::Urgency::critical) known.count += more.count;
-      return;
+      return static_cast<std::size_t>(&known - traffic.begin());
     }
   if (traffic.size() == max_traffic) throw InternalError("a pass has more kinds of traffic than expected");
   traffic.push_back(more);
+  return traffic.size() - 1;
 }
 
 RoleSets role_sets(const TrainingProfile& profile) {
@@ -417,14 +401,15 @@ program::Program lowered(const TrainingSetup& setup, const ProfileKey& key, cons
 
 }  // namespace
 
-program::Program profile_program(const TrainingSetup& setup, const ProfileKey& key) {
-  return lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), key.recompute);
-}
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part)
+    : PolicyProfiles(setup, key, part,
+                     lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), {}), nullptr) {}
 
-PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) : setup_(&setup) {
+PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part,
+                               const program::Program& program, ProfileRecord* record)
+    : setup_(&setup) {
   const model::Transformer& model = *setup.model;
   const lower::StageRules stage = lower::training_stage(profile_parallelism(key), model);
-  const program::Program program = lowered(setup, key, stage, {});
 
   TrainingProfile& profile = base_;
   const std::size_t decoder_kinds = model.decoder.kinds.size();
@@ -436,26 +421,27 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
   };
   for (std::size_t i = 0; i < profile.kinds.size(); ++i)
     if (shape(i).shared) profile.shared.resize(profile.kinds.size());
+  if (record) record->kinds.resize(profile.kinds.size()), record->shared.resize(profile.shared.size());
   BlockPricer pricer(setup, program, part);
   for (const program::Block& block : program.blocks) {
-    LayerProfile& layer = block.is_shared             ? profile.shared[at(block.kind)]
-                          : block.kind >= 0           ? profile.kinds[at(block.kind)]
-                          : block.name == "embedding" ? profile.embedding
-                                                      : profile.head;
+    LayerProfile& layer = part_of(profile, block);
+    LayerRecord* const parts = record ? &part_of(*record, block) : nullptr;
     if (block.phase ==
         program::Phase::update) {  // sharded weights are gathered back after the update, before they are used
       for (std::int32_t i = block.first; i < block.last; ++i) {
         program::Step step = program.steps[at(i)];
         step.urgency = program::Urgency::ahead;
         if (!program::is_collective(step.op)) continue;
-        if (const auto traffic = traffic_of(pricer.roles(), program, step, block.phase, part))
-          layer.backward.add(*traffic);
+        if (const auto traffic = traffic_of(pricer.roles(), program, step, block.phase, part)) {
+          const std::size_t entry = layer.backward.add_traffic(*traffic);
+          if (parts) parts->backward.collectives.push_back({i, false, entry});
+        }
       }
       continue;
     }
     RecomputableLayer* recomputable = block.kind >= 0 && !block.is_shared ? &forwards_[at(block.kind)] : nullptr;
     if (block.phase == program::Phase::forward) layer.gathered = gathered_bytes(Plain{}, program, block);
-    pricer.add(block, layer, recomputable);
+    pricer.add(block, layer, recomputable, parts);
     if (block.phase != program::Phase::forward || part == ProfilePart::weights_traffic) continue;
     if (model.encoder || has_asides) layer.encoded = lower::kept_encoded_bytes(program, block);
     const DropoutBytes drawn = setup.dropout ? dropout_bytes(Plain{}, program, block) : DropoutBytes{};
@@ -490,6 +476,14 @@ PolicyProfiles::PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key
 
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
   return PolicyProfiles(setup, key, part).with(key.recompute);
+}
+
+RecordedProfile record_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part) {
+  RecordedProfile out;
+  out.program = lowered(setup, key, lower::training_stage(profile_parallelism(key), *setup.model), {});
+  const PolicyProfiles policies(setup, key, part, out.program, &out.record);
+  out.profile = policies.with(key.recompute, &out.record);
+  return out;
 }
 
 }  // namespace assay::training

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "assay/predict/collective/collectives.h"
-#include "assay/predict/kernel/price.h"
+#include "assay/predict/training/pass_kernels.h"
 #include "assay/program/lower/lowering.h"
 
 namespace assay::training {
@@ -29,8 +29,8 @@ RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes);
 /// tensor- or context-parallel devices.
 RoleSet collective_roles(const program::Program& program, const program::Step& step);
 
-/// Collectives of one kind over the same axes and of the same urgency, summed; equal ones only, if they run next to
-/// products.
+/// Collectives of one kind over the same axes and of the same urgency. Those that a pass waits for are equal; weights
+/// and gradients of a layer are sent together, as one.
 struct Traffic {
   program::Collective kind = program::Collective::all_gather;
   RoleSet over = 0;     ///< includes the expert role for exchanges between experts, whatever axes split them
@@ -49,7 +49,7 @@ struct Traffic {
     return kind == other.kind && over == other.over && divided == other.divided && urgency == other.urgency &&
            once == other.once && overlaps_weight_gradients == other.overlaps_weight_gradients &&
            beside * other.count == other.beside * count &&
-           (beside == Flops() || bytes * other.count == other.bytes * count);
+           (urgency != program::Urgency::critical || bytes * other.count == other.bytes * count);
   }
 };
 
@@ -79,21 +79,12 @@ class TrafficList {
 };
 
 /// One pass of one microbatch through one layer, the embedding or the head.
-struct PassProfile {
-  Seconds compute, memory, estimate;  ///< sums over steps, including recomputation
-  Seconds recomputed;                 ///< the recomputed part of `estimate`
-  Seconds weight_gradients;           ///< the part of `estimate` that computes weight gradients, which may be deferred
-  Seconds products, attention;        ///< parts of `estimate`, which collectives may run next to
-  Flops product_flops;                ///< of `products`
-  Seconds busy;                       ///< the part of `estimate` at full power of the matrix units
-  Seconds slowed;                     ///< what power throttling adds to it if they never idle
-  Seconds launching;                  ///< time of the host to launch the kernels, a lower bound on the estimate
-  Seconds idle;                       ///< the part of `estimate` in which the chip waits for the host
+struct PassProfile : KernelSums<Plain> {
   Flops flops, recomputed_flops;
   TrafficList traffic;  ///< at most max_traffic
 
-  /// Weights of a layer are sent together, activations one after the other.
-  void add(const Traffic& more);
+  /// Adds a collective; returns its entry of the traffic.
+  std::size_t add_traffic(const Traffic& more);
 };
 
 struct LayerProfile {
@@ -119,6 +110,15 @@ struct TrainingProfile {
 
 /// The sets of roles over which its collectives run.
 RoleSets role_sets(const TrainingProfile& profile);
+
+/// What the sums of a profile consist of, pass by pass.
+struct LayerRecord {
+  PassRecord forward, backward;
+};
+struct ProfileRecord {
+  std::vector<LayerRecord> kinds, shared;  ///< as in TrainingProfile
+  LayerRecord embedding, head;
+};
 
 /// What a profile depends on, other than model and chip.
 struct ProfileKey {
@@ -176,8 +176,6 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
 
 /// What prices the kernels of a setup; refers to it.
 kernel::TrainingKernels training_kernels(const TrainingSetup& setup);
-/// Whether a step makes the gradient of a weight.
-bool makes_weight_gradient(const program::Program& program, const program::Step& step);
 /// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
 /// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
 template <class N>
@@ -212,15 +210,20 @@ inline bool is_boundary(const program::ProgramTensor& tensor) {
 inline bool of_experts(const model::Weight& weight) {
   return weight.part == model::Part::experts && weight.dims[0].dim == model::LogicalDim::experts;
 }
-/// A collective as profiles count it.
-Traffic step_traffic(const program::Program& program, const program::Block& block, std::int32_t step);
-/// Its bytes: data axes that also shard the array are left open.
+/// The bytes of a collective as profiles count them: data axes that also shard the array are left open.
 template <class N>
 NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step);
 
-/// The program that a profile counts: data axes have a size that stands for any.
-program::Program profile_program(const TrainingSetup& setup, const ProfileKey& key);
-
 TrainingProfile make_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
+
+/// A profile, what it consists of, and the program that it counts, in which data axes have a size that stands for any.
+struct RecordedProfile {
+  program::Program program;  ///< without recomputation
+  TrainingProfile profile;
+  ProfileRecord record;
+};
+RecordedProfile record_profile(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part);
+/// Whether a collective belongs to the work of a microbatch, not to the traffic of weights and gradients.
+inline bool is_work(const program::Step& step) { return step.urgency == program::Urgency::critical && !step.once; }
 
 }  // namespace assay::training

@@ -12,7 +12,7 @@ TEST(PassProfile, KeepsTrafficApartByKind) {
     for (std::size_t over = 1; over <= max_traffic; ++over) {
       Traffic traffic;
       traffic.over = static_cast<RoleSet>(over), traffic.bytes = Bytes(static_cast<double>(over)), traffic.count = 1;
-      pass.add(traffic);
+      pass.add_traffic(traffic);
     }
   const PassProfile copy = pass;
   for (Traffic& traffic : pass.traffic) traffic.bytes = Bytes();
@@ -25,7 +25,7 @@ TEST(PassProfile, KeepsTrafficApartByKind) {
   }
   Traffic one_more;
   one_more.over = static_cast<RoleSet>(max_traffic + 1);
-  EXPECT_THROW(pass.add(one_more), InternalError);
+  EXPECT_THROW(pass.add_traffic(one_more), InternalError);
 }
 
 TEST(TrainingProfile, NamesTheSetsOfRolesThatItsCollectivesRunOver) {
@@ -33,9 +33,9 @@ TEST(TrainingProfile, NamesTheSetsOfRolesThatItsCollectivesRunOver) {
   profile.kinds.resize(2);
   Traffic traffic;
   traffic.over = role_bit(Role::tensor);
-  profile.kinds[1].backward.add(traffic);
+  profile.kinds[1].backward.add_traffic(traffic);
   traffic.over = role_bit(Role::replica) | role_bit(Role::fsdp);
-  profile.head.forward.add(traffic);
+  profile.head.forward.add_traffic(traffic);
   EXPECT_EQ(role_sets(profile), 1u << 16 | 1u << 3);
 }
 

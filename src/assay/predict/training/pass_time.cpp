@@ -16,27 +16,12 @@ namespace {
 /// A copy reads and writes each byte.
 constexpr double copied_passes = 2.0;
 
-/// The kernels of a pass as a profile has them.
-struct ProfiledKernels {
-  explicit ProfiledKernels(const PassProfile& pass)
-      : all(pass.estimate),
-        products(pass.products),
-        attention(pass.attention),
-        weight_gradients(pass.weight_gradients),
-        busy(pass.busy),
-        slowed(pass.slowed),
-        launching(pass.launching),
-        idle(pass.idle),
-        recomputed(pass.recomputed),
-        product_flops(pass.product_flops) {}
-  Seconds all, products, attention, weight_gradients, busy, slowed, launching, idle, recomputed;
-  Flops product_flops;
-};
+constexpr const char* in_a_row = "one after the other";
 
-/// What an entry moves: whole arrays of one group, each device a part of them.
+/// What one collective of an entry moves: whole arrays of one group, each device a part of them.
 template <class N, class Links>
 NumberOf<N, Bytes> moved_bytes(const N& num, const Links& links, const Traffic& traffic) {
-  const auto all = num.given("bytes", traffic.bytes, "whole arrays of one group, in one pass");
+  const auto all = num.given("bytes", traffic.bytes / traffic.count, "whole arrays of one group, in one pass");
   if constexpr (N::traced)
     if (links.ways(traffic.divided) == 1.0) return all;
   return all / num.given("shards", links.ways(traffic.divided), "of the arrays, over other devices");
@@ -63,14 +48,15 @@ class PassClock {
         lanes_(setup.effects.overlap),
         costs_(overlap_numbers(num, lanes_, setup.effect_sources)),
         overlap_(overlap) {
-    time_.compute = kernels.all;
+    time_.compute = kernels.estimate;
     time_.weight_gradients = kernels.weight_gradients;
-    if constexpr (!N::traced) time_.recompute = kernels.recomputed;
+    time_.recompute = kernels.recomputed;
     if (kernels.product_flops.value() > 0.0) product_rate_ = kernels.products / kernels.product_flops;
   }
 
   void add(const Traffic& traffic) {
-    const Time seconds = seconds_of(traffic);
+    const Time each = each_of(traffic);
+    const Time seconds = num_.times("collectives", traffic.count, in_a_row, each);
     if (traffic.once) {
       Time& sum = traffic.urgency == program::Urgency::ahead ? time_.new_weights : time_.gradients;
       sum = sum + seconds;
@@ -78,7 +64,7 @@ class PassClock {
     }
     time_.copies = time_.copies + copies_of(traffic);
     if (is_waited_for(traffic)) {
-      wait_for(traffic, seconds);
+      wait_for(traffic, each, seconds);
     } else {
       background_ = background_ + seconds;
       background_links_ |= links_.resources_of(traffic.over);
@@ -96,28 +82,42 @@ class PassClock {
     return time;
   }
 
-  /// What an entry adds to the pass `time`; entries in the order in which they were added, `next` of them waited for.
+  /// What a collective of an entry adds to the pass `time`; entries in the order in which they were added, `next` of
+  /// them waited for.
   TrafficTime reading(const Traffic& traffic, const Parts& time, std::size_t& next) const {
     TrafficTime read;
-    read.seconds = seconds_of(traffic);
+    read.each = each_of(traffic);
     if (traffic.once) return read;
-    read.copies = copies_of(traffic);
+    read.copies = copies_of(traffic) / traffic.count;
     if (is_waited_for(traffic)) {
       const Wait& wait = waits_[next++];
-      const Faster faster = kernels_.all > Seconds() ? (time.compute - time.copies) / kernels_.all : 1.0;
-      read.exposed = exposed(wait, faster);
-      if (wait.is_in_chain) read.exposed = beyond_host(chain_waits(faster)) * read.exposed;
+      const Faster faster = kernels_.estimate > Seconds() ? (time.compute - time.copies) / kernels_.estimate : 1.0;
+      read.exposed = read.waited = exposed(wait, faster) / wait.count;
+      if (wait.is_in_chain) read.exposed = beyond_host(chain_waits(faster)) * read.waited;
     } else {
       read.is_background = true;
-      if (background_ > Seconds()) read.exposed = read.seconds / background_ * (time.exposed - time_.exposed);
+      if (background_ > Seconds()) read.exposed = read.each / background_ * (time.exposed - time_.exposed);
+      read.waited = read.exposed;
     }
     return read;
   }
 
+  /// The share of the slowdown under power that the pass avoids.
+  NumberOf<N, double> avoided() const {
+    Parts time = time_;
+    set_waits(time, std::nullopt, false);
+    return avoided_by(time);
+  }
+
  private:
-  Time seconds_of(const Traffic& traffic) const {
-    const Time time = collective::collective_time(num_, links_.form(traffic.over, traffic.kind),
-                                                  moved_bytes(num_, links_, traffic), traffic.count);
+  NumberOf<N, double> avoided_by(const Parts& time) const {
+    if (!(kernels_.slowed.value() > 0.0)) return {};
+    return slowdown_avoided(num_, kernels_, num_.named("pass with its collectives", time.chain()), setup_);
+  }
+
+  Time each_of(const Traffic& traffic) const {
+    const Time time =
+        collective::collective_time(num_, links_.form(traffic.over, traffic.kind), moved_bytes(num_, links_, traffic));
     if constexpr (N::traced)
       return num_.named(collective_text(links_, traffic), time);
     else
@@ -130,31 +130,30 @@ class PassClock {
     if (traffic.urgency == program::Urgency::critical || !lanes_.copies_weights ||
         !(traffic.over & role_bit(Role::fsdp)) || links_.ways(traffic.over) <= 1.0)
       return Time();
-    return num_.named("copies of weights", num_.given("reads and writes", copied_passes, "of a copy") *
-                                               moved_bytes(num_, links_, traffic) /
-                                               kernel::stream_rate(num_, setup_.rates));
+    const Time each = num_.given("reads and writes", copied_passes, "of a copy") * moved_bytes(num_, links_, traffic) /
+                      kernel::stream_rate(num_, setup_.rates);
+    return num_.named("copies of weights", num_.times("collectives", traffic.count, in_a_row, each));
   }
 
   /// A collective that the pass waits for, or that runs next to the compute that needs it.
   struct Wait {
     std::uint32_t links = 0;
-    Time seconds{};
-    double count = 1;    ///< equal collectives
+    Time each{}, seconds{};  ///< of one of `count` equal collectives, and of all
+    double count = 1;
     Time beside{};       ///< products next to it
     double devices = 1;  ///< that share it
     bool is_in_chain = true, is_tensor = false, is_ring = false, is_sum = false;
     bool overlaps_weight_gradients = false;
   };
 
-  void wait_for(const Traffic& traffic, const Time& seconds) {
+  void wait_for(const Traffic& traffic, const Time& each, const Time& seconds) {
     const RoleSet over = traffic.urgency == program::Urgency::critical ? traffic.over : RoleSet(0);
-    Wait wait{links_.resources_of(traffic.over), seconds};
+    Wait wait{links_.resources_of(traffic.over), each, seconds, traffic.count};
     if (over & role_bit(Role::expert)) {
       time_.expert = time_.expert + seconds;
     } else if (over & role_bit(Role::tensor)) {
       wait.is_tensor = true;
       wait.is_sum = traffic.kind == program::Collective::all_reduce;
-      wait.count = traffic.count;
       if (traffic.beside > Flops() && product_rate_.value() > 0.0)
         wait.beside =
             num_.named("products that hide it", product_rate_ * num_.given("FLOP that hide it", traffic.beside,
@@ -184,11 +183,7 @@ class PassClock {
     set_waits(time, std::nullopt, deferred);
     if (kernels_.slowed.value() > 0.0) {
       const Time compute = time.compute;
-      time.compute = num_.named(
-          "kernels at the clock that power allows",
-          cooled(num_,
-                 {compute, time.tensor, time.context, time.expert, kernels_.busy, kernels_.slowed, kernels_.launching},
-                 setup_));
+      time.compute = num_.named("kernels at the clock that power allows", at_clock(num_, kernels_, avoided_by(time)));
       if (time.compute.value() < compute.value()) {  // there is less to hide behind
         const Scale faster = num_.named("faster by", time.compute / compute);
         time.recompute = faster * time.recompute;
@@ -253,31 +248,30 @@ class PassClock {
   Time tensor_wait(const Wait& wait, const Faster& faster, bool deferred) const {
     if (wait.overlaps_weight_gradients && !deferred) {
       const Time beside = scaled(faster, min(wait.beside, kernels_.weight_gradients));
-      return exposed_part(wait.seconds, waited(wait.seconds, beside, costs_.chip_share));
+      return exposed_part(wait.each, waited(wait.seconds, beside, costs_.chip_share));
     }
     if (lanes_.tensor != kernel::TensorOverlap::all || wait.beside.value() == 0.0) return wait.seconds;
     const Scale devices = num_.given("pieces", wait.devices, "one for each device");
-    const Time each = each_of(wait, wait.seconds), product = each_of(wait, scaled(faster, wait.beside));
+    const Time product = part_of(wait, scaled(faster, wait.beside));
     const auto all = [&](const Time& one) { return num_.times("collectives", wait.count, in_a_row, one); };
     if (!wait.is_sum) {
-      const Time pieces = waited_in_pieces(each, product, devices, costs_);
-      return exposed_part(wait.seconds, all(wait.count == 1.0 ? pieces : num_.named("in pieces", pieces)));
+      const Time pieces = waited_in_pieces(wait.each, product, devices, costs_);
+      return exposed_part(wait.each, all(wait.count == 1.0 ? pieces : num_.named("in pieces", pieces)));
     }
     // Of a sum, the half that scatters is cut; all devices wait for the half that gathers.
-    const Time half = num_.given("half", 0.5, "of a sum scatters, the other gathers") * each;
-    return exposed_part(wait.seconds,
+    const Time half = num_.given("half", 0.5, "of a sum scatters, the other gathers") * wait.each;
+    return exposed_part(wait.each,
                         all(half + num_.named("in pieces", waited_in_pieces(half, product, devices, costs_))));
   }
 
-  /// Of one of equal collectives.
-  Time each_of(const Wait& wait, const Time& time) const {
+  /// The part of a time for one of equal collectives.
+  Time part_of(const Wait& wait, const Time& time) const {
     if constexpr (N::traced)
       if (wait.count == 1.0) return time;
     return time / num_.given("collectives", wait.count, in_a_row);
   }
-  static constexpr const char* in_a_row = "one after the other";
 
-  /// What is exposed of a collective.
+  /// Names what is exposed of collectives.
   Time exposed_part(const Time& all, const Time& part) const {
     if constexpr (N::traced)
       return num_.named("exposed " + num_.ledger->at(all.id).name, part);
@@ -309,13 +303,14 @@ class PassClock {
   collective::FixedList<Wait, 2 * max_traffic> waits_;
 };
 
-using PlainClock = PassClock<Plain, ProfiledKernels, StageLinks>;
+using PlainClock = PassClock<Plain, PassProfile, StageLinks>;
 using DerivedClock = PassClock<Traced, DerivedKernels, DerivedLinks>;
 
 /// Adds what an entry takes at full bandwidth, and returns it.
 template <class N, class Links>
 NumberOf<N, Seconds> add_ideal(const N& num, const Traffic& traffic, const Links& links, IdealPass<N>& pass) {
-  auto time = links.ideal_per_byte(traffic.over, traffic.kind) * moved_bytes(num, links, traffic);
+  auto time = num.times("collectives", traffic.count, in_a_row,
+                        links.ideal_per_byte(traffic.over, traffic.kind) * moved_bytes(num, links, traffic));
   if constexpr (N::traced) time = num.named(collective_text(links, traffic) + " at full bandwidth", time);
   if (traffic.over == 0) return time;
   const auto first = static_cast<std::size_t>(std::countr_zero(traffic.over));
@@ -329,8 +324,7 @@ NumberOf<N, Seconds> add_ideal(const N& num, const Traffic& traffic, const Links
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup) {
   const Plain num;
-  const ProfiledKernels kernels(pass);
-  PlainClock clock(num, kernels, links, overlap, setup);
+  PlainClock clock(num, pass, links, overlap, setup);
   PassTime time;
   time.ideal.compute = pass.compute;
   time.ideal.memory = pass.memory;
@@ -348,15 +342,26 @@ PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, co
   return time;
 }
 
-PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup) {
+PassReading read_pass(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
+                      const TrainingSetup& setup) {
   const Plain num;
-  const ProfiledKernels kernels(pass);
-  PlainClock clock(num, kernels, links, overlap, setup);
+  PlainClock clock(num, pass, links, overlap, setup);
   for (const Traffic& traffic : pass.traffic) clock.add(traffic);
-  PassReading read{clock.result(), {}};
+  for (const Traffic& traffic : weights) clock.add(traffic);
+  PassReading read{clock.result(), clock.avoided(), {}};
   std::size_t next = 0;
   for (const Traffic& traffic : pass.traffic) read.traffic.push_back(clock.reading(traffic, read.time, next));
+  for (const Traffic& traffic : weights) read.traffic.push_back(clock.reading(traffic, read.time, next));
   return read;
+}
+
+NumberOf<Traced, Seconds> at_clock(const Traced& num, const DerivedKernels& kernels,
+                                   const NumberOf<Traced, double>& avoided) {
+  NumberOf<Traced, Seconds> sum;
+  for (const DerivedKernels::Kernel& one : kernels.each)
+    sum = sum + (one.slowed.value() > 0.0 ? num.named(one.name, one.duration - avoided * one.slowed) : one.duration);
+  if (kernels.idle.value() > 0.0) sum = sum + kernels.idle;
+  return kernels.launching.value() > 0.0 ? max(sum, kernels.launching) : sum;
 }
 
 DerivedPass derive_pass_time(const Traced& num, const DerivedKernels& kernels, std::span<const DerivedTraffic> traffic,

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "assay/predict/training/link_derivation.h"
@@ -86,14 +87,6 @@ struct PassTime : PassParts<Plain> {
   }
 };
 
-/// What decides the clock of a pass.
-template <class N>
-struct PassPower {
-  NumberOf<N, Seconds> kernels;                  ///< at the clock of matrix units that never idle
-  NumberOf<N, Seconds> tensor, context, expert;  ///< what critical collectives add to them
-  NumberOf<N, Seconds> busy, slowed, launching;  ///< see PassProfile
-};
-
 /// The share of a pass for which matrix units can work before the clock has to drop: from there on, products and what
 /// is bound by memory draw more than the chip may, on average. At the full clock products would draw (1 + droop)^2 of
 /// it, since dynamic power goes with the square of the clock (catalogue/steps/power.toml).
@@ -107,43 +100,62 @@ NumberOf<N, double> full_clock_share(const N& num, const TrainingSetup& setup) {
                    (limit - memory) / (num.named("power of products", (1.0 + droop) * (1.0 + droop)) - memory));
 }
 
-/// The kernels of a pass. Power is limited on average over many steps: the chip cools while it moves bytes or waits.
+/// The share of the slowdown under sustained power that a pass of `chain` seconds avoids. Power is limited on average
+/// over many steps: the chip cools while it moves bytes or waits.
 template <class N>
-NumberOf<N, Seconds> cooled(const N& num, const PassPower<N>& pass, const TrainingSetup& setup) {
-  const auto chain = num.named("pass with its collectives", pass.kernels + pass.tensor + pass.context + pass.expert);
+NumberOf<N, double> slowdown_avoided(const N& num, const KernelSums<N>& kernels, const NumberOf<N, Seconds>& chain,
+                                     const TrainingSetup& setup) {
   const auto all = num.given("all", 1.0, "of the pass");
-  const auto busy = num.named("share at full power", min(all, pass.busy / chain));
+  const auto busy = num.named("share at full power", min(all, kernels.busy / chain));
   const auto free = full_clock_share(num, setup);
-  const auto cool = num.named("share of the droop that is spared", min(all, (all - busy) / (all - free)));
-  return max(pass.kernels - cool * pass.slowed, min(pass.kernels, pass.launching));
+  return num.named("share of the slowdown avoided", min(all, (all - busy) / (all - free)));
+}
+
+/// The kernels of a pass at the clock that power allows, and what they wait for the host.
+inline Seconds at_clock(const Plain&, const KernelSums<Plain>& kernels, double avoided) {
+  return max(kernels.estimate - avoided * kernels.slowed, kernels.launching);
+}
+/// The time of one kernel at that clock.
+inline Seconds at_clock(const kernel::StepPrice<Plain>& price, double avoided) {
+  return price.duration - avoided * price.slowed;
 }
 
 /// `weights` is the traffic of weights and gradients if the profile is without it.
 PassTime pass_time(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
                    const TrainingSetup& setup);
 
-/// What an entry of a pass's traffic takes, and what it adds to the pass.
+/// A collective of an entry of a pass's traffic: what it takes, and what it adds to the pass.
 struct TrafficTime {
-  Seconds seconds;             ///< of its collectives by themselves
-  Seconds exposed;             ///< that they add: slowed kernels, and waiting; 0 once a step
+  Seconds each;                ///< by itself
+  Seconds waited;              ///< that it adds to kernels by themselves: it slows them, and they wait for it
+  Seconds exposed;             ///< that it adds to the pass, which may wait for the host meanwhile; 0 once a step
   Seconds copies;              ///< see PassParts
   bool is_background = false;  ///< hides behind the whole pass, not behind the compute next to it
 };
 
-/// A pass and its traffic, in the order of the profile: compute and what all entries add make up the pass.
+/// A pass and its traffic, in the order of the profile: kernels at their clock, waiting for the host, and what all
+/// collectives add make up the pass.
 struct PassReading {
   PassParts<Plain> time;
-  std::vector<TrafficTime> traffic;
+  double avoided = 0;                ///< see slowdown_avoided()
+  std::vector<TrafficTime> traffic;  ///< by entry
 };
-PassReading read_pass(const PassProfile& pass, const StageLinks& links, bool overlap, const TrainingSetup& setup);
+PassReading read_pass(const PassProfile& pass, std::span<const Traffic> weights, const StageLinks& links, bool overlap,
+                      const TrainingSetup& setup);
 
-/// The kernels of a pass as they are derived.
-struct DerivedKernels {
-  NumberOf<Traced, Seconds> all, products, attention, weight_gradients, busy, slowed, launching, idle;
-  NumberOf<Traced, Flops> product_flops;
-  NumberOf<Traced, Seconds> compute, memory;  ///< at ideal rates
+/// The kernels of a pass as they are derived: their sums, and each by itself.
+struct DerivedKernels : KernelSums<Traced> {
+  struct Kernel {
+    std::string name;
+    Time duration, slowed;  ///< as in StepPrice
+  };
+  std::vector<Kernel> each;
 };
-/// An entry of a pass's traffic, and what its bytes and the FLOP beside it consist of, where that is known.
+/// The sum of the kernels, each at the clock that power allows.
+NumberOf<Traced, Seconds> at_clock(const Traced& num, const DerivedKernels& kernels,
+                                   const NumberOf<Traced, double>& avoided);
+
+/// An entry of a pass's traffic, and what the bytes of one collective and the FLOP that hide all of them consist of.
 struct DerivedTraffic {
   const Traffic* entry = nullptr;
   NumberOf<Traced, Bytes> bytes;

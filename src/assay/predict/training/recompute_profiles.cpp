@@ -4,8 +4,19 @@
 
 namespace assay::training {
 
-void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recompute recompute,
-                                       LayerProfile& layer) const {
+void FusedKernels::add(bool is_recomputed, KernelSums<Plain>& sums, PassRecord* record) const {
+  using Part = kernel::JoinedProducts::Part;
+  for (std::size_t i = 0; i < joined_.joints().size(); ++i) {
+    const Part& fused = joined_.joints()[i];
+    const KernelKind kind{true, false, !is_recomputed && fused.kind == Part::Kind::of_weight, is_recomputed};
+    const kernel::StepPrice<Plain> price = kernel::price(Plain{}, fused, kernels_);
+    sums.add(price, kind);
+    if (record) record->kernels.push_back({steps_[i], fused, kind, price});
+  }
+}
+
+void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer,
+                                       PassRecord* record) const {
   const auto at = [](int i) { return static_cast<std::size_t>(i); };
   std::vector<char> needed(tensors.size()), made(tensors.size(), 0);
   std::vector<char> recomputed(steps.size(), 0);
@@ -28,12 +39,8 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   const auto is_kept = [&](int id) { return tensors[at(id)].is_held && needed[at(id)] && !made[at(id)]; };
 
   PassProfile& pass = layer.backward;
-  kernel::JoinedProducts together;
-  double recompute_launches = 0.0;
-  const auto add_estimate = [&](const kernel::StepPrice<Plain>& price) {
-    pass.recomputed += price.duration;
-    recompute_launches += price.launches;
-  };
+  const kernel::TrainingKernels kernels = training_kernels(setup);
+  FusedKernels fused(kernels);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!recomputed[i]) continue;
     const Step& step = steps[i];
@@ -41,34 +48,22 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     if (step.traffic >= 0) {
       Traffic moved = traffic[at(step.traffic)];
       moved.overlaps_weight_gradients = moved.overlaps_weight_gradients && is_kept(step.in[0]);
-      pass.add(moved);
+      const std::size_t entry = pass.add_traffic(moved);
+      if (record) record->collectives.push_back({step.number, true, entry});
     }
     if (!step.is_kernel) continue;
-    if (step.joined < 0 || !together.take(joined[at(step.joined)])) {
-      add_estimate(step.price);
-      pass.slowed += step.price.slowed;
-      if (step.price.full_power) pass.busy += step.price.duration;
-      if (step.is_product) pass.products += step.price.duration;
-      if (step.is_attention) pass.attention += step.price.duration;
+    if (step.joined < 0 || !fused.take(joined[at(step.joined)], step.number, record)) {
+      const KernelKind kind{step.is_product, step.is_attention, false, true};
+      pass.add(step.price, kind);
+      if (record) record->kernels.push_back({{step.number}, std::nullopt, kind, step.price});
     }
+    pass.add_ideal(step.price);
     if (step.is_product) pass.product_flops += step.flops;
-    pass.compute += step.price.compute;
-    pass.memory += step.price.memory;
     pass.flops += step.flops;
     pass.recomputed_flops += step.flops;
   }
-  for (const kernel::JoinedProducts::Part& fused : together.joints()) {
-    const kernel::StepPrice<Plain> price = kernel::price(Plain{}, fused, training_kernels(setup));
-    add_estimate(price);
-    pass.slowed += price.slowed;
-    pass.busy += price.duration;
-    pass.products += price.duration;
-  }
-  pass.launching = (launches + recompute_launches) * launch;
-  pass.estimate += pass.recomputed;
-  pass.idle = std::max(Seconds(), pass.launching - pass.estimate);
-  pass.estimate += pass.idle;
-  pass.recomputed = std::max(pass.recomputed, recompute_launches * launch);
+  fused.add(true, pass, record);
+  pass.add_launching(Plain{}, launch);
   for (std::size_t t = 0; t < tensors.size(); ++t)
     if (is_kept(static_cast<int>(t))) layer.kept += tensors[t].bytes;
   (recompute.covers(lower::ForwardPart::residual) ? layer.recomputed : layer.kept) += dropped_residual;
@@ -76,10 +71,11 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
   (inside ? layer.recomputed : layer.kept) += dropped_attention;
 }
 
-TrainingProfile PolicyProfiles::with(lower::Recompute recompute) const {
+TrainingProfile PolicyProfiles::with(lower::Recompute recompute, ProfileRecord* record) const {
   TrainingProfile profile = base_;
   recompute = setup_->effects.executed(recompute);
-  for (std::size_t k = 0; k < forwards_.size(); ++k) forwards_[k].add_recomputed(*setup_, recompute, profile.kinds[k]);
+  for (std::size_t k = 0; k < forwards_.size(); ++k)
+    forwards_[k].add_recomputed(*setup_, recompute, profile.kinds[k], record ? &record->kinds[k].backward : nullptr);
   return profile;
 }
 

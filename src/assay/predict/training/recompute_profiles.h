@@ -18,6 +18,7 @@ struct RecomputableLayer {
     Bytes bytes;
   };
   struct Step {
+    std::int32_t number = 0;  ///< in the program
     lower::Recompute first,
         others;  ///< a policy that covers one of these parts recomputes the first result, or another one
     bool is_gathered = false;
@@ -37,11 +38,33 @@ struct RecomputableLayer {
   std::vector<kernel::JoinedProducts::Part> joined;
   std::vector<Traffic> traffic;
   Bytes dropped_residual, dropped_attention;  ///< what dropout writes
-  double launches = 0;                        ///< kernels of the backward pass itself
-  Seconds launch;                             ///< of each
+  Seconds launch;                             ///< of each kernel of the backward pass
 
-  /// Adds recomputed steps to the backward pass of a layer, and the kept and recomputed results to its memory.
-  void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer) const;
+  /// Adds recomputed steps to the backward pass of a layer, and the kept and recomputed results to its memory; `record`
+  /// is null in searches.
+  void add_recomputed(const TrainingSetup& setup, lower::Recompute recompute, LayerProfile& layer,
+                      PassRecord* record) const;
+};
+
+/// Products of a pass that software fuses.
+class FusedKernels {
+ public:
+  explicit FusedKernels(const kernel::TrainingKernels& kernels) : kernels_(kernels) {}
+  /// Takes a product, the step `number`; false: it runs by itself.
+  bool take(const kernel::JoinedProducts::Part& part, std::int32_t number, const PassRecord* record) {
+    if (!joined_.take(part)) return false;
+    if (!record) return true;
+    steps_.resize(joined_.joints().size());
+    steps_[joined_.last()].push_back(number);
+    return true;
+  }
+  /// Adds the fused products to the sums of a pass.
+  void add(bool is_recomputed, KernelSums<Plain>& sums, PassRecord* record) const;
+
+ private:
+  const kernel::TrainingKernels& kernels_;
+  kernel::JoinedProducts joined_;
+  std::vector<std::vector<std::int32_t>> steps_;  ///< of each fused product, if they are recorded
 };
 
 /// Profiles of one key under every recomputation policy, from one program. `key.recompute` is ignored; `setup` must
@@ -49,7 +72,10 @@ struct RecomputableLayer {
 class PolicyProfiles {
  public:
   PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part = ProfilePart::all);
-  TrainingProfile with(lower::Recompute recompute) const;
+  /// From its program, keeping what the sums consist of in `record`, unless that is null.
+  PolicyProfiles(const TrainingSetup& setup, const ProfileKey& key, ProfilePart part, const program::Program& program,
+                 ProfileRecord* record);
+  TrainingProfile with(lower::Recompute recompute, ProfileRecord* record = nullptr) const;
 
  private:
   const TrainingSetup* setup_;

@@ -9,11 +9,10 @@
 #include "assay/base/index.h"
 #include "assay/model/layer_parts.h"
 #include "assay/predict/training/interval_derivation.h"
-#include "assay/predict/training/kernel_derivation.h"
 #include "assay/predict/training/link_derivation.h"
 #include "assay/predict/training/memory_formulas.h"
+#include "assay/predict/training/pass_derivation.h"
 #include "assay/predict/training/step_list.h"
-#include "assay/predict/training/traffic_derivation.h"
 
 namespace assay::training {
 namespace {
@@ -57,8 +56,7 @@ class StepDeriver {
         split_(split),
         setup_(inputs.question.setup),
         program_(training_program(priced.question, priced.sequence, priced.strategy)),
-        counted_{profile_program(setup_, executed(work_key(priced.strategy, priced.sequence))),
-                 profile_program(setup_, executed(traffic_key(priced.strategy, priced.sequence)))},
+        recorded_(setup_, priced.sequence, priced.strategy, program_),
         bytes_(inputs.question, inputs.strategy, inputs.links),
         formulas_(num, inputs, bytes_, links),
         memory_(num, inputs, bytes_, *this),
@@ -88,26 +86,19 @@ class StepDeriver {
     const TrainingProfile& profile = inputs_.profile;
     for (std::size_t k = 0; k < profile.kinds.size(); ++k)
       if (const double held = part.layers[k]; held > 0.0) {
-        const TracedPasses& of_layer =
-            passes({static_cast<int>(k), ""}, profile.kinds[k], inputs_.weights->kinds[k], "layer" + of_kind(k));
+        const TracedPasses& of_layer = passes({nullptr, nullptr, k, false}, "layer" + of_kind(k));
         add(of_layer, held * part.passed, held);
         if (offloads)
           copy(of_layer, profile.kinds[k], "of a layer", held * part.passed, held, memory_.software(kept(k)));
       }
     for (std::size_t k = 0; k < profile.shared.size(); ++k)
       if (part.layers[k] > 0) {
-        const TracedPasses& of_shared = passes({static_cast<int>(k), "shared"}, profile.shared[k],
-                                               inputs_.weights->shared[k], "shared weights" + of_kind(k));
+        const TracedPasses& of_shared = passes({nullptr, nullptr, k, true}, "shared weights" + of_kind(k));
         add(of_shared, 0.0, 1.0);
         copy(of_shared, profile.shared[k], "that layers share", 0.0, 1.0);
       }
-    const auto end = [&](std::string_view name, const LayerProfile& work, const LayerProfile& weights) -> auto& {
-      const TracedPasses& of_end = passes({-1, name}, work, weights, std::string(name));
-      add(of_end, part.passed, 1.0);
-      return of_end;
-    };
-    if (part.first) end("embedding", profile.embedding, inputs_.weights->embedding);
-    if (part.last) end("head", profile.head, inputs_.weights->head);
+    if (part.first) add(passes(RecordedStep::embedding(), "embedding"), part.passed, 1.0);
+    if (part.last) add(passes(RecordedStep::head(), "head"), part.passed, 1.0);
     MemoryPartsOf<Traced> unused;
     NumberOf<Traced, Bytes> kept;
     const StageElementsOf<Traced> elements = memory_.add(part, kept, unused);
@@ -134,6 +125,14 @@ class StepDeriver {
     if (part.last) copy(passes_.at("head"), profile.head, "of the head", part.passed, 1.0);
     formulas_.wait_for_host(part, optimizer, out, out.host);
     return out;
+  }
+
+  /// The shortest forward pass of a layer, which hides sends between chunks.
+  TracedTime shortest_forward() {
+    TracedTime shortest = passes({}, "layer" + of_kind(0))[0].chain();
+    for (std::size_t k = 1; k < inputs_.profile.kinds.size(); ++k)
+      shortest = min(shortest, passes({nullptr, nullptr, k, false}, "layer" + of_kind(k))[0].chain());
+    return num_.named("shortest forward pass of a layer", shortest);
   }
 
   /// The memory of a stage that holds the activations of `held` microbatches.
@@ -170,32 +169,14 @@ class StepDeriver {
     return inputs_.profile.kinds.size() > 1 ? fmt::format(" of kind {}", kind + 1) : "";
   }
 
-  /// A kind of layer, or the weights that its layers share, or an end of the model.
-  struct Place {
-    int kind = -1;
-    std::string_view of;
-  };
-  static std::vector<program::Block> blocks_of(const program::Program& program, const Place& place) {
+  /// The blocks of a kind of layers or, where `kind` is negative, of an end of the model.
+  std::vector<program::Block> blocks_of(int kind, std::string_view end) const {
     std::vector<program::Block> blocks;
-    for (const program::Block& block : program.blocks)
-      if (block.is_shared == (place.of == "shared") &&
-          (place.kind >= 0 ? block.kind == place.kind
-                           : block.kind < 0 && (block.name == "embedding") == (place.of == "embedding")))
+    for (const program::Block& block : program_.blocks)
+      if (!block.is_shared &&
+          (kind >= 0 ? block.kind == kind : block.kind < 0 && (block.name == "embedding") == (end == "embedding")))
         blocks.push_back(block);
     return blocks;
-  }
-  std::vector<program::Block> blocks_of(int kind, std::string_view of) const { return blocks_of(program_, {kind, of}); }
-  /// The blocks of a pass; new weights are gathered after the update.
-  static PassBlocks moving(const program::Program& program, const Place& place, program::Phase phase) {
-    PassBlocks pass{program, blocks_of(program, place)};
-    std::erase_if(pass.blocks, [&](const program::Block& block) {
-      return block.phase != phase && (phase == program::Phase::forward || block.phase != program::Phase::update);
-    });
-    return pass;
-  }
-  ProfileKey executed(ProfileKey key) const {
-    key.recompute = setup_.effects.executed(key.recompute);
-    return key;
   }
 
   /// What the elements of weights consist of.
@@ -301,31 +282,21 @@ class StepDeriver {
     return derive_kept(num_, setup_, program_, blocks, setup_.effects.executed(inputs_.strategy.recompute));
   }
 
-  /// Both passes through a place; stages share them.
-  const TracedPasses& passes(const Place& place, const LayerProfile& work, const LayerProfile& weights,
-                             const std::string& name) {
+  /// Both passes through a layer, shared weights or an end; stages share them.
+  const TracedPasses& passes(const RecordedStep::Place& place, const std::string& name) {
     const auto [known, is_new] = passes_.try_emplace(name);
     TracedPasses& out = known->second;
     if (!is_new) return out;
-    RoleSet split = 0;
-    for (std::size_t role = 0; role < roles; ++role)
-      if (const RoleSet one = role_bit(static_cast<Role>(role)); links_.ways(one) > 1.0) split |= one;
+    const PassSource source{setup_, program_};
     for (const std::size_t phase : {0u, 1u}) {
-      const program::Phase wanted = phase == 0 ? program::Phase::forward : program::Phase::backward;
-      const PassBlocks pass = moving(program_, place, wanted);
-      std::vector<DerivedTraffic> traffic;
-      for (const std::size_t half : {0u, 1u}) {
-        const LayerProfile& profile = half == 0 ? work : weights;
-        const TrafficList& entries = (phase == 0 ? profile.forward : profile.backward).traffic;
-        const auto derived = derive_traffic(num_, pass, moving(counted_[half], place, wanted), split,
-                                            std::span(entries.begin(), entries.size()));
-        traffic.insert(traffic.end(), derived.begin(), derived.end());
-      }
-      std::vector<program::Block> of_phase = pass.blocks;
-      std::erase_if(of_phase, [&](const program::Block& block) { return block.phase != wanted || block.is_shared; });
-      const DerivedKernels kernels = derive_kernels(num_, setup_, program_, of_phase);
+      const program::Phase of = phase == 0 ? program::Phase::forward : program::Phase::backward;
+      const auto [work, weights] = recorded_.pass(place, of);
+      std::vector<DerivedTraffic> traffic = derive_traffic(num_, source, work);
+      const std::vector<DerivedTraffic> more = derive_traffic(num_, source, weights);
+      traffic.insert(traffic.end(), more.begin(), more.end());
+      const DerivedKernels kernels = derive_kernels(num_, source, work);
       out[phase] = derive_pass_time(num_, kernels, traffic, links_, inputs_.question.overlap, setup_);
-      const std::string called = fmt::format("{} {}", name, program::name(wanted));
+      const std::string called = fmt::format("{} {}", name, program::name(of));
       name_parts(num_, called, out[phase]);
       name_parts(num_, called, out[phase].ideal);
     }
@@ -339,7 +310,7 @@ class StepDeriver {
   const clock::StageSplit& split_;
   const TrainingSetup& setup_;
   program::Program program_;
-  std::array<program::Program, 2> counted_;  ///< by the profiles of work, and of weights and gradients
+  RecordedStep recorded_;
   StateBytes bytes_;
   StageFormulas<Traced, DerivedLinks> formulas_;
   StageMemory<Traced, StepDeriver> memory_;
@@ -385,13 +356,8 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
                                      strategy.interleave};
     send = num.named("send", hop_time(num, inputs, derived));
     if (strategy.schedule == clock::PipelineSchedule::interleaved && question.overlap) {
-      const Seconds beside = shortest_forward(microbatch);
       const auto share = overlap_numbers(num, question.setup.effects.overlap, question.setup.effect_sources).chip_share;
-      const bool is_hidden = microbatch.hop.overlapped.value() == share.value() * send.value();
-      send = num.named(
-          "exposed send",
-          is_hidden ? share * send
-                    : waited(send, num.given("pass beside it", beside, "forward, of the shortest layer"), share));
+      send = num.named("exposed send", waited(send, deriver.shortest_forward(), share));
     }
     handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
   }

@@ -3,119 +3,93 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <span>
 
-#include "assay/predict/training/pass_time.h"
+#include "assay/base/index.h"
+#include "assay/predict/training/pass_derivation.h"
 
 namespace assay::training {
 namespace {
 
-/// Background traffic is sent once per layer: bytes of all collectives of a block that are merged with this one.
-Bytes bucket_bytes(const program::Program& program, const program::Block& block, const Traffic& one) {
-  PassProfile together;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-    if (program::is_collective(step.op)) together.add(step_traffic(program, block, i));
-  }
-  for (const Traffic& bucket : together.traffic)
-    if (bucket.goes_with(one)) return bucket.bytes;
-  return one.bytes;
-}
-
-/// The collective by itself, with its part of a bucket.
-Seconds own_time(const program::Program& program, const program::Block& block, const Traffic& traffic,
-                 const StageLinks& links) {
-  const Bytes all =
-      traffic.urgency == program::Urgency::critical ? traffic.bytes : bucket_bytes(program, block, traffic);
-  const double share = all > Bytes() ? traffic.bytes / all : 0.0;
-  return share * collective::collective_time(Plain{}, links.form(traffic.over, traffic.kind),
-                                             all / links.ways(traffic.divided));
-}
-
-/// The profile of a block's pass; nullptr for updates.
-const PassProfile* profile_of(const TrainingProfile& profile, const program::Block& block) {
-  if (block.phase == program::Phase::update || block.is_shared) return nullptr;
-  const LayerProfile& layer = block.kind >= 0             ? profile.kinds[static_cast<std::size_t>(block.kind)]
-                              : block.name == "embedding" ? profile.embedding
-                                                          : profile.head;
-  return block.phase == program::Phase::forward ? &layer.forward : &layer.backward;
-}
-
-/// Assigns collectives of a block to the entries of its profile's traffic.
-class TrafficSteps {
+/// Sets the times of one pass in the program of a strategy.
+class PassTimes {
  public:
-  TrafficSteps(const TrafficList& traffic, const StageLinks& links) : traffic_(traffic), times_(traffic.size()) {
-    for (std::size_t r = 0; r < roles; ++r)
-      if (links.size[r] > 1.0) split_ |= static_cast<RoleSet>(1u << r);
-    for (const Traffic& entry : traffic) left_.push_back(entry.count);
-  }
+  PassTimes(const program::Program& program, const StageLinks& links, kernel::StepTimes& times)
+      : program_(program), links_(links), times_(times) {}
 
-  /// The entry that counts a collective which takes `own`, the most similar one that is not complete; below 0: none.
-  int assign(const Traffic& one, Seconds own) {
-    int best = -1, score = -1;
-    for (std::size_t e = 0; e < traffic_.size(); ++e) {
-      const Traffic& entry = traffic_.begin()[e];
-      const bool is_critical = one.urgency == program::Urgency::critical;
-      if (entry.kind != one.kind || ((entry.over ^ one.over) & split_) || entry.urgency != one.urgency ||
-          entry.once != one.once || (is_critical && left_[e] < 0.5))
-        continue;
-      const int alike = 4 * (entry.bytes * one.count == one.bytes * entry.count) + 2 * (entry.divided == one.divided) +
-                        2 * (entry.overlaps_weight_gradients == one.overlaps_weight_gradients) +
-                        (entry.beside * one.count == one.beside * entry.count);
-      if (alike > score) best = static_cast<int>(e), score = alike;
+  void set(const RecordedPass& work, const RecordedPass& weights, const PassReading& read) {
+    Seconds kernels;
+    for (const PassRecord::Kernel& kernel : work.record.kernels) {
+      kernel::StepTime& time = times_.steps[at(carrier_of(work, kernel))];
+      time.time = time.exposed = at_clock(kernel.price, read.avoided);
+      kernels += time.time;
     }
-    if (best < 0) return best;
-    left_[static_cast<std::size_t>(best)] -= 1.0;
-    times_[static_cast<std::size_t>(best)] += own;
-    return best;
+    const std::span traffic(read.traffic);
+    const std::size_t split = work.profile.traffic.size();
+    for (const PassRecord::Collective& one : work.record.collectives) set_collective(work, traffic.first(split), one);
+    for (const PassRecord::Collective& one : weights.record.collectives)
+      set_collective(weights, traffic.subspan(split), one);
+    if (work.profile.launching > Seconds())
+      times_.host_waits[work.record.blocks.back()] =
+          std::max(Seconds(), read.time.compute - read.time.copies - kernels);
   }
-  Seconds time(std::size_t entry) const { return times_[entry]; }  ///< of all collectives assigned to it
 
  private:
-  const TrafficList& traffic_;
-  RoleSet split_ = 0;  ///< roles of several devices: profiles have collectives over the others, too
-  std::vector<double> left_;
-  std::vector<Seconds> times_;
-};
-
-/// Times of the collectives of one pass, of one block or several: each has its share of what its entry of the traffic
-/// takes and adds.
-void set_collectives(const program::Program& program, const std::vector<program::Block>& blocks,
-                     const PassProfile& pass, const PassReading& read, const StageLinks& links,
-                     kernel::StepTimes& times) {
-  TrafficSteps assigned(pass.traffic, links);
-  struct Entry {
-    const program::Block& block;
-    std::int32_t step;
-    std::size_t entry;
-  };
-  std::vector<Entry> entries;
-  for (const program::Block& block : blocks)
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      if (!program::is_collective(step.op) || step.once) continue;
-      const Traffic traffic = step_traffic(program, block, i);
-      kernel::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-      time.links = links.resources[traffic.over];
-      if (const int entry = assigned.assign(traffic, time.time); entry >= 0)
-        entries.push_back({block, i, static_cast<std::size_t>(entry)});
-    }
-  for (const auto& [block, i, entry] : entries) {
-    kernel::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-    const TrafficTime& all = read.traffic[entry];
-    const double share = assigned.time(entry) > Seconds() ? time.time / assigned.time(entry) : 0.0;
-    time.time = share * all.seconds;
-    time.exposed = share * all.exposed;
-    time.copies = share * all.copies;
-    time.is_background = all.is_background;
-    const Traffic& traffic = pass.traffic.begin()[entry];
-    if (time.exposed < time.time && traffic.beside > Flops())
-      time.beside = hiding_products(program, block, i, traffic.overlaps_weight_gradients);
-    else if (time.exposed < time.time && traffic.over & role_bit(Role::context))
-      for (std::int32_t k = block.first; k < block.last; ++k)
-        if (program::is_attention(program.steps[static_cast<std::size_t>(k)].op)) time.beside.push_back(k);
+  /// The step in whose place a kernel runs: fused products of an input run when it is there, gradients when the last of
+  /// what they read is. The others are parts of it.
+  std::int32_t carrier_of(const RecordedPass& pass, const PassRecord::Kernel& kernel) {
+    const auto find = [&](std::int32_t number) { return pass.steps.kernel(number, kernel.kind.is_recomputed); };
+    const bool is_last = kernel.fused && kernel.fused->kind != kernel::JoinedProducts::Part::Kind::forward;
+    const std::int32_t carrier = find(is_last ? kernel.steps.back() : kernel.steps.front());
+    for (const std::int32_t number : kernel.steps) add_part(find(number), carrier);
+    return carrier;
   }
-}
+  void add_part(std::int32_t step, std::int32_t carrier) {
+    if (step == carrier) return;
+    times_.steps[at(step)].part_of = carrier;
+    times_.steps[at(carrier)].parts.push_back(step);
+  }
+  std::int32_t block_of(std::int32_t step) const {
+    std::int32_t block = 0;
+    while (step >= program_.blocks[at(block)].last) ++block;
+    return block;
+  }
+
+  void set_collective(const RecordedPass& pass, std::span<const TrafficTime> read, const PassRecord::Collective& one) {
+    const std::int32_t step = pass.steps.find(one.step, one.is_recomputed);
+    if (step < 0) return;  // over axes of one device
+    const Traffic& traffic = pass.profile.traffic.begin()[one.entry];
+    if (traffic.urgency != program::Urgency::critical) {  // what a layer sends together is one collective
+      const auto& all = pass.record.collectives;
+      const auto first = std::find_if(all.begin(), all.end(), [&](const PassRecord::Collective& other) {
+        return other.entry == one.entry && pass.steps.find(other.step, other.is_recomputed) >= 0;
+      });
+      const std::int32_t carrier = pass.steps.find(first->step, first->is_recomputed);
+      if (carrier != step) return add_part(step, carrier);
+    }
+    const TrafficTime& all = read[one.entry];
+    kernel::StepTime& time = times_.steps[at(step)];
+    time.links = links_.resources[traffic.over];
+    time.time = all.each;
+    time.exposed = all.exposed;
+    time.waited = all.waited;
+    time.copies = all.copies;
+    time.is_background = all.is_background;
+    if (!(time.waited < time.time)) return;
+    const program::Block& block = program_.blocks[at(block_of(step))];
+    if (traffic.beside > Flops())
+      time.hidden_by = hiding_products(program_, block, step, traffic.overlaps_weight_gradients);
+    else if (traffic.over & role_bit(Role::context))
+      for (std::int32_t i = block.first; i < block.last; ++i)
+        if (program::is_attention(program_.steps[at(i)].op)) time.hidden_by.push_back(i);
+    for (std::int32_t& kernel : time.hidden_by)
+      if (const std::int32_t carrier = times_.steps[at(kernel)].part_of; carrier >= 0) kernel = carrier;
+  }
+
+  const program::Program& program_;
+  const StageLinks& links_;
+  kernel::StepTimes& times_;
+};
 
 }  // namespace
 
@@ -145,52 +119,26 @@ Result<kernel::StepTimes> training_step_times(const TrainingQuestion& question, 
                                               const hardware::Cluster& cluster, const Strategy& strategy,
                                               const program::Program& program) {
   ASSAY_TRY(links, strategy_links(question, cluster, strategy));
-  const TrainingProfile profile = make_profile(question.setup, profile_key(strategy, sequence));
+  const TrainingSetup& setup = question.setup;
+  const RecordedStep recorded(setup, sequence, strategy, program);
   kernel::StepTimes times;
   times.steps.resize(program.steps.size());
-  times.chip_share = question.setup.effects.overlap.chip_share;
-  struct Pass {
-    double kernels = 0, slowed = 0;
-    std::vector<program::Block> blocks;  // several where an encoder has ends of its own
-  };
-  std::map<const PassProfile*, Pass> passes;
-  std::vector<double> slowed(program.steps.size(), 0.0);
-  for (const program::Block& block : program.blocks) {
-    Pass& pass = passes[profile_of(profile, block)];
-    pass.blocks.push_back(block);
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program.steps[static_cast<std::size_t>(i)];
-      kernel::StepTime& time = times.steps[static_cast<std::size_t>(i)];
-      if (program::is_collective(step.op)) {
-        time.time = own_time(program, block, step_traffic(program, block, i), links);
-      } else if (step.op == program::Op::update) {  // of all weights at once
-        time.exposed = time.time = step.bytes / update_rate(Plain{}, question.setup);
-      } else if (step.op != program::Op::slice) {
-        const auto price = kernel::price(Plain{}, program, step, training_kernels(question.setup));
-        time.exposed = time.time = price.duration;
-        slowed[static_cast<std::size_t>(i)] = price.slowed.value();
-        pass.kernels += time.time.value();
-        pass.slowed += price.slowed.value();
-      }
+  times.host_waits.resize(program.blocks.size());
+  times.chip_share = setup.effects.overlap.chip_share;
+  PassTimes passes(program, links, times);
+  for (const RecordedStep::Place& place : recorded.places())
+    for (const program::Phase phase : {program::Phase::forward, program::Phase::backward}) {
+      const auto [work, weights] = recorded.pass(place, phase);
+      const std::span more(weights.profile.traffic.begin(), weights.profile.traffic.size());
+      passes.set(work, weights, read_pass(work.profile, more, links, question.overlap, setup));
     }
-  }
-  for (const auto& [of, pass] : passes) {
-    if (!of) continue;
-    const PassReading read = read_pass(*of, links, question.overlap, question.setup);
-    set_collectives(program, pass.blocks, *of, read, links, times);
-    if (!(pass.kernels > 0.0)) continue;
-    // A higher clock speeds up products; joined products and launches change the pass as a whole.
-    const double whole = (read.time.compute - read.time.copies).value();
-    const double spared = pass.slowed > 0.0 ? std::clamp(of->estimate.value() - whole, 0.0, pass.slowed) : 0.0;
-    const double scale = whole / (pass.kernels - spared);
-    for (const program::Block& block : pass.blocks)
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        kernel::StepTime& time = times.steps[at];
-        if (program::is_collective(program.steps[at].op)) continue;
-        const double faster = spared > 0.0 ? spared * slowed[at] / pass.slowed : 0.0;
-        time.exposed = time.time = scale * (time.time - Seconds(faster));
-      }
+  // Weights are cast and updated as a whole.
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const program::Step& step = program.steps[i];
+    const auto rate = step.op == program::Op::update        ? update_rate(Plain{}, setup)
+                      : kernel::casts_weight(program, step) ? kernel::stream_rate(Plain{}, setup.rates)
+                                                            : BytesPerSecond();
+    if (rate > BytesPerSecond()) times.steps[i].time = times.steps[i].exposed = step.bytes / rate;
   }
   return times;
 }

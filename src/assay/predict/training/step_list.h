@@ -15,9 +15,8 @@ program::Program training_program(const TrainingQuestion& question, std::int64_t
 /// The resource that a step uses: "math", "memory", or the axes of a network, "net X".
 std::string resource_of(const program::Program& program, const program::Step& step);
 
-/// Times of kernels are scaled to add up to the compute time of their pass, which also accounts for joined products,
-/// launch limits and clocks. A collective takes the time of its links, and adds to its pass what is priced: kernels,
-/// copies and what is exposed add up to the pass.
+/// The time of every kernel and collective as it is priced. Kernels, copies, what collectives add and what is waited
+/// for the host add up to the pass.
 Result<kernel::StepTimes> training_step_times(const TrainingQuestion& question, std::int64_t sequence,
                                               const hardware::Cluster& cluster, const Strategy& strategy,
                                               const program::Program& program);

@@ -52,11 +52,6 @@ double width_of(const program::Program& program, const program::Step& step) {
   return width;
 }
 
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && step.out[0] >= 0 &&
-         program.tensor(step.out[0]).tensor_class == program::TensorClass::gradient;
-}
-
 /// The lines of a program, and the order in which a stage runs them.
 class StageWriter {
  public:
@@ -114,11 +109,17 @@ class StageWriter {
     line.text = program::step_text(program_, step);
     line.op = step.op;
     line.phase = block.phase;
-    line.weight_gradient = makes_weight_gradient(program_, step);
+    line.weight_gradient = program::makes_weight_gradient(program_, step);
     line.flops = step.flops;
     line.bytes = step.bytes;
     if (step.op == program::Op::product && step.in[0] >= 0) line.format = program_.tensor(step.in[0]).dtype;
     line.elements = tensor_sizes(program_, step);
+    for (const std::int32_t other : times.steps[static_cast<std::size_t>(i)].parts) {  // fused into one kernel
+      const program::Step& part = program_.steps[static_cast<std::size_t>(other)];
+      line.flops += part.flops;
+      line.bytes += part.bytes;
+      for (const double elements : tensor_sizes(program_, part)) line.elements.push_back(elements);
+    }
     line.width = width_of(program_, step);
     line.time = time;
     // What slows attention beside products shows in short profiles, too.

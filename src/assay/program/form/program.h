@@ -179,6 +179,12 @@ struct Program {
   double ways(AxisList axes) const { return ways_by[axes.set()]; }
 };
 
+/// Whether a step multiplies two activations to the gradient of a weight.
+inline bool makes_weight_gradient(const Program& program, const Step& step) {
+  return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
+         !is_weight(program.tensor(step.in[1]));
+}
+
 /// The letter or the name of a dimension in listings.
 std::string_view dim_name(const Program& program, model::LogicalDim dim);
 

@@ -182,6 +182,14 @@ bool Branches::copy_backward(int first, int last, int arriving) {
     to.like = like + i;
     to.transposed = from.transposed;
     to.backward = copied(from.backward, attention);
+    for (std::int32_t s = to.backward.first_step; s < to.backward.last_step; ++s)
+      if (program::Step& step = program_.steps[at(s)]; step.is_recomputed)
+        for (int other = 0; other < count; ++other) {  // what is recomputed is in one of these branches
+          const Stretch &there = (*this)[like + other].forward, &here = (*this)[first + other].forward;
+          if (there.first_step > step.repeated || step.repeated >= there.last_step) continue;
+          step.repeated += here.first_step - there.first_step;
+          break;
+        }
     to.arriving = renamed(from.arriving);
     to.leaving = renamed(from.leaving);
     const auto need = [this](int id, bool needed, bool kept) {

@@ -19,14 +19,15 @@ std::string chrome_trace_json(const Timeline& timeline) {
   for (const TimelineBar& bar : timeline.bars) {
     if (bar.lane >= timeline.lanes.size()) continue;
     const auto kind = static_cast<std::size_t>(bar.colour_class);
-    events.push_back(
-        {{"name", bar.label},
-         {"cat", bar.colour_class >= 0 && kind < timeline.classes.size() ? timeline.classes[kind].name : ""},
-         {"ph", "X"},
-         {"pid", 0},
-         {"tid", bar.lane},
-         {"ts", bar.start.in(1_us)},
-         {"dur", (bar.end - bar.start).in(1_us)}});
+    Json& event = events.emplace_back(
+        Json{{"name", bar.label},
+             {"cat", bar.colour_class >= 0 && kind < timeline.classes.size() ? timeline.classes[kind].name : ""},
+             {"ph", "X"},
+             {"pid", 0},
+             {"tid", bar.lane},
+             {"ts", bar.start.in(1_us)},
+             {"dur", (bar.end - bar.start).in(1_us)}});
+    if (bar.alone) event["args"] = {{"alone", bar.alone->in(1_us)}};
   }
   for (const TimelineMark& mark : timeline.marks)
     events.push_back({{"name", mark.label}, {"ph", "i"}, {"pid", 0}, {"tid", 0}, {"ts", mark.at.in(1_us)}, {"s", "g"}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ struct TimelineBar {
   Seconds start = {};
   Seconds end = {};
   std::string label = {};
-  int colour_class = 0;  ///< index into `classes`
+  int colour_class = 0;                         ///< index into `classes`
+  std::optional<Seconds> alone = std::nullopt;  ///< of the whole activity, if nothing else ran at the same time
 };
 
 /// Bars that look alike. Classes of one colour differ in strength: the phases of one kind of work.

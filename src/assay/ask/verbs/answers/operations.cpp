@@ -91,7 +91,7 @@ overlap?: {
     collective: text, chunks: count, product: <s>, blocking: <s>, overlapped: <s>, speedup: number,
     timeline: {
       title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
-      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>}], marks: [{at: <s>, label: text}],
+      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>, alone: <s>|null}], marks: [{at: <s>, label: text}],
       counters: [{name: text, points: [{at: <s>, value: number}]}]}},
 check?: {max_error: number, bytes_moved: <B>, bytes_predicted: <B>, ok: flag}
 )keys";

@@ -50,8 +50,8 @@ program_totals?: {
     flops: <FLOP>, product_flops: <FLOP>, attention_flops: <FLOP>, repeated_flops: <FLOP>, memory_bytes: <B>,
     collective_bytes: <B>},
 program?: [{
-    line: count, block: text, text: text, critical: flag, when: text, resource: text, kind: text,
-    flops: <FLOP>|null, bytes: <B>, time: <s>, exposed: <s>|null}],
+    line: count|null, block: text, text: text, critical: flag, when: text, resource: text, kind: text,
+    flops: <FLOP>|null, bytes: <B>, time: <s>|null, exposed: <s>|null, part_of: count|null}],
 trained_parameters?: count,
 sizes?: [{
     cluster: text, chips: count, step_time?: <s>, tokens_per_second?: <tokens/s>, training_time?: <s>,
@@ -66,7 +66,7 @@ memory_sensitivity?: {
     least_memory_strategy?: text, step_time_if_unlimited?: <s>, unlimited_needs?: <B>, unlimited_strategy?: text},
 timeline?: {
     title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
-    bars: [{lane: count, class: count, label: text, start: <s>, end: <s>}], marks: [{at: <s>, label: text}],
+    bars: [{lane: count, class: count, label: text, start: <s>, end: <s>, alone: <s>|null}], marks: [{at: <s>, label: text}],
     counters: [{name: text, points: [{at: <s>, value: number}]}]},
 launch?: {
     program: text, version: text, options: [{option: text, value: text, reason: text}], script: text,

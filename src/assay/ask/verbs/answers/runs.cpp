@@ -28,7 +28,7 @@ overlap?: {
     predicted?: {blocking: <s>, overlapped: <s>, moving: <s>, hidden: <s>},
     timeline: {
       title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
-      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>}], marks: [{at: <s>, label: text}],
+      bars: [{lane: count, class: count, label: text, start: <s>, end: <s>, alone: <s>|null}], marks: [{at: <s>, label: text}],
       counters: [{name: text, points: [{at: <s>, value: number}]}]}},
 updates?: [{step: count, loss: number, gradient_norm: number, time: <s>}],
 one_device?: {largest_difference: number, tolerance: number, equal: flag},

@@ -152,7 +152,7 @@ draw::Timeline layer_timeline(const TrainQuery& query, const search::Candidate& 
     const program::ProgramTensor& tensor = program.tensor(named);
     timeline.bars.push_back({static_cast<std::size_t>(done.lane), done.start, done.end,
                              fmt::format("{}{}{}", is_copy ? "copy " : "", tensor.is_gradient ? "d" : "", tensor.name),
-                             colour});
+                             colour, done.alone});
   }
   if (schedule.copies.empty()) return timeline;
   timeline.classes.emplace_back("copy", draw::fixed_cost_colour);
@@ -219,30 +219,51 @@ Result<report::Items> program_rows(const TrainQuery& query, const training::Stra
   ASSAY_TRY(timed, timed_program(query, strategy));
   const program::Program& program = timed.program;
   const std::int64_t stages = strategy.parallelism.pipeline;
-  report::Items rows;
-  std::int64_t line = 0;
+  std::vector<std::int64_t> lines(program.steps.size());
+  std::int64_t last = 0;
   for (const program::Block& block : program.blocks)
+    for (std::int32_t i = block.first; i < block.last; ++i) lines[static_cast<std::size_t>(i)] = ++last;
+  report::Items rows;
+  for (const program::Block& block : program.blocks) {
+    const std::string where = fmt::format("{} {}{}{}", block.name, program::name(block.phase),
+                                          block.layers > 1 ? fmt::format(" x{}", block.layers) : "",
+                                          block.layers > 1 && stages > 1 ? fmt::format(" over {} stages", stages) : "");
     for (std::int32_t i = block.first; i < block.last; ++i) {
       const program::Step& step = program.steps[static_cast<std::size_t>(i)];
       const bool moves = program::is_collective(step.op);
-      report::Members row{
-          {"line", ++line},
-          {"block", fmt::format("{} {}{}{}", block.name, program::name(block.phase),
-                                block.layers > 1 ? fmt::format(" x{}", block.layers) : "",
-                                block.layers > 1 && stages > 1 ? fmt::format(" over {} stages", stages) : "")},
-          {"text", program::step_text(program, step)},
-          {"critical", step.urgency == program::Urgency::critical && !step.once},
-          {"when", urgency_text(step)},
-          {"resource", training::resource_of(program, step)},
-          {"kind", program::name(step)}};
+      report::Members row{{"line", lines[static_cast<std::size_t>(i)]},
+                          {"block", where},
+                          {"text", program::step_text(program, step)},
+                          {"critical", step.urgency == program::Urgency::critical && !step.once},
+                          {"when", urgency_text(step)},
+                          {"resource", training::resource_of(program, step)},
+                          {"kind", program::name(step)}};
       row.emplace_back("flops", moves ? report::Value() : report::Value(step.flops));
       row.emplace_back("bytes", step.bytes);
       const kernel::StepTime& time = timed.times.steps[static_cast<std::size_t>(i)];
-      row.emplace_back("time", time.time);
       const bool in_pass = !step.once && (block.phase != program::Phase::update || !moves);
-      row.emplace_back("exposed", in_pass ? report::Value(time.exposed + time.copies) : report::Value());
+      const bool is_part = time.part_of >= 0;
+      row.emplace_back("time", is_part ? report::Value() : report::Value(time.time));
+      row.emplace_back("exposed", in_pass && !is_part ? report::Value(time.exposed + time.copies) : report::Value());
+      row.emplace_back("part_of",
+                       is_part ? report::Value(lines[static_cast<std::size_t>(time.part_of)]) : report::Value());
       rows.emplace_back(std::move(row));
     }
+    const Seconds wait = timed.times.host_waits[static_cast<std::size_t>(&block - program.blocks.data())];
+    if (!(wait > Seconds())) continue;
+    rows.emplace_back(report::Members{{"line", report::Value()},
+                                      {"block", where},
+                                      {"text", "wait for the host to launch kernels"},
+                                      {"critical", true},
+                                      {"when", ""},
+                                      {"resource", "host"},
+                                      {"kind", "launch"},
+                                      {"flops", report::Value()},
+                                      {"bytes", Bytes(0)},
+                                      {"time", wait},
+                                      {"exposed", wait},
+                                      {"part_of", report::Value()}});
+  }
   return rows;
 }
 

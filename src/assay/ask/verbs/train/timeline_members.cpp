@@ -19,7 +19,8 @@ report::Members timeline_members(const draw::Timeline& timeline) {
                                       {"class", static_cast<std::int64_t>(bar->colour_class)},
                                       {"label", bar->label},
                                       {"start", bar->start},
-                                      {"end", bar->end}});
+                                      {"end", bar->end},
+                                      {"alone", bar->alone ? report::Value(*bar->alone) : report::Value()}});
   for (const draw::TimelineMark& mark : timeline.marks)
     marks.emplace_back(report::Members{{"at", mark.at}, {"label", mark.label}});
   for (const draw::TimelineCounter& counter : timeline.counters) {
