@@ -261,11 +261,6 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
   return sum;
 }
 
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && program.tensor(step.out[0]).is_gradient &&
-         !program::is_weight(program.tensor(step.in[0])) && !program::is_weight(program.tensor(step.in[1]));
-}
-
 template <class N>
 NumberOf<N, Bytes> traffic_bytes(const N& num, const program::Program& program, const program::Step& step) {
   return bytes_by_role(num, AxisRoles(program.mesh), program, step);

@@ -176,8 +176,6 @@ Bytes gathered_bytes(const program::Program& program, const program::Block& forw
 
 /// What prices the kernels of a setup; refers to it.
 kernel::TrainingKernels training_kernels(const TrainingSetup& setup);
-/// Whether a step makes the gradient of a weight.
-bool makes_weight_gradient(const program::Program& program, const program::Step& step);
 /// What dropout writes in addition to a layer's results: a byte for each element that goes onto the residual stream,
 /// and inside of plain attention a byte and a second copy for each probability. Flash attention regenerates its mask.
 template <class N>

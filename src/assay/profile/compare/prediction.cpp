@@ -52,11 +52,6 @@ double width_of(const program::Program& program, const program::Step& step) {
   return width;
 }
 
-bool makes_weight_gradient(const program::Program& program, const program::Step& step) {
-  return step.op == program::Op::product && step.out[0] >= 0 &&
-         program.tensor(step.out[0]).tensor_class == program::TensorClass::gradient;
-}
-
 /// The lines of a program, and the order in which a stage runs them.
 class StageWriter {
  public:

@@ -11,63 +11,37 @@
 namespace assay::hlo {
 namespace {
 
-/// The rate that a format multiplies at: XLA's default precision of fp32 products is TF32 or, where there is none,
-/// bf16.
+/// The format that products run at: XLA's default precision of fp32 is TF32 or, where there is none, bf16.
 Dtype rated_format(const kernel::KernelRates& rates, std::optional<Dtype> format) {
   const Dtype wanted = format.value_or(Dtype::fp32);
-  const auto has = [&](Dtype dtype) { return rates.rate(dtype).value() > 0.0; };
-  if (wanted == Dtype::fp32 && has(Dtype::tf32)) return Dtype::tf32;
-  if (wanted != Dtype::fp32 && has(wanted)) return wanted;
-  for (const Dtype other : {Dtype::bf16, Dtype::fp16, Dtype::fp32})
-    if (has(other)) return other;
-  return wanted;
+  if (wanted != Dtype::fp32) return rates.format_of(wanted);
+  return rates.format_of(rates.rate(Dtype::tf32) > FlopsPerSecond(0) ? Dtype::tf32 : Dtype::bf16);
 }
 
-void set_attention_work(const FusedAttention& attention, const kernel::KernelRates& rates, kernel::KernelWork& work) {
-  work.format = rated_format(rates, attention.format);
-  if (!rates.attention) return;
-  work.model = kernel::KernelWork::Model::attention;
-  work.backward = attention.backward;
-  kernel::AttentionWork& of = work.attention;
-  of.heads = attention.batch * attention.heads;
-  of.head_dim = attention.head_dim;
-  of.queries = attention.queries;
-  of.shape.causal = attention.causal.value_or(false);
-  of.shape.queries = static_cast<std::int64_t>(attention.queries);
-  of.shape.keys = static_cast<std::int64_t>(attention.keys);
-  of.bytes = work.bytes / (attention.backward ? 2.5 : 1.0);
-  if (attention.kv_heads > 0.0)
-    of.shared = (attention.heads / attention.kv_heads - 1.0) * 2.0 *
-                storage(attention.format, attention.batch * attention.keys * attention.kv_heads * attention.head_dim);
-}
-
-kernel::KernelWork work_of(const ProgramKernel& kernel, const kernel::KernelRates& rates, double share) {
-  kernel::KernelWork work;
-  work.flops = share * kernel.work.matrix();
-  work.bytes = share * kernel.bytes;
-  if (rates.pointwise) {
-    work.stream_share = rates.pointwise->stream;
-    work.model = kernel::KernelWork::Model::stream;
-  }
-  if (kernel.work.attention) {
-    set_attention_work(*kernel.work.attention, rates, work);
-  } else if (!kernel.work.products.empty()) {
-    const Product& largest =
-        *std::max_element(kernel.work.products.begin(), kernel.work.products.end(),
-                          [](const Product& a, const Product& b) { return a.flops() < b.flops(); });
-    work.format = rated_format(rates, largest.format);
-    work.share = rates.matmul ? kernel::matmul_share(*rates.matmul, work.format) : 0.0;
+/// What an instruction, or a group of them, does on one device that has `share` of its counts.
+kernel::Kernel kernel_of(const ProgramKernel& of, const kernel::KernelRates& rates, double share) {
+  kernel::Kernel kernel;
+  kernel.kind = kernel::KernelKind::stream;
+  kernel.flops = share * of.work.matrix();
+  kernel.bytes = share * of.bytes;
+  if (of.work.attention) {
+    const FusedAttention& attention = *of.work.attention;
+    kernel.kind = attention.backward ? kernel::KernelKind::attention_backward : kernel::KernelKind::attention_forward;
+    kernel.format = rated_format(rates, attention.format);
+    kernel.attention = kernel::attention_work(attention.sizes());
+    kernel.attention.bytes = kernel.bytes / (attention.backward ? program::backward_passes : 1.0);
+  } else if (!of.work.products.empty()) {
+    const Product& largest = of.work.largest();
+    kernel.format = rated_format(rates, largest.format);
     // A matrix of one row or column is read once: it streams.
-    const bool streams = largest.m < 2.0 || largest.n < 2.0;
-    if (work.share > 0.0 && largest.flops() > Flops(0) && !streams) {
-      work.model = kernel::KernelWork::Model::product;
-      work.product = {largest.batch, largest.m * share, largest.n, largest.k, work.bytes};
-      work.load = work.flops / (share * largest.flops());
+    if (largest.m >= 2.0 && largest.n >= 2.0 && largest.flops() > Flops(0)) {
+      kernel.kind = kernel::KernelKind::matmul;
+      kernel.product = {largest.batch, largest.m * share, largest.n, largest.k, kernel.bytes};
+      kernel.load = kernel.flops / (share * largest.flops());
     }
   }
-  work.peak = rates.rate(work.format);
-  if (!(work.peak > FlopsPerSecond(0))) work.flops = Flops(0);
-  return work;
+  if (!(rates.rate(kernel.format) > FlopsPerSecond(0))) kernel.flops = Flops(0);
+  return kernel;
 }
 
 /// Prices collectives; equal groups are mapped to the cluster once.
@@ -245,7 +219,7 @@ Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& k
       price.network = times.ideal;
       price.estimate = max(times.estimate, times.ideal);
     } else {
-      const auto time = kernel::kernel_time(Plain{}, on.rates, work_of(kernel, on.rates, share));
+      const auto time = kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, share));
       price.compute = time.compute;
       price.memory = time.memory;
       price.estimate = max(time.estimate, max(time.compute, time.memory));
