@@ -58,7 +58,7 @@ std::vector<FitParameter> pass_parameters(const FitProblem& problem, const std::
                                           bool backward) {
   std::vector<FitParameter> parameters{fit(pass.share, ranges.share)};
   const auto some = [&](const auto& head) {
-    return any_row(problem, [&](const KernelRow& row) { return take(row) && head(row.kernel.work.head_dim); });
+    return any_row(problem, [&](const KernelRow& row) { return take(row) && head(row.kernel.attention.head_dim); });
   };
   const auto padded = [&](double size) { return kernel::kernel_head(size, head_step); };
   const auto add = [&]<class T>(std::optional<T>& number, const FitRange<T>& range) {
@@ -100,11 +100,11 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
                 hardware::AttentionKernelCalibration& kernel) {
   // Where we have measurements of the kernel alone, ignore tables that time more than the kernel.
   const bool alone = any_row(problem, [&](const KernelRow& row) {
-    return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
+    return is_attention(row) && row.kernel.library == choice && belongs(problem, row, id) &&
            !in_engine(problem, row.source);
   });
   const auto mine = [&](const KernelRow& row) {
-    return is_attention(row) && row.kernel.attention == choice && belongs(problem, row, id) &&
+    return is_attention(row) && row.kernel.library == choice && belongs(problem, row, id) &&
            (!alone || !in_engine(problem, row.source));
   };
   if (family_of_calibration(problem, id).kernels->paged_attention || !any_row(problem, mine)) return;
@@ -152,7 +152,7 @@ void fit_kernel(FitProblem& problem, const std::string& id, hardware::AttentionK
 void fit_decode(FitProblem& problem, const std::string& id, hardware::AttentionKernel choice,
                 hardware::DecodeCalibration& decode) {
   const auto decodes = [&](const KernelRow& row) {
-    return row.kernel.kind == KernelKind::decode && row.kernel.attention == choice && belongs(problem, row, id);
+    return row.kernel.kind == KernelKind::decode && row.kernel.library == choice && belongs(problem, row, id);
   };
   // Inference tables also time rotary embedding and cache writes: ignore them where the kernel was measured alone.
   const bool alone = any_row(problem, [&](const KernelRow& row) { return decodes(row) && is_own(row.source); });

@@ -160,7 +160,7 @@ void describe_fit(FitProblem& problem, hardware::Calibration& c) {
   std::string error;
   const auto add_error = [&](std::string_view what, auto take) {
     const double misfit = kernel_misfit(problem, [&](const KernelRow& row) {
-      return take(row.kernel.kind) && row.kernel.matmul.batch == 1.0 &&
+      return take(row.kernel.kind) && row.kernel.product.batch == 1.0 &&
              calibration_id(problem, row.chip, row.kernel.kind) == c.id;
     });
     if (misfit > 0.0) error += fmt::format("{}{} {:.1f} %", error.empty() ? "" : ", ", what, 100.0 * misfit);
@@ -244,7 +244,7 @@ Result<void> keep_trees(const hardware::Catalogue& catalogue, FitProblem& proble
 }
 
 bool is_ignored(const KernelRow& row, const KernelRanges& ranges) {
-  const bool grouped = row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch > 1.0;
+  const bool grouped = row.kernel.kind == KernelKind::matmul && row.kernel.product.batch > 1.0;
   const std::string_view kind =
       grouped ? "grouped" : kernel::kernel_kind_names[static_cast<std::size_t>(row.kernel.kind)];
   return std::any_of(ranges.ignored.begin(), ranges.ignored.end(), [&](const IgnoredRows& rows) {

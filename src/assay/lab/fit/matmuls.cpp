@@ -12,7 +12,7 @@ std::size_t at(Dtype dtype) { return static_cast<std::size_t>(dtype); }
 
 /// Products of any shape.
 bool is_matmul(const KernelRow& row) {
-  return row.kernel.kind == KernelKind::matmul && row.kernel.matmul.batch == 1.0 && !row.odd;
+  return row.kernel.kind == KernelKind::matmul && row.kernel.product.batch == 1.0 && !row.odd;
 }
 
 /// The numbers of one die that have rows to fit. Chips that differ only in memory share them.
@@ -38,7 +38,7 @@ void fit_family(FitProblem& problem, const std::vector<std::string>& ids) {
     bool measured = false;
     for (const KernelRow& row : problem.kernels) {
       if (!row.fitted || !mine(row)) continue;
-      measured = measured || row.kernel.compute == dtype || (dtype == Dtype::bf16 && row.kernel.compute == Dtype::fp16);
+      measured = measured || row.kernel.format == dtype || (dtype == Dtype::bf16 && row.kernel.format == Dtype::fp16);
       (problem.harnesses.at(row.source).gap > Seconds(0) ? burst : sustained) = true;
     }
     if (measured) parameters.push_back(fit(m.share[at(dtype)], problem.ranges.matmul.share));
@@ -72,7 +72,7 @@ void fit_harness(FitProblem& problem, const std::string& source) {
   for (auto& entry : h.quantise) {
     kernel::Quantising& cast = entry.second;
     const auto in_format = [&](const KernelRow& row) {
-      return mine(row) && row.kernel.compute == entry.first.first &&
+      return mine(row) && row.kernel.format == entry.first.first &&
              problem.chips.at(row.chip).architecture == entry.first.second;
     };
     const QuantiseRanges& casts = problem.ranges.quantise;

@@ -74,7 +74,7 @@ void add_shares(Problem& p, const FitRange<double>& range, std::vector<FitParame
   hardware::MatmulCalibration& m = *p.calibration.matmul;
   for (std::size_t format = 0; format < m.share.size(); ++format) {
     const bool measured = std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
-      return row.fitted && is_product(row) && static_cast<std::size_t>(row.kernel.compute) == format;
+      return row.fitted && is_product(row) && static_cast<std::size_t>(row.kernel.format) == format;
     });
     if (!measured) {
       m.share[format] = 0.0;
@@ -234,8 +234,8 @@ std::vector<ValidationCase> cases_of(const Problem& p) {
   for (const KernelRow& row : p.kernels)
     if (const auto time = p.predicted(row))
       cases.push_back({row.id, row.group, row.measured, *time,
-                       is_product(row) ? fmt::format("{}[{},{},{}]", name(row.kernel.compute), row.kernel.matmul.m,
-                                                     row.kernel.matmul.n, row.kernel.matmul.k)
+                       is_product(row) ? fmt::format("{}[{},{},{}]", name(row.kernel.format), row.kernel.product.m,
+                                                     row.kernel.product.n, row.kernel.product.k)
                                        : row.shape,
                        row.fitted, spread ? spread_of(*spread, row.kernel.kind) : 0.0});
   for (const CollectiveRow& row : p.collectives)
@@ -301,7 +301,7 @@ void learn_products(Problem& p, const MeasuredRanges& ranges) {
   std::vector<FitParameter> shares;
   for (std::size_t format = 0; format < m.share.size(); ++format)
     if (m.share[format] > 0.0 && std::any_of(p.kernels.begin(), p.kernels.end(), [&](const KernelRow& row) {
-          return is_product(row) && static_cast<std::size_t>(row.kernel.compute) == format;
+          return is_product(row) && static_cast<std::size_t>(row.kernel.format) == format;
         }))
       shares.push_back(fit(m.share[format], ranges.gpu.share));
   if (!shares.empty()) minimise(shares, objective, 200);
@@ -318,7 +318,7 @@ void learn_attention(Problem& p, const AttentionRanges& ranges) {
        {Named{hardware::AttentionKernel::flash2, &all.flash2}, Named{hardware::AttentionKernel::cudnn, &all.cudnn}}) {
     if (!*numbers) continue;
     const auto learn = [&, kernel = of](double& share, FitRange<double> range, KernelKind kind) {
-      const auto take = [&](const KernelRow& row) { return row.kernel.kind == kind && row.kernel.attention == kernel; };
+      const auto take = [&](const KernelRow& row) { return row.kernel.kind == kind && row.kernel.library == kernel; };
       if (std::none_of(p.kernels.begin(), p.kernels.end(), take)) return;
       range.low = std::min(range.low, share);
       range.high = std::max(range.high, share);

@@ -76,8 +76,8 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   const double row_count = work.queries <= score_tile / 2.0 ? score_tile / 2.0 : score_tile;
   const auto rows = num.given("tile rows", row_count, "queries"), side = num.given("tile columns", score_tile, "keys");
   const auto cores = core_count(num, rates.chip, rates.sources);
-  const auto products =
-      num.given("products", backward ? 2.5 : 1.0, backward ? "recomputed scores, and four gradients" : "of a pass");
+  const auto products = num.given("products", backward ? program::backward_passes : 1.0,
+                                  backward ? "recomputed scores, and four gradients" : "of a pass");
   const auto scores = flops_of_score(num) * rows * side;
   const auto tile = num.named("tile", scores * head_elements(num, rates, work, backward) * products);
   const auto each = tile / (attention_share(num, rates, work, backward) / cores * peak_of(num, rates));
@@ -97,8 +97,10 @@ NumberOf<N, Seconds> attention_time(const N& num, const AttentionRates& rates, c
   if (rates.fit.start)
     busy = num.named("with starts", busy + of_a_core * pass_number(num, rates, backward, "start", *rates.fit.start));
   const auto read = num.given("bytes", work.bytes, "queries, keys, values and results");
-  const auto moved =
-      backward ? 2.5 * (read + num.given("shared bytes", work.shared, "keys and values of every query head")) : read;
+  const auto moved = backward
+                         ? program::backward_passes *
+                               (read + num.given("shared bytes", work.shared, "keys and values of every query head"))
+                         : read;
   const auto passes = pass_number(num, rates, backward, "passes", rates.fit.passes);
   return busy + passes * (moved / main_memory(num, rates.chip, rates.sources));
 }

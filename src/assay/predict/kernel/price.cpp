@@ -241,7 +241,7 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
 /// already: the shortest kernels take that time, others take that of their traffic.
 template <class N>
 NumberOf<N, Seconds> composed_stream(const N& num, const TrainingKernels& kernels, const program::Program& program,
-                                     const program::Step& step, const KernelWork& work) {
+                                     const program::Step& step, const Kernel& work) {
   const TrainingFactors<N> factor(num, kernels);
   const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
   const auto time =
@@ -255,7 +255,7 @@ NumberOf<N, Seconds> composed_stream(const N& num, const TrainingKernels& kernel
 /// units'.
 template <class N>
 NumberOf<N, Seconds> scan_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
-                               const program::Step& step, const KernelWork& work) {
+                               const program::Step& step, const Kernel& work) {
   const TrainingFactors<N> factor(num, kernels);
   const KernelRates& rates = kernels.rates;
   const bool backward = step.op == program::Op::scan_grad;
@@ -312,7 +312,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
                    const TrainingKernels& kernels) {
   const TrainingFactors<N> factor(num, kernels);
   const bool is_product = step.op == program::Op::product, is_plain = is_plain_attention(program, step);
-  KernelWork work = kernel_work(kernels.rates, program, step);
+  Kernel work = kernel_of(kernels.rates, program, step);
   if (kernels.effects.adds_gradients) work.product.added = gradient_buffer(Plain{}, program, step);
   if (kernels.effects.pads_products) pad_rows(work.product);
   if (kernels.effects.masked_attention) work.attention.shape.causal = false;  // it computes what the mask hides
@@ -323,7 +323,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
   StepPrice<N> price;
   price.duration = program::is_scan(step.op)
                        ? max(num.named("scan", scan_time(num, kernels, program, step, work)), time.compute)
-                   : work.model == KernelWork::Model::stream && kernels.effects.start > Seconds(0)
+                   : law_of(kernels.rates, work) == Law::stream && kernels.effects.start > Seconds(0)
                        ? composed_stream(num, kernels, program, step, work)
                        : max(stretch(factor, program, step) * alone, time.compute);
   const auto kernel = price.duration;
@@ -360,11 +360,9 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
 
 template <class N>
 StepPrice<N> price(const N& num, const JoinedProducts::Part& fused, const TrainingKernels& kernels) {
-  KernelWork work;
-  work.model = KernelWork::Model::product;
+  Kernel work;
+  work.kind = KernelKind::matmul;
   work.format = fused.dtype;
-  work.peak = kernels.rates.rate(fused.dtype);
-  work.share = matmul_share(*kernels.rates.matmul, fused.dtype);
   MatmulShape shape = fused.shape;
   if (!kernels.effects.adds_gradients) shape.added = Bytes(0);
   const MatmulTimeOf<N> time = matmul_time(num, product_rates(kernels.rates, work), shape, kernels.rates.regime);

@@ -63,21 +63,17 @@ struct ServingKernels {
 };
 /// What a serving kernel does beyond its work.
 struct ServedDetails {
-  /// What it computes: attention is over prompts or over a cache; scans and the like are other.
-  enum class Kind : std::uint8_t { element_wise, product, prompts, cache, other };
-  bool is_view = false;     ///< moves nothing: another view of a tensor
-  bool quantises = false;   ///< casts to 8 bits or fewer
-  bool of_experts = false;  ///< a product of experts
-  double shared_by = 1;     ///< of decoding: query heads per KV head
-  double met = 0;           ///< of decoding: keys per query on average
-  Seconds arithmetic;       ///< at the peak
-  Kind kind = Kind::other;
-  double heads = 0;  ///< of attention over a cache: query heads of all sequences
+  bool is_view = false;    ///< moves nothing: another view of a tensor
+  bool quantises = false;  ///< casts to 8 bits or fewer
+  double shared_by = 1;    ///< of decoding: query heads per KV head
+  double met = 0;          ///< of decoding: keys per query on average
+  Seconds arithmetic;      ///< at the peak
+  double heads = 0;        ///< of attention over a cache: query heads of all sequences
   StreamComposition composition = {};
 };
 /// A kernel of serving. Tiles of a product that are known make this faster and change no time.
 template <class N>
-NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDetails& details,
+NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
                            const ServingKernels& kernels, const KnownTiles* tiles = nullptr);
 
 /// Whether attention writes its scores to memory.

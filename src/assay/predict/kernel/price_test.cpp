@@ -207,12 +207,10 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
         Ledger ledger;
         for (const program::Step& step : program.steps) {
           if (!is_kernel(step)) continue;
-          KernelWork kernel = kernel_work(rates, program, step);
+          Kernel kernel = kernel_of(rates, program, step);
           kernel.load = std::max(1.0, kernel.load);
           ServedDetails details;
           details.quantises = random() % 2;
-          details.of_experts = kernel.product.grouped;
-          details.kind = static_cast<ServedDetails::Kind>(random() % 5);
           details.heads = 256;
           details.shared_by = 4;
           details.met = 1000;
@@ -244,12 +242,11 @@ TEST(Price, ShortKernelsTakeTheirStartAndLongOnesTheirTraffic) {
         lower::lower_training(model, lower::stage_mesh({}), lower::training_rules({}), plan);
     const auto norm = std::find_if(program.steps.begin(), program.steps.end(),
                                    [](const program::Step& step) { return step.op == program::Op::norm; });
-    const KernelWork work = kernel_work(rates, program, *norm);
+    const Kernel work = kernel_of(rates, program, *norm);
     const Seconds time = price(Plain{}, program, *norm, {rates, effects}).duration;
     // Eight kernels of 2 us, or nine times the 67 MB of 4096 tokens.
     EXPECT_EQ(time, tokens == 16 ? 16_us : 9.0 * streamed(Plain{}, rates, work, work.bytes));
     ServedDetails details;
-    details.kind = ServedDetails::Kind::element_wise;
     details.composition = stream_composition(effects, program, *norm);
     EXPECT_EQ(details.composition, (StreamComposition{8.0, 9.0, 0.0}));
     EXPECT_EQ(price(Plain{}, work, details, {rates, serving}), time);  // the same code serves

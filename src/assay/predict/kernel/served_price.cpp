@@ -30,9 +30,9 @@ class ServingFactors {
                       num_.given("launch", device, &kernels_.rates.sources, "regime.launch") + start);
   }
   /// `started` kernels that move `bytes` as element-wise kernels do.
-  NumberOf<N, Seconds> stream(const KernelWork& work, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {
-    const auto moved = streamed(num_, kernels_.rates, work, bytes);
-    return work.stream_share > 0.0 ? started * launch() + moved : moved;
+  NumberOf<N, Seconds> stream(const Kernel& kernel, NumberOf<N, double> started, NumberOf<N, Bytes> bytes) const {
+    const auto moved = streamed(num_, kernels_.rates, kernel, bytes);
+    return kernels_.rates.pointwise ? started * launch() + moved : moved;
   }
 
  private:
@@ -42,16 +42,16 @@ class ServingFactors {
 
 /// A step that streams tensors through memory: as few kernels as the software has for it, or composed as in training.
 template <class N>
-NumberOf<N, Seconds> served_stream(const N& num, const KernelWork& work, const ServedDetails& details,
+NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const ServedDetails& details,
                                    const ServingKernels& kernels) {
   const auto& [rates, effects, sources] = kernels;
   const ServingFactors<N> factor(num, kernels);
   if (details.is_view && (effects.joined || effects.code)) return no_time(num, "another view of a tensor");
-  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
+  const auto bytes = num.given("bytes", kernel.bytes, "read and written by the step");
   const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise");
   if (effects.code) {
     const auto moved = num.given("kernels it is composed of", details.composition.traffic, sources, "composition") *
-                       (traffic * num.named("kernel alone", streamed(num, rates, work, bytes)));
+                       (traffic * num.named("kernel alone", streamed(num, rates, kernel, bytes)));
     const auto starts = num.given("kernels", details.composition.kernels, sources, "composition") *
                         num.given("start of a kernel", effects.code->start, sources, "kernel_start");
     const auto time = max(starts, moved);
@@ -60,55 +60,55 @@ NumberOf<N, Seconds> served_stream(const N& num, const KernelWork& work, const S
                       num.given("start of a kernel", effects.code->start, sources, "kernel_start");
   }
   const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
-  const auto time = work.model == KernelWork::Model::stream
-                        ? factor.stream(work, started, traffic * bytes)
-                        : started * factor.launch() + streamed(num, rates, work, traffic * bytes);
+  const auto time = law_of(rates, kernel) == Law::stream
+                        ? factor.stream(kernel, started, traffic * bytes)
+                        : started * factor.launch() + streamed(num, rates, kernel, traffic * bytes);
   return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
 }
 
 template <class N>
-NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServedDetails& details,
-                                    const ServingKernels& kernels, const KnownTiles* tiles) {
+NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const ServingKernels& kernels,
+                                    const KnownTiles* tiles) {
   const ServingFactors<N> factor(num, kernels);
   hardware::Regime regime = kernels.rates.regime;
   regime.launch = Seconds(0);  // not stretched below
-  const ProductRates rates = product_rates(kernels.rates, work);
-  const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
-                           : matmul_time(num, rates, work.product, regime).total;
+  const ProductRates rates = product_rates(kernels.rates, kernel);
+  const auto alone = tiles ? matmul_time(num, rates, kernel.product, regime, *tiles).total
+                           : matmul_time(num, rates, kernel.product, regime).total;
   const auto dense = factor("products in a step", &ServingEffects::product, "product");
   const auto slower =
-      details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
-  const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
-  return product_starts<N>(num, rates, work.product, factor.launch()) +
+      kernel.product.grouped ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
+  const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
+  return product_starts<N>(num, rates, kernel.product, factor.launch()) +
          slower * load * num.named("kernel alone", alone);
 }
 
 /// Attention of a few queries over a cache.
 template <class N>
-NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const ServedDetails& details,
+NumberOf<N, Seconds> served_decode(const N& num, const Kernel& kernel, const ServedDetails& details,
                                    const ServingKernels& kernels) {
   const auto& [rates, effects, sources] = kernels;
   const ServingFactors<N> factor(num, kernels);
   auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
-              decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes);
-  if (work.model == KernelWork::Model::split) {
-    const AttentionRates by = attention_rates(rates, work);
-    const auto whole = attention_time(num, by, work.attention, false);
-    const auto split = split_attention_time(num, by, work.attention, work.items);
+              decode_time(num, decode_rates(rates), kernel.items, kernel.cache_head, kernel.bytes);
+  if (law_of(rates, kernel) == Law::split) {
+    const AttentionRates by = attention_rates(rates, kernel);
+    const auto whole = attention_time(num, by, kernel.attention, false);
+    const auto split = split_attention_time(num, by, kernel.attention, kernel.items);
     read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
   }
   auto start = factor.launch();
-  if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
+  if (const double copies = effects.copies * details.shared_by; copies * kernel.bytes.value() > 0.0) {
     const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
                         num.given("query heads of a cache", details.shared_by, "heads that share keys") *
-                        num.given("bytes", work.bytes, "keys and values");
-    start = start + factor.stream(work, num.given("kernels", 2.0, "of copying keys and values"), copied);
+                        num.given("bytes", kernel.bytes, "keys and values");
+    start = start + factor.stream(kernel, num.given("kernels", 2.0, "of copying keys and values"), copied);
   }
   const auto row = num.given("keys per query", details.met, "on average") *
                    factor("token of an unsplit cache", &ServingEffects::token, "token");
   if (!(effects.vector > 0.0)) return start + row + read;
   const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
-  const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
+  const auto scores = num.given("flops", kernel.flops, "arithmetic of the step") /
                       (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
   return start + row + max(read, scores);
 }
@@ -116,30 +116,29 @@ NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const S
 /// A kernel of a chip whose kernels nobody measured by themselves: shares of the ideal rates, and what whole steps and
 /// the software add to them.
 template <class N>
-NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, const ServedDetails& details,
+NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const ServedDetails& details,
                                       const ServingKernels& kernels) {
-  using enum ServedDetails::Kind;
   const auto& [rates, effects, sources] = kernels;
   const ServingFactors<N> factor(num, kernels);
-  const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
-  if (details.kind == element_wise) return served_stream(num, work, details, kernels);
+  const auto bytes = num.given("bytes", kernel.bytes, "read and written by the step");
+  if (is_stream(kernel.kind)) return served_stream(num, kernel, details, kernels);
   const auto arithmetic = num.given("compute", details.arithmetic, "arithmetic at the peak") /
                           num.given("matrix efficiency", rates.matrix_share, &rates.sources, "efficiency.matrix");
-  if (details.kind == other)
-    return max(factor.stream(work, num.given("kernels", 1.0, "of the step"), bytes), arithmetic);
-  if (details.kind == cache) {
+  if (kernel.kind == KernelKind::other)
+    return max(factor.stream(kernel, num.given("kernels", 1.0, "of the step"), bytes), arithmetic);
+  if (reads_cache(kernel.kind)) {
     // Kernels of vector units read shared keys for every query head.
     const double reads = effects.vector > 0.0 ? details.shared_by : 1.0;
     const auto read =
-        streamed(num, rates, work, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
+        streamed(num, rates, kernel, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
     const auto items = num.given("query heads", details.heads, "of all sequences") /
                        num.given("cores", rates.cores.cores, &rates.sources, "cores") *
                        factor("core time of a head", &ServingEffects::item, "item");
     return factor.launch() + items +
            factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
   }
-  const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
-  if (details.kind == prompts)
+  const auto alone = num.named("kernel alone", max(streamed(num, rates, kernel, bytes), arithmetic));
+  if (is_attention(kernel.kind))
     return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
   return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
 }
@@ -147,38 +146,38 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, cons
 }  // namespace
 
 template <class N>
-NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDetails& details,
+NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetails& details,
                            const ServingKernels& kernels, const KnownTiles* tiles) {
-  using Model = KernelWork::Model;
   const KernelRates& rates = kernels.rates;
   const ServingFactors<N> factor(num, kernels);
-  const auto bytes = [&] { return num.given("bytes", work.bytes, "read and written by the step"); };
+  const auto bytes = [&] { return num.given("bytes", kernel.bytes, "read and written by the step"); };
   const auto one = [&] { return num.given("kernels", 1.0, "of the step"); };
   const auto arithmetic = [&] { return num.given("compute", details.arithmetic, "arithmetic at the peak"); };
-  switch (work.model) {
-    case Model::stream:
-      return served_stream(num, work, details, kernels);
-    case Model::product:
-      return served_product(num, work, details, kernels, tiles);
-    case Model::split:
-    case Model::decode:
-      return served_decode(num, work, details, kernels);
-    case Model::attention:
+  switch (law_of(rates, kernel)) {
+    case Law::stream:
+      return served_stream(num, kernel, details, kernels);
+    case Law::product:
+      return served_product(num, kernel, kernels, tiles);
+    case Law::split:
+    case Law::decode:
+      return served_decode(num, kernel, details, kernels);
+    case Law::attention:
       return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
-                                   attention_time(num, attention_rates(rates, work), work.attention, false);
-    case Model::scores: {
+                                   attention_time(num, attention_rates(rates, kernel), kernel.attention, false);
+    case Law::scores: {
       const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
-      const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");
-      return factor.stream(work, one(), bytes()) + arithmetic() * ((1.0 + droop) / share);
+      const auto share =
+          num.given("matrix share", matmul_share(*rates.matmul, kernel.format), &rates.sources, "matmul.share");
+      return factor.stream(kernel, one(), bytes()) + arithmetic() * ((1.0 + droop) / share);
     }
-    case Model::shares:
+    case Law::shares:
       break;
   }
-  return served_by_shares(num, work, details, kernels);
+  return served_by_shares(num, kernel, details, kernels);
 }
 
-#define ASSAY_INSTANTIATE(N)                                                                                    \
-  template NumberOf<N, Seconds> price(const N&, const KernelWork&, const ServedDetails&, const ServingKernels&, \
+#define ASSAY_INSTANTIATE(N)                                                                                \
+  template NumberOf<N, Seconds> price(const N&, const Kernel&, const ServedDetails&, const ServingKernels&, \
                                       const KnownTiles*);
 ASSAY_INSTANTIATE(Plain)
 ASSAY_INSTANTIATE(Traced)

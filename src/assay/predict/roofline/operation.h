@@ -77,7 +77,10 @@ struct Attention {
   /// Queries, results, and the keys and values that some query sees, once each.
   Bytes bytes() const;
   /// Arithmetic relative to the forward pass: the backward pass recomputes the scores and has four more products.
-  double work() const { return passes == AttentionPasses::forward ? 1.0 : passes == AttentionPasses::both ? 3.5 : 2.5; }
+  double work() const {
+    return (passes == AttentionPasses::backward ? 0.0 : 1.0) +
+           (passes == AttentionPasses::forward ? 0.0 : program::backward_passes);
+  }
 };
 
 /// An element-wise function or a reduction over `elements` values per operand, giving `results` values.

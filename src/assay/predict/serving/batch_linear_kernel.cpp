@@ -9,17 +9,8 @@
 namespace assay::serving {
 namespace {
 
-using Model = ServedKernel::Model;
-using Kind = kernel::ServedDetails::Kind;
-
-Kind kind_of(const program::Program& program, const program::Step& step) {
-  if (step.flops.value() == 0.0) return Kind::element_wise;
-  if (step.op == program::Op::product) return Kind::product;
-  if (step.op != program::Op::attention || step.detail < 0) return Kind::other;
-  const program::AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
-  const bool over_cache = shape.queries <= kernel::most_decode_queries || kernel::is_split(shape);
-  return over_cache ? Kind::cache : Kind::prompts;
-}
+using kernel::KernelKind;
+using kernel::Law;
 
 Bytes expert_weight_bytes(const program::Program& program, const program::Step& step) {
   if (step.op != program::Op::product) return {};
@@ -30,22 +21,26 @@ Bytes expert_weight_bytes(const program::Program& program, const program::Step& 
 }  // namespace
 
 bool ServedKernel::same_work(const ServedKernel& o) const {
-  const program::AttentionShape &mine = attention.shape, &other = o.attention.shape;
-  return attends == o.attends && model == o.model && flops == o.flops && bytes == o.bytes &&
-         expert_bytes == o.expert_bytes && time_per_flop == o.time_per_flop && stream_share == o.stream_share &&
-         quantises == o.quantises && composition == o.composition && narrowed == o.narrowed &&
-         narrowed_experts == o.narrowed_experts && shared_by == o.shared_by && latent == o.latent && batch == o.batch &&
-         m == o.m && n == o.n && k == o.k && operand_rows == o.operand_rows && result_rows == o.result_rows &&
-         share == o.share && peak == o.peak && items == o.items && heads == o.heads && met == o.met &&
-         attention.queries == o.attention.queries && attention.head_dim == o.attention.head_dim &&
-         attention.key_lead == o.attention.key_lead && mine.causal == other.causal && mine.flash == other.flash &&
-         mine.window == other.window && mine.chunk == other.chunk && mine.queries == other.queries &&
-         mine.keys == other.keys;
+  const kernel::AttentionWork &attention = kernel.attention, &others = o.kernel.attention;
+  const program::AttentionShape &mine = attention.shape, &other = others.shape;
+  const kernel::MatmulShape &product = kernel.product, &of_other = o.kernel.product;
+  const bool same_kind = kernel.kind == o.kernel.kind || (is_stream(kernel.kind) && is_stream(o.kernel.kind));
+  return attends == o.attends && same_kind && flops == o.flops && bytes == o.bytes && expert_bytes == o.expert_bytes &&
+         time_per_flop == o.time_per_flop && stream_share == o.stream_share && quantises == o.quantises &&
+         composition == o.composition && narrowed == o.narrowed && narrowed_experts == o.narrowed_experts &&
+         shared_by == o.shared_by && latent == o.latent && batch == o.batch && m == o.m && product.n == of_other.n &&
+         product.k == of_other.k && product.operand_rows == of_other.operand_rows &&
+         product.result_rows == of_other.result_rows && kernel.format == o.kernel.format && items == o.items &&
+         heads == o.heads && met == o.met && attention.queries == others.queries &&
+         attention.head_dim == others.head_dim && attention.key_lead == others.key_lead &&
+         mine.causal == other.causal && mine.flash == other.flash && mine.window == other.window &&
+         mine.chunk == other.chunk && mine.queries == other.queries && mine.keys == other.keys;
 }
 
 bool ServedKernel::joins(const ServedKernel& o) const {
-  return kind == Kind::product && kind == o.kind && model == o.model && batch == o.batch && m == o.m && k == o.k &&
-         time_per_flop == o.time_per_flop && share == o.share && (expert_bytes > Bytes()) == (o.expert_bytes > Bytes());
+  return kernel.kind == KernelKind::matmul && o.kernel.kind == KernelKind::matmul && batch == o.batch && m == o.m &&
+         kernel.product.k == o.kernel.product.k && time_per_flop == o.time_per_flop &&
+         kernel.format == o.kernel.format && (expert_bytes > Bytes()) == (o.expert_bytes > Bytes());
 }
 
 void KernelOrigin::join(const KernelOrigin& o) {
@@ -64,9 +59,10 @@ void ServedKernel::join(const ServedKernel& o) {
   flops.add(o.flops);
   bytes.add(o.bytes);
   expert_bytes += o.expert_bytes;
-  n += o.n;
-  operand_rows = std::min(operand_rows, o.operand_rows);
-  result_rows = std::min(result_rows, o.result_rows);
+  kernel::MatmulShape& product = kernel.product;
+  product.n += o.kernel.product.n;
+  product.operand_rows = std::min(product.operand_rows, o.kernel.product.operand_rows);
+  product.result_rows = std::min(product.result_rows, o.kernel.product.result_rows);
   fused += o.fused;
 }
 
@@ -76,10 +72,9 @@ std::string ServedKernel::text() const {
 }
 
 double ServedKernel::started(const kernel::ServingEffects& effects) const {
-  if (kind != Kind::element_wise && kind != Kind::other) return 1.0;
-  return is_view()                                    ? 0.0
-         : effects.code && kind == Kind::element_wise ? composition.kernels + composition.apart
-                                                      : effects.kernels;
+  const bool streams = is_stream(kernel.kind);
+  if (!streams && kernel.kind != KernelKind::other) return 1.0;
+  return is_view() ? 0.0 : effects.code && streams ? composition.kernels + composition.apart : effects.kernels;
 }
 
 ServedKernel served_kernel(const kernel::KernelRates& rates, const kernel::ServingEffects& effects,
@@ -98,43 +93,30 @@ ServedKernel served_kernel(const kernel::KernelRates& rates, const kernel::Servi
     apart_two = touched_two * kernel.expert_bytes;
   }
   kernel.bytes = line_through(sequences, at_one.bytes - apart_one, at_two.bytes - apart_two);
-  const kernel::KernelWork first = kernel::kernel_work(rates, one, at_one);
-  kernel.model = first.model;
-  kernel.kind = kind_of(one, at_one);
-  if (effects.code && kernel.kind == Kind::element_wise)
-    kernel.composition = kernel::stream_composition(*effects.code, one, at_one);
-  kernel.stream_share = first.stream_share;
-  kernel.stream_key = first.stream_key;
-  kernel.format = first.format;
-  kernel.share = first.share;
-  if (at_one.flops > Flops()) {
-    kernel.time_per_flop = (at_one.flops / first.peak) / at_one.flops;
-    kernel.peak = first.peak;
-  }
-  if (kernel.kind == Kind::product) {
+  kernel::Kernel& first = kernel.kernel = kernel::kernel_of(rates, one, at_one);
+  const bool streams = is_stream(first.kind);
+  if (effects.code && streams) kernel.composition = kernel::stream_composition(*effects.code, one, at_one);
+  if (rates.pointwise) kernel.stream_share = kernel::stream_share(*rates.pointwise, first.kind);
+  if (!streams) kernel.time_per_flop = (at_one.flops / rates.rate(first.format)) / at_one.flops;
+  const Law law = law_of(rates, first);
+  if (first.kind == KernelKind::matmul) {
     // Before experts without tokens are taken out, which depends on the batch.
-    const kernel::MatmulShape a = kernel::product_shape(rates, one, at_one),
-                              b = kernel::product_shape(rates, two, at_two);
-    kernel.batch = line_through(sequences, a.batch, b.batch);
-    kernel.m = line_through(sequences, a.m, b.m);
-    kernel.n = a.n;
-    kernel.k = a.k;
-    kernel.operand_rows = a.operand_rows;
-    kernel.result_rows = a.result_rows;
-    if (kernel.model == Model::product)
-      kernel.tiles = kernel::tile_steps({*rates.matmul, rates.cores, kernel.peak, kernel.share}, a);
+    first.product = kernel::product_shape(rates, one, at_one);
+    const kernel::MatmulShape twice_product = kernel::product_shape(rates, two, at_two);
+    kernel.batch = line_through(sequences, first.product.batch, twice_product.batch);
+    kernel.m = line_through(sequences, first.product.m, twice_product.m);
+    if (law == Law::product) kernel.tiles = kernel::tile_steps(product_rates(rates, first), first.product);
   }
-  const bool split = kernel.model == Model::split || kernel.model == Model::decode;
-  if (kernel.model == Model::attention || split) {
-    const kernel::KernelWork second = kernel::kernel_work(rates, two, at_two);
+  const bool split = law == Law::split || law == Law::decode;
+  if (law == Law::attention || split) {
+    const kernel::Kernel second = kernel::kernel_of(rates, two, at_two);
     kernel.items = split ? line_through(sequences, first.items, second.items)
                          : line_through(sequences, first.attention.heads, second.attention.heads);
-    kernel.attention = first.attention;
-    kernel.met = {kernel.attention.shape.mean_keys(), 0.0};
+    kernel.met = {first.attention.shape.mean_keys(), 0.0};
   }
-  if (kernel.kind == Kind::cache) {
+  if (kernel::reads_cache(first.kind)) {
     const program::ProgramTensor &q = one.tensor(at_one.in[0]), &keys = one.tensor(at_one.in[1]);
-    if (keys.rank == 4 || kernel.model == Model::split)
+    if (keys.rank == 4 || law == Law::split)
       kernel.shared_by =
           program::local_extent(one, q, 2) / (keys.rank == 4 ? program::local_extent(one, keys, 2) : 1.0);
     kernel.latent = keys.rank != 4;
@@ -194,46 +176,36 @@ KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const Low
 }
 
 void find_tiles(const kernel::KernelRates& rates, ServedKernel& kernel, double sequences) {
-  if (kernel.model != Model::product || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
-  const kernel::MatmulShape product{kernel.batch.fixed, 1, kernel.n, kernel.k, {}};
+  const bool of_tiles = law_of(rates, kernel.kernel) == Law::product;
+  if (!of_tiles || kernel.expert_bytes > Bytes() || kernel.batch.moving != 0.0) return;
+  const kernel::MatmulShape product{kernel.batch.fixed, 1, kernel.kernel.product.n, kernel.kernel.product.k, {}};
   kernel.rows =
       kernel::tile_rows(*rates.matmul, rates.cores, kernel.tiles, product, std::max(1.0, kernel.m(sequences)));
 }
 
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
-  ServedWork served;
-  kernel::KernelWork& work = served.work;
+  ServedWork served{kernel.kernel, {}};
+  kernel::Kernel& work = served.kernel;
   const double sequences = load.sequences;
-  work.model = kernel.model;
-  work.format = kernel.format;
   work.flops = kernel.flops(sequences);
   work.bytes = load.bytes;
-  work.peak = kernel.peak;
-  work.share = kernel.share;
-  work.stream_share = kernel.stream_share;
-  work.stream_key = kernel.stream_key;
-  if (kernel.model == Model::product) {
+  if (work.kind == KernelKind::matmul) {
     // Experts without tokens are no part of the product; the others have more tokens each.
     const double used = kernel.expert_bytes > Bytes() ? load.touched : 1.0;
     kernel::MatmulShape& shape = work.product;
-    shape = {used * kernel.batch(sequences), std::max(1.0, kernel.m(sequences) / used), kernel.n, kernel.k, work.bytes,
-             kernel.expert_bytes > Bytes()};
-    shape.operand_rows = kernel.operand_rows;
-    shape.result_rows = kernel.result_rows;
-    const double whole = 2.0 * shape.batch * shape.m * shape.n * shape.k;
-    work.load = std::max(1.0, work.flops.value() / whole);
-  } else if (kernel.model != Model::stream && kernel.model != Model::shares) {
-    const bool split = kernel.model == Model::split || kernel.model == Model::decode;
-    work.attention = kernel.attention;
+    shape.batch = used * kernel.batch(sequences);
+    shape.m = std::max(1.0, kernel.m(sequences) / used);
+    shape.bytes = work.bytes;
+    work.load = std::max(1.0, work.flops.value() / (2.0 * shape.batch * shape.m * shape.n * shape.k));
+  } else if (is_attention(work.kind)) {
     work.attention.bytes = work.bytes;
     work.items = kernel.items(sequences);
-    work.attention.heads = split ? work.items * kernel.shared_by : work.items;
+    work.attention.heads = kernel::reads_cache(work.kind) ? work.items * kernel.shared_by : work.items;
     // A latent cache has kernels of its own, for which no head is wide.
-    work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
+    work.cache_head = kernel.latent ? 0.0 : work.attention.head_dim;
   }
-  served.details = {kernel.is_view(), kernel.quantises,        kernel.expert_bytes > Bytes(),
-                    kernel.shared_by, kernel.met(sequences),   load.arithmetic,
-                    kernel.kind,      kernel.heads(sequences), kernel.composition};
+  served.details = {kernel.is_view(), kernel.quantises,        kernel.shared_by,  kernel.met(sequences),
+                    load.arithmetic,  kernel.heads(sequences), kernel.composition};
   return served;
 }
 
@@ -250,7 +222,7 @@ void add_origins(const Traced& num, const kernel::KernelRates& rates, const Serv
     origins.add("flops", flops);
     origins.add("FLOP", flops);
     origins.add("compute", flops * num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
-                                             fmt::format("peak.{}", assay::name(kernel.format))));
+                                             fmt::format("peak.{}", assay::name(kernel.kernel.format))));
   }
   if (!of.n.is_nothing()) {
     const bool of_experts = kernel.expert_bytes > Bytes();

@@ -43,41 +43,32 @@ struct KernelOrigin {
 };
 
 struct ServedKernel {
-  using Model = kernel::KernelWork::Model;
   program::Op op = program::Op::product;
   std::string_view makes;  ///< the tensor; of fused products, the first
   int fused = 1;           ///< products of the program that are one kernel
-  Model model = Model::shares;
-  bool attends = false;  ///< its work is per sequence, not per token
-  double count = 1;      ///< equal kernels per layer of its block
+  kernel::Kernel kernel;   ///< as lowered for the first number of sequences
+  bool attends = false;    ///< its work is per sequence, not per token
+  double count = 1;        ///< equal kernels per layer of its block
   StraightLine<Flops> flops;
   StraightLine<Bytes> bytes;     ///< without weights of experts
   Bytes expert_bytes;            ///< of expert weights; only experts with tokens are read
   SecondsPerFlop time_per_flop;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;       ///< of peak bandwidth; zero: not calibrated
-  std::string_view stream_key;   ///< of its source
-  Dtype format = Dtype::bf16;    ///< of its arithmetic
   bool quantises = false;        ///< casts to 8 bits or fewer
   /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
   /// that casts on the fly reads them, too.
   Bytes narrowed, narrowed_experts;
-  double shared_by = 1;  ///< of decoding: query heads per KV head
-  bool latent = false;   ///< of decoding: all heads share one compressed cache
-  kernel::ServedDetails::Kind kind = kernel::ServedDetails::Kind::other;
+  double shared_by = 1;                        ///< of decoding: query heads per KV head
+  bool latent = false;                         ///< of decoding: all heads share one compressed cache
   kernel::StreamComposition composition = {};  ///< of eager software
 
-  // Of a product: batch x [m,k] x [k,n], the share of the peak and the peak.
-  StraightLine<double> batch, m;
-  double n = 0, k = 0, share = 0;
-  FlopsPerSecond peak;
-  double operand_rows = kernel::cache_line, result_rows = kernel::cache_line;
+  StraightLine<double> batch, m;  ///< of a product
   kernel::TileSteps tiles{};
   kernel::TileRows rows;  ///< of a product that is priced at many batches
   // Of attention: heads of all sequences, or caches that decoding reads.
   StraightLine<double> items;
   StraightLine<double> heads;  ///< of decoding: query heads of all sequences
   StraightLine<double> met;    ///< keys per query on average
-  kernel::AttentionWork attention;
   /// Only where it is to be explained. Shared by copies of the kernel, which never change it.
   std::shared_ptr<const KernelOrigin> origin = {};
 
@@ -117,7 +108,7 @@ struct KernelLoad {
 };
 /// A kernel at a load, as price() takes it.
 struct ServedWork {
-  kernel::KernelWork work;
+  kernel::Kernel kernel;
   kernel::ServedDetails details;
 };
 ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);

@@ -38,16 +38,15 @@ inline void take_off(const LoweredTwice& lowered, int id, ServedKernel& kernel) 
 /// first ones follow the last of the layer before.
 inline void fuse_runs(const LoweredTwice& lowered, const std::vector<const program::Step*>& steps, bool repeated,
                       std::vector<ServedKernel>& kernels) {
-  using Kind = kernel::ServedDetails::Kind;
   std::vector<int> held;
-  bool continues = repeated && !kernels.empty() && kernels.back().kind == Kind::element_wise;
+  bool continues = repeated && !kernels.empty() && is_stream(kernels.back().kernel.kind);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (kernels[i].kind != Kind::element_wise) {
+    if (!is_stream(kernels[i].kernel.kind)) {
       held.clear();
       continues = false;
     }
     const int read = steps[i]->in[0];
-    if (kernels[i].kind != Kind::element_wise || kernels[i].is_view() || read < 0) continue;
+    if (!is_stream(kernels[i].kernel.kind) || kernels[i].is_view() || read < 0) continue;
     const bool is_made = std::find(held.begin(), held.end(), read) != held.end();
     const bool is_stream = lowered.one.tensor(read).tensor_class == program::TensorClass::residual;
     if (is_made || (continues && held.empty() && is_stream)) take_off(lowered, read, kernels[i]);

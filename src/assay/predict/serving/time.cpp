@@ -73,7 +73,7 @@ NumberOf<N, Seconds> roofline_of(const N& num, const kernel::KernelRates& rates,
   const auto each = [&] {
     if constexpr (N::traced)
       return num.given("time of a FLOP", kernel.time_per_flop, &rates.sources,
-                       fmt::format("peak.{}", assay::name(kernel.format)));
+                       fmt::format("peak.{}", assay::name(kernel.kernel.format)));
     else
       return kernel.time_per_flop;
   }();

@@ -154,8 +154,8 @@ class BlockPricer {
       const bool is_fused = part && fused.take(*part, i, parts);
       const kernel::StepPrice<Plain> price = is_fused ? kernel::fused_part_price(Plain{}, program_, step, kernels_)
                                                       : kernel::price(Plain{}, program_, step, kernels_);
-      const KernelKind kind{step.op == program::Op::product, program::is_attention(step.op),
-                            program::makes_weight_gradient(program_, step), false};
+      const KernelTraits kind{step.op == program::Op::product, program::is_attention(step.op),
+                              program::makes_weight_gradient(program_, step), false};
       if (!is_fused) {
         pass.add(price, kind);
         if (parts) parts->kernels.push_back({{i}, std::nullopt, kind, price});

@@ -11,7 +11,7 @@
 namespace assay::training {
 
 /// What the clock of a pass has to know of a kernel besides its price.
-struct KernelKind {
+struct KernelTraits {
   bool is_product = false, is_attention = false;
   bool makes_weight_gradient = false;  ///< schedules may defer it
   bool is_recomputed = false;          ///< a kernel of the forward pass that the backward pass runs once more
@@ -38,7 +38,7 @@ struct KernelSums {
     if (price.compute.value() > 0.0) compute = compute + price.compute;
     if (price.memory.value() > 0.0) memory = memory + price.memory;
   }
-  void add(const kernel::StepPrice<N>& price, const KernelKind& kind) {
+  void add(const kernel::StepPrice<N>& price, const KernelTraits& kind) {
     Time& sum = kind.is_recomputed ? recomputed : own;
     sum = sum + price.duration;
     (kind.is_recomputed ? recomputed_launches : launches) += price.launches;
@@ -73,7 +73,7 @@ struct PassRecord {
   struct Kernel {
     std::vector<std::int32_t> steps;
     std::optional<kernel::JoinedProducts::Part> fused;  ///< the product that the steps are fused into
-    KernelKind kind;
+    KernelTraits kind;
     kernel::StepPrice<Plain> price;
   };
   struct Collective {

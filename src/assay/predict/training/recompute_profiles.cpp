@@ -8,7 +8,7 @@ void FusedKernels::add(bool is_recomputed, KernelSums<Plain>& sums, PassRecord* 
   using Part = kernel::JoinedProducts::Part;
   for (std::size_t i = 0; i < joined_.joints().size(); ++i) {
     const Part& fused = joined_.joints()[i];
-    const KernelKind kind{true, false, !is_recomputed && fused.kind == Part::Kind::of_weight, is_recomputed};
+    const KernelTraits kind{true, false, !is_recomputed && fused.kind == Part::Kind::of_weight, is_recomputed};
     const kernel::StepPrice<Plain> price = kernel::price(Plain{}, fused, kernels_);
     sums.add(price, kind);
     if (record) record->kernels.push_back({steps_[i], fused, kind, price});
@@ -53,7 +53,7 @@ void RecomputableLayer::add_recomputed(const TrainingSetup& setup, lower::Recomp
     }
     if (!step.is_kernel) continue;
     if (step.joined < 0 || !fused.take(joined[at(step.joined)], step.number, record)) {
-      const KernelKind kind{step.is_product, step.is_attention, false, true};
+      const KernelTraits kind{step.is_product, step.is_attention, false, true};
       pass.add(step.price, kind);
       if (record) record->kernels.push_back({{step.number}, std::nullopt, kind, step.price});
     }

@@ -208,8 +208,7 @@ std::string work_text(const Module& module, const ProgramKernel& kernel) {
     return fmt::format("{}x{} heads of {}, {} queries, {} keys", of.batch, of.heads, of.head_dim, of.queries, of.keys);
   }
   if (!kernel.work.products.empty()) {
-    const Product& of = *std::max_element(kernel.work.products.begin(), kernel.work.products.end(),
-                                          [](const Product& a, const Product& b) { return a.flops() < b.flops(); });
+    const Product& of = kernel.work.largest();
     const std::string batch = of.batch > 1.0 ? fmt::format("{} x ", of.batch) : "";
     return fmt::format("{}[{},{}] [{},{}]", batch, of.m, of.k, of.k, of.n);
   }

@@ -11,63 +11,37 @@
 namespace assay::hlo {
 namespace {
 
-/// The rate that a format multiplies at: XLA's default precision of fp32 products is TF32 or, where there is none,
-/// bf16.
+/// The format that products run at: XLA's default precision of fp32 is TF32 or, where there is none, bf16.
 Dtype rated_format(const kernel::KernelRates& rates, std::optional<Dtype> format) {
   const Dtype wanted = format.value_or(Dtype::fp32);
-  const auto has = [&](Dtype dtype) { return rates.rate(dtype).value() > 0.0; };
-  if (wanted == Dtype::fp32 && has(Dtype::tf32)) return Dtype::tf32;
-  if (wanted != Dtype::fp32 && has(wanted)) return wanted;
-  for (const Dtype other : {Dtype::bf16, Dtype::fp16, Dtype::fp32})
-    if (has(other)) return other;
-  return wanted;
+  if (wanted != Dtype::fp32) return rates.format_of(wanted);
+  return rates.format_of(rates.rate(Dtype::tf32) > FlopsPerSecond(0) ? Dtype::tf32 : Dtype::bf16);
 }
 
-void set_attention_work(const FusedAttention& attention, const kernel::KernelRates& rates, kernel::KernelWork& work) {
-  work.format = rated_format(rates, attention.format);
-  if (!rates.attention) return;
-  work.model = kernel::KernelWork::Model::attention;
-  work.backward = attention.backward;
-  kernel::AttentionWork& of = work.attention;
-  of.heads = attention.batch * attention.heads;
-  of.head_dim = attention.head_dim;
-  of.queries = attention.queries;
-  of.shape.causal = attention.causal.value_or(false);
-  of.shape.queries = static_cast<std::int64_t>(attention.queries);
-  of.shape.keys = static_cast<std::int64_t>(attention.keys);
-  of.bytes = work.bytes / (attention.backward ? 2.5 : 1.0);
-  if (attention.kv_heads > 0.0)
-    of.shared = (attention.heads / attention.kv_heads - 1.0) * 2.0 *
-                storage(attention.format, attention.batch * attention.keys * attention.kv_heads * attention.head_dim);
-}
-
-kernel::KernelWork work_of(const ProgramKernel& kernel, const kernel::KernelRates& rates, double share) {
-  kernel::KernelWork work;
-  work.flops = share * kernel.work.matrix();
-  work.bytes = share * kernel.bytes;
-  if (rates.pointwise) {
-    work.stream_share = rates.pointwise->stream;
-    work.model = kernel::KernelWork::Model::stream;
-  }
-  if (kernel.work.attention) {
-    set_attention_work(*kernel.work.attention, rates, work);
-  } else if (!kernel.work.products.empty()) {
-    const Product& largest =
-        *std::max_element(kernel.work.products.begin(), kernel.work.products.end(),
-                          [](const Product& a, const Product& b) { return a.flops() < b.flops(); });
-    work.format = rated_format(rates, largest.format);
-    work.share = rates.matmul ? kernel::matmul_share(*rates.matmul, work.format) : 0.0;
+/// What an instruction, or a group of them, does on one device that has `share` of its counts.
+kernel::Kernel kernel_of(const ProgramKernel& of, const kernel::KernelRates& rates, double share) {
+  kernel::Kernel kernel;
+  kernel.kind = kernel::KernelKind::stream;
+  kernel.flops = share * of.work.matrix();
+  kernel.bytes = share * of.bytes;
+  if (of.work.attention) {
+    const FusedAttention& attention = *of.work.attention;
+    kernel.kind = attention.backward ? kernel::KernelKind::attention_backward : kernel::KernelKind::attention_forward;
+    kernel.format = rated_format(rates, attention.format);
+    kernel.attention = kernel::attention_work(attention.sizes());
+    kernel.attention.bytes = kernel.bytes / (attention.backward ? program::backward_passes : 1.0);
+  } else if (!of.work.products.empty()) {
+    const Product& largest = of.work.largest();
+    kernel.format = rated_format(rates, largest.format);
     // A matrix of one row or column is read once: it streams.
-    const bool streams = largest.m < 2.0 || largest.n < 2.0;
-    if (work.share > 0.0 && largest.flops() > Flops(0) && !streams) {
-      work.model = kernel::KernelWork::Model::product;
-      work.product = {largest.batch, largest.m * share, largest.n, largest.k, work.bytes};
-      work.load = work.flops / (share * largest.flops());
+    if (largest.m >= 2.0 && largest.n >= 2.0 && largest.flops() > Flops(0)) {
+      kernel.kind = kernel::KernelKind::matmul;
+      kernel.product = {largest.batch, largest.m * share, largest.n, largest.k, kernel.bytes};
+      kernel.load = kernel.flops / (share * largest.flops());
     }
   }
-  work.peak = rates.rate(work.format);
-  if (!(work.peak > FlopsPerSecond(0))) work.flops = Flops(0);
-  return work;
+  if (!(rates.rate(kernel.format) > FlopsPerSecond(0))) kernel.flops = Flops(0);
+  return kernel;
 }
 
 /// Prices collectives; equal groups are mapped to the cluster once.
@@ -84,13 +58,10 @@ class CollectivePricer {
     const program::Collective kind = call.scattered ? program::Collective::reduce_scatter : call.kind;
     const Bytes array = program::array_share(kind, static_cast<double>(call.size)) * call.operand;
     const auto cost = collective::collective_cost(Plain{}, kind, array, group);
-    const bool measured = on_.collectives && group.axes.empty() && !group.levels.empty();
-    const auto& scale_out = on_.cluster.chip.network.scale_out;
-    const hardware::Fabric fabric =
-        hardware::fabric_of(scale_out && scale_out->technology ? *scale_out->technology : "");
-    const auto form = measured ? collective::collective_form(Plain{}, *on_.collectives, kind, group, {fabric})
-                               : collective::uncalibrated_form(Plain{}, on_.cluster.chip, kind, group);
-    return Times{cost.lower, collective::collective_time(Plain{}, form, array)};
+    const bool measured = group.axes.empty() && !group.levels.empty();
+    const std::optional<hardware::CollectiveCalibration> unmeasured;
+    const PricedOn on{on_.cluster, on_.rates, measured ? on_.collectives : unmeasured};
+    return Times{cost.lower, clock::collective_time(on, kind, group, array)};
   }
 
  private:
@@ -129,77 +100,78 @@ class CollectivePricer {
   std::map<std::vector<std::int64_t>, collective::CollectiveGroup> groups_;
 };
 
-/// Two lanes, computation and network. What a computation takes when it is called once.
-struct Span {
-  Seconds whole, computation, communication, exposed;
-};
-
-class Clock {
+/// Runs computations on a clock with one lane for the chip and one for the network. What a computation calls runs by
+/// itself, between what precedes and what follows it.
+class ProgramClock {
  public:
-  Clock(const Module& module, const ProgramKernels& kernels, const std::vector<KernelPrice>& prices)
-      : module_(module), kernels_(kernels), places_(module.computations.size()) {
+  ProgramClock(const Module& module, const ProgramKernels& kernels, const std::vector<KernelPrice>& prices)
+      : module_(module), kernels_(kernels), prices_(prices), places_(module.computations.size()) {
     for (std::size_t i = 0; i < kernels.kernels.size(); ++i)
       places_[kernels.kernels[i].computation].emplace(kernels.kernels[i].instruction, i);
-    prices_ = &prices;
   }
 
-  const Span& of(std::uint32_t number) {
+  /// A computation that is called once.
+  const clock::Totals& of(std::uint32_t number) {
     if (const auto known = done_.find(number); known != done_.end()) return known->second;
     return done_.emplace(number, run(number)).first->second;
   }
 
  private:
-  Span run(std::uint32_t number) {
+  clock::Totals run(std::uint32_t number) {
+    using clock::Item;
     const Computation& computation = module_.computations[number];
-    Span out;
-    Seconds now(0), network_free(0);
-    std::map<std::uint32_t, Seconds> pending;  // ends of collectives that were started
-    const auto wait_until = [&](Seconds end) {
-      if (end > now) {
-        out.exposed += end - now;
-        now = end;
-      }
+    std::vector<Item> items;
+    clock::Totals inside;                            // of what it calls
+    std::vector<std::int32_t> needed;                // collectives that the chip waits for before it goes on
+    std::map<std::uint32_t, std::int32_t> pending;   // collectives by the instruction that started them
+    std::optional<std::int32_t> last, last_of_chip;  // collective, item of the chip
+    const auto add_to_chip = [&](Item::Kind kind, Seconds time) {
+      last_of_chip = static_cast<std::int32_t>(items.size());
+      items.push_back({kind, clock::chip_lane, time, std::move(needed)});
+      needed.clear();
     };
     for (std::uint32_t i = 0; i < computation.instructions.size(); ++i) {
       const Instruction& at = computation.instructions[i];
       if (is_async_done(at) && !at.operands.empty())
-        if (const auto end = pending.find(at.operands.front()); end != pending.end()) wait_until(end->second);
+        if (const auto started = pending.find(at.operands.front()); started != pending.end())
+          needed.push_back(started->second);
       if (const auto inner = called(number, at)) {
-        wait_until(network_free);
-        now += inner->whole;
-        out.computation += inner->computation;
-        out.communication += inner->communication;
-        out.exposed += inner->exposed;
-        network_free = now;
+        if (last) needed.push_back(*last);
+        add_to_chip(Item::Kind::block, inner->whole);
+        inside.computation += inner->computation;
+        inside.communication += inner->communication;
+        inside.exposed += inner->exposed;
       }
       const auto kernel = places_[number].find(i);
       if (kernel == places_[number].end()) continue;
-      const KernelPrice& price = (*prices_)[kernel->second];
+      const Seconds time = prices_[kernel->second].estimate;
       if (!kernels_.kernels[kernel->second].collective) {
-        now += price.estimate;
-        out.computation += price.estimate;
+        add_to_chip(Item::Kind::kernel, time);
         continue;
       }
-      network_free = max(now, network_free) + price.estimate;
-      out.communication += price.estimate;
+      last = static_cast<std::int32_t>(items.size());
+      items.push_back({Item::Kind::collective, clock::network_lane, time, {}});
+      if (last_of_chip) items.back().after.push_back(*last_of_chip);
       if (is_async_start(at))
-        pending[i] = network_free;
+        pending[i] = *last;
       else
-        wait_until(network_free);
+        needed.push_back(*last);
     }
-    wait_until(network_free);
-    out.whole = now;
+    clock::Totals out = clock::totals(items);
+    out.computation += inside.computation;
+    out.communication += inside.communication;
+    out.exposed += inside.exposed;
     return out;
   }
 
   /// What an instruction calls, as often as it does.
-  std::optional<Span> called(std::uint32_t caller, const Instruction& at) {
+  std::optional<clock::Totals> called(std::uint32_t caller, const Instruction& at) {
     if (at.opcode != "while" && at.opcode != "call" && at.opcode != "conditional") return std::nullopt;
-    Span out;
+    clock::Totals out;
     for (const std::uint32_t callee : at.callees) {
       if (at.opcode == "while" && callee != at.callee("body")) continue;
       if (!(kernels_.calls[callee] > 0.0)) continue;
-      const Span& one = of(callee);
+      const clock::Totals& one = of(callee);
       const double times = at.opcode == "while" ? kernels_.loop_trips(caller, at) : 1.0;
       if (at.opcode == "conditional" && one.whole < out.whole) continue;
       if (at.opcode == "conditional") out = {};
@@ -213,9 +185,9 @@ class Clock {
 
   const Module& module_;
   const ProgramKernels& kernels_;
-  const std::vector<KernelPrice>* prices_ = nullptr;
+  const std::vector<KernelPrice>& prices_;
   std::vector<std::map<std::uint32_t, std::size_t>> places_;
-  std::map<std::uint32_t, Span> done_;
+  std::map<std::uint32_t, clock::Totals> done_;
 };
 
 }  // namespace
@@ -245,7 +217,7 @@ Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& k
       price.network = times.ideal;
       price.estimate = max(times.estimate, times.ideal);
     } else {
-      const auto time = kernel::kernel_time(Plain{}, on.rates, work_of(kernel, on.rates, share));
+      const auto time = kernel::kernel_time(Plain{}, on.rates, kernel_of(kernel, on.rates, share));
       price.compute = time.compute;
       price.memory = time.memory;
       price.estimate = max(time.estimate, max(time.compute, time.memory));
@@ -260,7 +232,7 @@ Result<ProgramPrice> program_price(const Module& module, const ProgramKernels& k
   }
   out.lower = max(out.lower, out.network);
   if (module.entry == no_computation) return out;
-  const Span whole = Clock(module, kernels, out.kernels).of(module.entry);
+  const clock::Totals whole = ProgramClock(module, kernels, out.kernels).of(module.entry);
   out.estimate = whole.whole;
   out.computation = whole.computation;
   out.communication = whole.communication;

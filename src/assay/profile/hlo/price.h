@@ -5,19 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "assay/hardware/calibration.h"
-#include "assay/hardware/cluster.h"
-#include "assay/predict/kernel/kernels.h"
+#include "assay/predict/clock/step_time.h"
 #include "assay/profile/hlo/kernels.h"
 
 namespace assay::hlo {
 
-/// What programs run on. Holds references: for the duration of a call.
-struct PricedOn {
-  const hardware::Cluster& cluster;
-  const kernel::KernelRates& rates;
-  const std::optional<hardware::CollectiveCalibration>& collectives;
-};
+using clock::PricedOn;
 
 /// The time of one call.
 struct KernelPrice {

@@ -261,6 +261,17 @@ Flops FusedAttention::flops() const {
   return Flops(4.0 * batch * heads * pairs * head_dim * forward_passes);
 }
 
+roofline::Attention FusedAttention::sizes() const {
+  const auto passes = backward ? roofline::AttentionPasses::backward : roofline::AttentionPasses::forward;
+  const double key_heads = kv_heads > 0.0 ? kv_heads : heads;
+  return {passes, batch, heads, key_heads, queries, keys, head_dim, head_dim, format, format, causal.value_or(false)};
+}
+
+const Product& Arithmetic::largest() const {
+  return *std::max_element(products.begin(), products.end(),
+                           [](const Product& a, const Product& b) { return a.flops() < b.flops(); });
+}
+
 Flops Arithmetic::matrix() const {
   Flops out(0);
   for (const Product& product : products) out += product.flops();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "assay/base/units.h"
+#include "assay/predict/roofline/operation.h"
 #include "assay/profile/hlo/module.h"
 #include "assay/program/form/collective.h"
 
@@ -25,6 +26,8 @@ struct FusedAttention {
   double forward_passes = 1;  ///< arithmetic, in forward passes
   Dtype format = Dtype::bf16;
   Flops flops() const;
+  /// The same as an operation that people write.
+  roofline::Attention sizes() const;
 };
 
 /// Arithmetic of an instruction, or of all instructions of a fusion. XLA counts one FLOP for each element of an
@@ -37,6 +40,8 @@ struct Arithmetic {
 
   /// Of products and attention.
   Flops matrix() const;
+  /// The product with most FLOP; there must be one.
+  const Product& largest() const;
 };
 Arithmetic& operator+=(Arithmetic& a, const Arithmetic& b);
 

@@ -98,7 +98,7 @@ class Counted {
     const ProgramTensor& o = program_.tensor(back ? step_.in[0] : step_.out[0]);
     const auto width = static_cast<double>(q.dims[q.rank - 1u].size + o.dims[o.rank - 1u].size);
     const bool flash = program_.attentions[static_cast<std::size_t>(step_.detail)].flash;
-    return step_.flops.value() / (2.0 * width) / (back ? (flash ? 2.5 : 2.0) : 1.0);
+    return step_.flops.value() / (2.0 * width) / (back ? (flash ? backward_passes : 2.0) : 1.0);
   }
   bool relative(std::size_t operand) const { return has(operand) && program_.tensor(step_.in[operand]).rank == 2; }
   /// A sink is one more score of each row, without a product.

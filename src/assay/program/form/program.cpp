@@ -117,4 +117,9 @@ ProgramCount count(const Program& program) {
   return sum;
 }
 
+bool makes_weight_gradient(const Program& program, const Step& step) {
+  return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
+         !is_weight(program.tensor(step.in[1]));
+}
+
 }  // namespace assay::program

@@ -110,6 +110,10 @@ struct AttentionShape {
   double mean_keys() const;
 };
 
+/// Arithmetic and traffic of the backward pass of fused attention, over the forward pass: five products instead of two,
+/// since it recomputes the scores.
+inline constexpr double backward_passes = 2.5;
+
 /// The recurrence of a scan.
 struct ScanShape {
   Flops per_cell;            ///< of a token, for each cell of the state
@@ -179,12 +183,6 @@ struct Program {
   double ways(AxisList axes) const { return ways_by[axes.set()]; }
 };
 
-/// Whether a step multiplies two activations to the gradient of a weight.
-inline bool makes_weight_gradient(const Program& program, const Step& step) {
-  return step.op == Op::product && program.tensor(step.out[0]).is_gradient && !is_weight(program.tensor(step.in[0])) &&
-         !is_weight(program.tensor(step.in[1]));
-}
-
 /// The letter or the name of a dimension in listings.
 std::string_view dim_name(const Program& program, model::LogicalDim dim);
 
@@ -245,6 +243,9 @@ inline void Program::place(int id, const Sharding& sharding) {
   tensor.sharding = sharding;
   tensor.elements = local_elements(*this, tensor);
 }
+
+/// Whether a step multiplies two activations to the gradient of a weight.
+bool makes_weight_gradient(const Program& program, const Step& step);
 
 /// A dimension that a program names itself.
 inline constexpr std::size_t most_own_dims = 200;

@@ -7,7 +7,6 @@
 #include "assay/ask/draw/timeline/timeline_scene.h"
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/train/timeline_members.h"
-#include "assay/base/index.h"
 
 namespace assay::verbs::run {
 namespace {
@@ -88,7 +87,7 @@ class MeasuredTimeline {
   draw::Timeline out_;
 };
 
-report::Members members_of(const PredictedOverlap& predicted) {
+report::Members members_of(const clock::OverlapTimes& predicted) {
   return {{"blocking", predicted.blocking},
           {"overlapped", predicted.overlapped},
           {"moving", predicted.moving},
@@ -105,55 +104,9 @@ Result<void> check_overlap(const Request& request) {
               Error::Kind::usage);
 }
 
-PredictedOverlap on_cores(PredictedOverlap ideal, double cores) {
-  // Steps and what is beside them are both work of the cores.
-  ideal.overlapped = std::max(ideal.overlapped, ideal.blocking / std::clamp(cores, 1.0, 2.0));
-  ideal.hidden = ideal.blocking - ideal.overlapped;
-  return ideal;
-}
-
-PredictedOverlap predicted_overlap(const program::Program& program, const std::vector<Seconds>& times, double cores) {
-  PredictedOverlap out;
-  std::vector<Seconds> ready(program.tensors.size());
-  std::vector<char> is_there(program.tensors.size(), 0), started(program.steps.size(), 0);
-  for (std::size_t id = 0; id < program.tensors.size(); ++id) is_there[id] = program.tensors[id].is_given ? 1 : 0;
-  Seconds now, network;  // when each is free
-  const auto start = [&](std::size_t i) {
-    const program::Step& step = program.steps[i];
-    started[i] = 1;
-    network = std::max(network, now) + times[i];
-    ready[at(step.out[0])] = network;
-  };
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const program::Step& step = program.steps[i];
-    for (const int id : step.in) {
-      if (id < 0) continue;
-      now = std::max(now, ready[at(id)]);
-      is_there[at(id)] = 1;
-    }
-    for (std::size_t later = i; later < program.steps.size(); ++later)
-      if (program::is_collective(program.steps[later].op) && !started[later] &&
-          is_there[at(program.steps[later].in[0])])
-        start(later);
-    out.blocking += times[i];
-    if (program::is_collective(step.op)) {
-      out.moving += times[i];
-      continue;
-    }
-    now += times[i];
-    for (const int id : step.out)
-      if (id >= 0) {
-        ready[at(id)] = now;
-        is_there[at(id)] = 1;
-      }
-  }
-  out.overlapped = std::max(now, network);
-  return on_cores(out, cores);
-}
-
 std::string add_overlap(const Request& request, const program::Program& program,
                         const std::function<std::string(int step)>& name, const MeasuredOverlap& measured,
-                        const std::optional<PredictedOverlap>& predicted, report::Response& response) {
+                        const std::optional<clock::OverlapTimes>& predicted, report::Response& response) {
   const Figures blocking = figures_of(program, measured.blocking, measured.turns),
                 beside = figures_of(program, measured.overlapped, measured.turns);
   MeasuredTimeline timeline(program, name, measured.turns);

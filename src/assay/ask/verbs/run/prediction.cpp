@@ -106,8 +106,8 @@ report::ScreenTable pair_table(std::string title, const std::string& label, cons
   return table_of_rows(std::move(title), label, compared_rows(rows));
 }
 
-std::optional<PredictedOverlap> predict(const Request& request, const Context& context, const TrainingTask& task,
-                                        const TrainingJob& job, const TrainedJob& run, report::Response& response) {
+std::optional<clock::OverlapTimes> predict(const Request& request, const Context& context, const TrainingTask& task,
+                                           const TrainingJob& job, const TrainedJob& run, report::Response& response) {
   const bool on_gpu = !run.device.empty();
   if (!on_gpu && !request.has("on") && !context.catalogue.has_chip(host_chip)) {
     response.important.emplace_back(measure_note);
@@ -125,7 +125,7 @@ std::optional<PredictedOverlap> predict(const Request& request, const Context& c
   std::vector<std::pair<std::string_view, Pair>> kinds;
   report::Items products;
   Pair all, waiting;
-  PredictedOverlap overlap;
+  clock::OverlapTimes overlap;
   for (std::size_t i = 0; i < run.clocks.size(); ++i) {
     const program::Step& step = job.program.steps[i];
     const auto runs = static_cast<double>(run.clocks[i].runs);
@@ -165,7 +165,7 @@ std::optional<PredictedOverlap> predict(const Request& request, const Context& c
   overlap.blocking = all.predicted;
   overlap.overlapped = all.predicted - overlap.hidden;
   if (cluster.chip.id != host_chip || run.local.count == 0) return overlap;
-  return on_cores(overlap, static_cast<double>(run.local.cores) / static_cast<double>(run.local.count));
+  return clock::on_cores(overlap, static_cast<double>(run.local.cores) / static_cast<double>(run.local.count));
 }
 
 void add_prediction(const report::Response& response, report::Screen& screen) {

@@ -40,8 +40,8 @@ report::ScreenTable pair_table(std::string title, const std::string& label, cons
 /// Adds the seconds of a step by kind of work, measured and predicted for --on, or else for the chip `host` if
 /// `assay measure` has made one; a note where nothing can be predicted. Returns what is predicted of collectives beside
 /// other steps.
-std::optional<PredictedOverlap> predict(const Request& request, const Context& context, const TrainingTask& task,
-                                        const TrainingJob& job, const TrainedJob& run, report::Response& response);
+std::optional<clock::OverlapTimes> predict(const Request& request, const Context& context, const TrainingTask& task,
+                                           const TrainingJob& job, const TrainedJob& run, report::Response& response);
 
 /// The same as a table of the screen.
 void add_prediction(const report::Response& response, report::Screen& screen);

@@ -15,9 +15,8 @@
 #include "assay/engine/kernels/blas.h"
 #include "assay/engine/language/run_text.h"
 #include "assay/hardware/catalogue.h"
-#include "assay/predict/collective/collective_models.h"
+#include "assay/predict/clock/step_time.h"
 #include "assay/predict/collective/placement.h"
-#include "assay/predict/kernel/kernels.h"
 
 namespace assay::verbs::run {
 namespace {
@@ -32,8 +31,8 @@ struct Query {
   bool backward = false;
   std::optional<hardware::Cluster> cluster;
   collective::Placement placement;
-  std::optional<hardware::ChipCalibration> calibration;
   std::optional<kernel::KernelRates> rates;
+  std::optional<hardware::CollectiveCalibration> collectives;
 };
 
 Result<language::Source> read_source(const Request& request) {
@@ -72,9 +71,9 @@ Result<Query> read_query(const Request& request, const Context& context) {
   Dtype dtype = Dtype::bf16;
   if (const auto given = parse_dtype(query.syntax.dtype.text, "dtype")) dtype = *given;
   ASSAY_TRY(calibration, hardware::calibration_of(query.cluster->chip, context.catalogue));
-  query.calibration = std::move(calibration);
-  ASSAY_TRY(rates, kernel::kernel_rates(query.cluster->chip, dtype, "dtype",
-                                        query.calibration ? &query.calibration->values : nullptr));
+  if (calibration) query.collectives = calibration->values.collective;
+  ASSAY_TRY(rates,
+            kernel::kernel_rates(query.cluster->chip, dtype, "dtype", calibration ? &calibration->values : nullptr));
   query.rates = std::move(rates);
   return query;
 }
@@ -88,19 +87,10 @@ plan::Prices prices_of(const Query& query) {
 
 /// The time of a step on the cluster.
 Seconds time_of(const Query& query, const program::Program& program, const program::Step& step) {
-  if (program::facts(step.op).cost == program::CostClass::free) return Seconds(0);
-  if (program::is_collective(step.op)) {
-    const collective::CollectiveGroup group = query.placement.group(step.axes);
-    const auto* fit =
-        query.calibration && query.calibration->values.collective ? &*query.calibration->values.collective : nullptr;
-    const auto form = fit ? collective::collective_form(Plain{}, *fit, step.collective, group)
-                          : collective::uncalibrated_form(Plain{}, query.cluster->chip, step.collective, group);
-    return collective::collective_time(Plain{}, form, collective::array_bytes(program, step));
-  }
-  return kernel::kernel_time(*query.rates, program, step).estimate;
+  return clock::step_time({*query.cluster, *query.rates, query.collectives}, query.placement, program, step);
 }
 
-/// The same on ranks that share cores.
+/// The time of a step on ranks that share cores.
 Seconds predicted_time(const Query& query, const program::Program& program, const program::Step& step,
                        const CoreSharing& sharing) {
   const double longer = program::is_collective(step.op)
@@ -269,13 +259,13 @@ void add_measured_overlap(const Request& request, const Query& query, const lang
                           const MeasuredOverlap& measured, const engine::LocalRank& local, const CoreSharing& sharing,
                           report::Response& response) {
   const program::Program& program = compiled.program;
-  std::optional<PredictedOverlap> predicted;
+  std::optional<clock::OverlapTimes> predicted;
   if (query.cluster) {
     std::vector<Seconds> times;
     for (const program::Step& step : program.steps) times.push_back(predicted_time(query, program, step, sharing));
     const bool is_here = query.cluster->chip.id == host_chip;
     constexpr double enough = 2;  // one for steps, one for what is beside them
-    predicted = predicted_overlap(
+    predicted = clock::overlap_times(
         program, times, is_here ? static_cast<double>(local.cores) / static_cast<double>(local.count) : enough);
   }
   response.notes.push_back(add_overlap(

@@ -106,7 +106,7 @@ class KernelTableRow {
   double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
   std::string label(const KernelRow& row) const {
     const KernelKind kind = row.kernel.kind;
-    if (kind == KernelKind::matmul && row.kernel.matmul.batch > 1.0) return "grouped matmul";
+    if (kind == KernelKind::matmul && row.kernel.product.batch > 1.0) return "grouped matmul";
     const std::string name(kernel_kind_names[static_cast<std::size_t>(kind)]);
     return kind > KernelKind::matmul && kind < KernelKind::decode ? fmt::format("{} {}", text("framework"), name)
                                                                   : name;
@@ -164,9 +164,9 @@ class KernelTableRow {
       return why;
     // A rate counts the scores that a causal mask leaves, unless a note says that it counts all.
     const bool all = text("causal") != "y" || text("notes").find("NOT causal-halved") != std::string_view::npos;
-    const double scores = out.kernel.work.heads * queries * (all ? keys : keys - queries / 2.0);
+    const double scores = out.kernel.attention.heads * queries * (all ? keys : keys - queries / 2.0);
     const double products = backward ? 2.5 : direction == "fwd" ? 1.0 : 3.5;
-    time_from_rate(out, Flops(4.0 * scores * out.kernel.work.head_dim * products));
+    time_from_rate(out, Flops(4.0 * scores * out.kernel.attention.head_dim * products));
     return std::nullopt;
   }
 
@@ -244,7 +244,7 @@ Why read_own_product(const OwnRow& own, KernelRow& row) {
         fmt::format("{} {}{}", op == "gemm" ? "matmul" : "batched matmul", operand, row.sustained ? ", sustained" : "");
     Why why = set_operation(row, product_text({op == "bmm" ? d : 1.0, a, b, c}, operand, fmt::format("-> {}", result)));
     constexpr double bulk = 16;  // bytes
-    if (const double rows = std::min(row.kernel.matmul.operand_rows, row.kernel.matmul.result_rows);
+    if (const double rows = std::min(row.kernel.product.operand_rows, row.kernel.product.result_rows);
         rows < bulk && facts(dtype).bits == 16)
       row.group += rows < 4.0 ? ", rows of 2 bytes" : ", rows of 4 or 8 bytes";
     return why;
@@ -348,9 +348,9 @@ Result<KernelRows> read_kernels(const CsvTable& given, const hardware::Catalogue
 Question question_of(const KernelRow& row) {
   Question question{{"roofline", row.operation, "--on", row.chip},
                     {"--measured", row.sustained ? "in-a-stream" : row.source}};
-  if (row.kernel.attention != hardware::AttentionKernel::automatic) {
+  if (row.kernel.library != hardware::AttentionKernel::automatic) {
     question.words.emplace_back("--attention-kernel");
-    question.words.emplace_back(hardware::attention_kernel_names[static_cast<std::size_t>(row.kernel.attention)]);
+    question.words.emplace_back(hardware::attention_kernel_names[static_cast<std::size_t>(row.kernel.library)]);
   }
   return question;
 }

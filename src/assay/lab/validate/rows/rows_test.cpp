@@ -69,7 +69,7 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   ASSERT_EQ(rows.rows.size(), 5u);
   const KernelRow& gemm = rows.rows[0];
   EXPECT_EQ(gemm.chip, "a100-pcie-80");
-  EXPECT_EQ(gemm.kernel.matmul.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
+  EXPECT_EQ(gemm.kernel.product.bytes, Bytes(2 * (64 * 256 + 512 * 256 + 64 * 512)));
   EXPECT_EQ(gemm.shape, "512x256");
   EXPECT_EQ(gemm.operation, "bf16[64,256] @ bf16[256,512] -> bf16[64,512]");
   const KernelRow& attention = rows.rows[1];
@@ -87,8 +87,8 @@ TEST(KernelRows, BecomeShapesAndTheRestIsNamed) {
   EXPECT_EQ(rows.unanswered[2].why, "fp8_block kernels have no model");
   // What words of tables mean is data: validation/readings.toml.
   EXPECT_EQ(rows.unanswered[3].why, "operands stay in the L2 cache: no bytes of main memory to predict");
-  EXPECT_EQ(attention.kernel.attention, hardware::AttentionKernel::cudnn);
-  EXPECT_EQ(rows.rows[4].kernel.attention, hardware::AttentionKernel::flash2);
+  EXPECT_EQ(attention.kernel.library, hardware::AttentionKernel::cudnn);
+  EXPECT_EQ(rows.rows[4].kernel.library, hardware::AttentionKernel::flash2);
 }
 
 constexpr const char* collectives =

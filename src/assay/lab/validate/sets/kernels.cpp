@@ -36,10 +36,10 @@ Result<ValidationResult> asked(Rows rows, const ValidationInput& input, Known kn
 
 Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& input) {
   return asked(std::move(rows), input, [](const KernelRow& row) {
-    const kernel::MatmulShape& product = row.kernel.matmul;
+    const kernel::MatmulShape& product = row.kernel.product;
     std::string what = row.shape;
     if (row.kernel.kind == KernelKind::matmul)
-      what = fmt::format("{}[{},{},{}]", name(row.kernel.compute), product.m, product.n, product.k);
+      what = fmt::format("{}[{},{},{}]", name(row.kernel.format), product.m, product.n, product.k);
     if (product.batch > 1.0) what = fmt::format("{} x {}", product.batch, what);
     ValidationCase known{row.id, row.group, row.measured, Seconds(0), std::move(what)};
     known.traits = {row.chip, "", std::string(kernel_kind_names[static_cast<std::size_t>(row.kernel.kind)])};
@@ -49,8 +49,8 @@ Result<ValidationResult> run_kernels(KernelRows rows, const ValidationInput& inp
 
 /// Equal for two measurements of the same kernel.
 std::string kernel_row_key(const KernelRow& row) {
-  return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.kernel.matmul.batch,
-                     row.kernel.matmul.m);
+  return fmt::format("{} {} {} {}x{}", row.group, row.shape, row.measured.value(), row.kernel.product.batch,
+                     row.kernel.product.m);
 }
 
 Result<CsvTable> third_party(const ValidationInput& input, std::string_view file) {

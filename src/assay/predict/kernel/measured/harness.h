@@ -14,26 +14,9 @@
 #include "assay/base/units.h"
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
+#include "assay/predict/kernel/kernel.h"
 
 namespace assay::kernel {
-
-/// Kinds of kernels, by the model that predicts them.
-enum class KernelKind : std::uint8_t {
-  matmul,
-  attention_forward,
-  attention_backward,
-  attention_both,  ///< forward and backward in one measurement
-  decode,
-  stream,
-  norm,
-  softmax,
-  optimizer,
-  collective
-};
-inline constexpr std::size_t kernel_kinds = 10;
-inline constexpr std::string_view kernel_kind_names[] = {
-    "matmul", "attention forward", "attention backward", "attention both", "decode", "stream",
-    "norm",   "softmax",           "optimizer",          "collective"};
 
 /// Casting the left operand of a product to 8 bits or fewer, if the measurement includes it.
 struct Quantising {

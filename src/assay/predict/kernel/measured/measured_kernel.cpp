@@ -15,44 +15,15 @@ bool was_measured(const hardware::MatmulCalibration& fit, Dtype dtype) {
   return has(dtype) || (dtype == Dtype::fp16 && has(Dtype::bf16)) || (dtype == Dtype::int8 && has(Dtype::fp8));
 }
 
-bool is_stream(KernelKind kind) { return kind >= KernelKind::stream && kind <= KernelKind::optimizer; }
-
-KernelKind kind_of(const roofline::PointwiseFunction& function) {
-  if (function.name == "softmax") return KernelKind::softmax;
-  if (function.name == "adamw") return KernelKind::optimizer;
-  return function.name == "rmsnorm" || function.name == "layernorm" ? KernelKind::norm : KernelKind::stream;
-}
-
-void set_attention(const roofline::Attention& attention, Kernel& kernel) {
-  const auto& [passes, batch, heads, kv_heads, queries, keys, head_dim, value_dim, query, cache, causal, window] =
-      attention;
-  const bool one_of_many = queries == 1.0 && keys > 1.0;
-  kernel.kind = one_of_many                                     ? KernelKind::decode
-                : passes == roofline::AttentionPasses::forward  ? KernelKind::attention_forward
-                : passes == roofline::AttentionPasses::backward ? KernelKind::attention_backward
-                                                                : KernelKind::attention_both;
-  const double sizes = batch * (head_dim + value_dim);
-  kernel.work.heads = batch * heads;
-  kernel.work.head_dim = (head_dim + value_dim) / 2.0;
-  kernel.work.key_lead = head_dim - value_dim;
-  kernel.work.queries = queries;
-  kernel.work.shape = attention.shape();
-  // Kernels were fitted with all keys, whatever a window leaves of them.
-  kernel.work.bytes = storage(query, sizes * heads * queries) + storage(cache, sizes * kv_heads * keys);
-  kernel.work.shared = storage(cache, sizes * (heads - kv_heads) * keys);
-  kernel.items = batch * kv_heads;
-  kernel.bytes = storage(cache, sizes * kv_heads * (window > 0.0 ? std::min(window, keys) : keys));
-}
-
 template <class N>
 NumberOf<N, Seconds> casting_time(const N& num, const Kernel& kernel, const KernelPlace& place,
                                   const Harness& harness) {
-  const auto cast = harness.quantise.find({kernel.compute, std::string(place.architecture)});
+  const auto cast = harness.quantise.find({kernel.format, std::string(place.architecture)});
   if (cast == harness.quantise.end()) return num.given("casting", Seconds(0), "not part of the measurement");
   const Quantising& q = cast->second;
-  const Bytes passed(q.passes * kernel.matmul.m * kernel.matmul.k);
-  const auto rows =
-      num.given("k", kernel.matmul.k, "summed over") * num.given("time of an element", q.element, place.sources, "way");
+  const Bytes passed(q.passes * kernel.product.m * kernel.product.k);
+  const auto rows = num.given("k", kernel.product.k, "summed over") *
+                    num.given("time of an element", q.element, place.sources, "way");
   return num.named("casting", num.given("fixed", q.fixed, place.sources, "way") + rows +
                                   num.given("bytes cast", passed, place.sources, "way") /
                                       main_memory(num, place.cores, place.sources));
@@ -62,65 +33,33 @@ NumberOf<N, Seconds> casting_time(const N& num, const Kernel& kernel, const Kern
 template <class N>
 NumberOf<N, Seconds> pass_of(const N& num, const Kernel& kernel, const KernelPlace& place, bool backward,
                              std::optional<double> extra) {
-  const hardware::AttentionKernelCalibration& fit = *attention_kernel(*place.fits.attention, kernel.attention);
+  const hardware::AttentionKernelCalibration& fit = *attention_kernel(*place.fits.attention, kernel.library);
   hardware::AttentionPass pass = backward ? fit.backward : fit.forward;
   pass.passes = extra ? pass.passes + *extra : 0.0;
   return attention_time(
-      num, {pass, place.cores, place.peak, fit.head_step.value_or(usual_head_step), place.sources, kernel.compute},
-      kernel.work, backward);
+      num, {pass, place.cores, place.peak, fit.head_step.value_or(usual_head_step), place.sources, kernel.format},
+      kernel.attention, backward);
 }
 
 /// A pass of attention at the clock that power allows.
 template <class N>
 NumberOf<N, Seconds> at_its_clock(const N& num, const Kernel& kernel, const KernelPlace& place, const Harness& harness,
                                   NumberOf<N, Seconds> pass) {
-  if (!place.fits.matmul || !attention_kernel(*place.fits.attention, kernel.attention)->full_power) return pass;
+  if (!place.fits.matmul || !attention_kernel(*place.fits.attention, kernel.library)->full_power) return pass;
   return throttled<N>(pass, num.given("droop", place.fits.matmul->droop, place.sources, "matmul.droop"),
                       num.given("gap", harness.gap, place.sources, "regime.gap"));
 }
 
-std::string_view stream_key(KernelKind kind) {
-  return kind == KernelKind::norm        ? "pointwise.norm"
-         : kind == KernelKind::softmax   ? "pointwise.softmax"
-         : kind == KernelKind::optimizer ? "pointwise.optimizer"
-                                         : "pointwise.stream";
-}
-
 }  // namespace
 
-Kernel kernel_of(const roofline::Operation& operation, Dtype compute, hardware::AttentionKernel attention) {
-  Kernel kernel;
-  kernel.compute = compute;
-  kernel.attention = attention;
-  if (operation.is_attention()) {
-    set_attention(operation.attention(), kernel);
-    return kernel;
-  }
-  const Bytes bytes = roofline::operation_work(Plain{}, operation, {}).bytes;
-  if (operation.is_matmul()) {
-    const roofline::Matmul m = operation.matmul();
-    kernel.matmul = {m.batch, m.m, m.n, m.k, bytes, m.grouped};
-    kernel.matmul.summed_rows = m.summed_rows;
-    kernel.matmul.even_rows = m.even_rows;
-    if (!m.grouped) {
-      kernel.matmul.operand_rows = row_alignment(compute, m.k);
-      kernel.matmul.result_rows = row_alignment(operation.result().dtype, m.n);
-    }
-  } else {
-    kernel.kind = kind_of(*operation.function());
-    kernel.bytes = bytes;
-  }
-  return kernel;
-}
-
 bool KernelPlace::has(const Kernel& kernel) const {
-  if (kernel.kind == KernelKind::matmul) return fits.matmul && was_measured(*fits.matmul, kernel.compute);
+  if (kernel.kind == KernelKind::matmul) return fits.matmul && was_measured(*fits.matmul, kernel.format);
   return is_stream(kernel.kind) ? fits.pointwise.has_value() : fits.attention.has_value();
 }
 
 std::optional<KernelPlace> kernel_place(const Kernel& kernel, const hardware::Chip& chip,
                                         const hardware::Calibration& calibration) {
-  const auto& peak = chip.peak[static_cast<std::size_t>(kernel.compute)];
+  const auto& peak = chip.peak[static_cast<std::size_t>(kernel.format)];
   if (kernel.kind < KernelKind::decode && !peak) return std::nullopt;
   return KernelPlace{calibration, core_rates(chip), peak ? peak->value : FlopsPerSecond(0), chip.architecture, nullptr};
 }
@@ -131,10 +70,10 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
   const Seconds start = harness.launch[static_cast<std::size_t>(kernel.kind)];
   MeasuredTimeOf<N> time;
   if (kernel.kind == KernelKind::matmul) {
-    MatmulShape shape = kernel.matmul;
+    MatmulShape shape = kernel.product;
     shape.bytes = harness.moved(shape.bytes);
-    const ProductRates rates{*fits.matmul,   cores,  peak, matmul_share(*fits.matmul, kernel.compute),
-                             kernel.compute, sources};
+    const ProductRates rates{*fits.matmul,  cores,  peak, matmul_share(*fits.matmul, kernel.format),
+                             kernel.format, sources};
     time.casting = casting_time(num, kernel, place, harness);
     time.product = matmul_time(num, rates, shape, {start, harness.gap, harness.ramp}, harness.split_k);
     time.total = time.casting + time.product.total;
@@ -153,8 +92,8 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
     return time;
   }
   if (kernel.kind == KernelKind::decode) {
-    time.memory = decode_time(num, {attention_kernel(*fits.attention, kernel.attention)->decode, cores, sources},
-                              kernel.items, kernel.work.head_dim, harness.moved(kernel.bytes));
+    time.memory = decode_time(num, {attention_kernel(*fits.attention, kernel.library)->decode, cores, sources},
+                              kernel.items, kernel.cache_head, harness.moved(kernel.bytes));
     time.total = time.launch + time.memory;
     return time;
   }
@@ -174,13 +113,6 @@ MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const Kernel
 }
 template MeasuredTimeOf<Plain> measured_time(const Plain&, const Kernel&, const KernelPlace&, const Harness&);
 template MeasuredTimeOf<Traced> measured_time(const Traced&, const Kernel&, const KernelPlace&, const Harness&);
-
-double stream_share(const hardware::PointwiseCalibration& fit, KernelKind kind) {
-  return kind == KernelKind::norm        ? fit.norm
-         : kind == KernelKind::softmax   ? fit.softmax
-         : kind == KernelKind::optimizer ? fit.optimizer
-                                         : fit.stream;
-}
 
 double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind) {
   if (is_stream(kind)) return spread.pointwise;

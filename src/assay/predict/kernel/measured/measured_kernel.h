@@ -1,29 +1,15 @@
-// One kernel as a table of measurements has it: what it does, and how long it takes on a chip when it is measured in
-// some way. `assay roofline` answers with these times, and calibrations are fitted to them.
+// How long a kernel takes on a chip when it is measured in some way. `assay roofline` answers with these times, and
+// calibrations are fitted to them.
 #pragma once
 #include <optional>
 #include <string_view>
 
 #include "assay/base/dtype.h"
 #include "assay/hardware/calibration.h"
-#include "assay/predict/kernel/kernel_models.h"
+#include "assay/predict/kernel/kernel.h"
 #include "assay/predict/kernel/measured/harness.h"
-#include "assay/predict/roofline/operation.h"
 
 namespace assay::kernel {
-
-struct Kernel {
-  KernelKind kind = KernelKind::matmul;
-  Dtype compute = Dtype::bf16;
-  hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
-  MatmulShape matmul;
-  AttentionWork work;
-  double items = 0;  ///< decode: sequences x key-value heads
-  Bytes bytes;       ///< of a stream; keys and values of a decode
-};
-/// All sizes of the operation must be known. Attention of one query to several keys is a decode.
-Kernel kernel_of(const roofline::Operation& operation, Dtype compute,
-                 hardware::AttentionKernel attention = hardware::AttentionKernel::automatic);
 
 /// What a kernel runs on. Holds references: for the duration of a call.
 struct KernelPlace {
@@ -54,8 +40,6 @@ using MeasuredTime = MeasuredTimeOf<Plain>;
 template <class N>
 MeasuredTimeOf<N> measured_time(const N& num, const Kernel& kernel, const KernelPlace& place, const Harness& harness);
 
-/// The share of the bandwidth that a kernel which streams memory reaches.
-double stream_share(const hardware::PointwiseCalibration& fit, KernelKind kind);
 /// The spread class of a kernel kind.
 double spread_of(const hardware::SpreadCalibration& spread, KernelKind kind);
 

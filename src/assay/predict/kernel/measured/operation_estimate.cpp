@@ -51,10 +51,10 @@ double OperationEstimate::spread(const roofline::Operation& operation) const {
 
 std::optional<OperationEstimate::Padded> OperationEstimate::padded(const roofline::Operation& operation) const {
   Kernel whole = kernel(operation);
-  if (whole.kind != KernelKind::matmul || !loads_narrowly(*calibration_.values.matmul, whole.matmul))
+  if (whole.kind != KernelKind::matmul || !loads_narrowly(*calibration_.values.matmul, whole.product))
     return std::nullopt;
-  MatmulShape& shape = whole.matmul;
-  const Bytes operand = storage(whole.compute, 1.0), result = storage(operation.result().dtype, 1.0);
+  MatmulShape& shape = whole.product;
+  const Bytes operand = storage(whole.format, 1.0), result = storage(operation.result().dtype, 1.0);
   const double n = padded_row(shape.n, result), k = padded_row(shape.k, operand);
   const auto moved = [&](double columns, double depth) {
     return shape.batch * ((shape.m + columns) * depth * operand + shape.m * columns * result);

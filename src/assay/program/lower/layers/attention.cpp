@@ -28,7 +28,7 @@ NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program
   const auto once = multiply_and_add(num) * rows * met / ways * width;
   // Flash attention recomputes the scores: five products instead of four.
   if (!is_gradient) return once;
-  return once * num.given("passes", shape.flash ? 2.5 : 2.0,
+  return once * num.given("passes", shape.flash ? program::backward_passes : 2.0,
                           shape.flash ? "recomputed scores, and four gradients" : "four gradients of two products");
 }
 template Flops attention_flops(const Plain&, const program::Program&, const program::Step&);

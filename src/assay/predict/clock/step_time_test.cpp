@@ -1,8 +1,8 @@
-#include "assay/ask/verbs/run/overlap.h"
+#include "assay/predict/clock/step_time.h"
 
 #include <gtest/gtest.h>
 
-namespace assay::verbs::run {
+namespace assay::clock {
 namespace {
 
 /// A collective matmul in two chunks: b = permute(a), x = f(a), y = f(b).
@@ -22,26 +22,26 @@ program::Program two_chunks() {
   return out;
 }
 
-TEST(PredictedOverlap, AChunkTravelsWhileAnotherIsMultiplied) {
+TEST(OverlapTimes, AChunkTravelsWhileAnotherIsMultiplied) {
   // One after the other 10 + 4 + 10 us; beside the first product the chunk takes no time of its own.
-  const PredictedOverlap out = predicted_overlap(two_chunks(), {10_us, 4_us, 10_us}, 2.0);
+  const OverlapTimes out = overlap_times(two_chunks(), {10_us, 4_us, 10_us}, 2.0);
   EXPECT_NEAR(out.blocking.in(1_us), 24.0, 1e-9);
   EXPECT_NEAR(out.overlapped.in(1_us), 20.0, 1e-9);
   EXPECT_NEAR(out.moving.in(1_us), 4.0, 1e-9);
   EXPECT_NEAR(out.hidden.in(1_us), 4.0, 1e-9);
 }
 
-TEST(PredictedOverlap, WhatIsLongerThanItsProductIsWaitedFor) {
-  const PredictedOverlap out = predicted_overlap(two_chunks(), {10_us, 15_us, 10_us}, 2.0);
+TEST(OverlapTimes, WhatIsLongerThanItsProductIsWaitedFor) {
+  const OverlapTimes out = overlap_times(two_chunks(), {10_us, 15_us, 10_us}, 2.0);
   EXPECT_NEAR(out.overlapped.in(1_us), 25.0, 1e-9);
   EXPECT_NEAR(out.hidden.in(1_us), 10.0, 1e-9);
 }
 
-TEST(PredictedOverlap, ARankWithOneCoreCopiesByItself) {
-  const PredictedOverlap out = predicted_overlap(two_chunks(), {10_us, 4_us, 10_us}, 1.0);
+TEST(OverlapTimes, ARankWithOneCoreCopiesByItself) {
+  const OverlapTimes out = overlap_times(two_chunks(), {10_us, 4_us, 10_us}, 1.0);
   EXPECT_NEAR(out.overlapped.in(1_us), 24.0, 1e-9);
   EXPECT_NEAR(out.hidden.in(1_us), 0.0, 1e-9);
 }
 
 }  // namespace
-}  // namespace assay::verbs::run
+}  // namespace assay::clock
