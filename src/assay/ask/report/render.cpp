@@ -220,7 +220,8 @@ std::string render_table(const Response& response, const RenderOptions& options)
   std::string out;
   if (!options.quiet && !response.headline.empty()) out += paint(response.headline, bold, options.colour) + "\n\n";
   text_members(response.results, "", options.colour, out);
-  if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, options.colour);
+  if (options.explain && !response.derived.empty())
+    out += "\n" + render_derivation(response, options.colour, options.width);
   if (!options.quiet)
     for (const std::string& note : response.notes)
       out += (&note == &response.notes.front() ? "\n" : "") + paint("note: " + note, dim, options.colour) + "\n";
@@ -277,7 +278,7 @@ std::string render_md(const Response& response, const RenderOptions& options) {
   if (!options.quiet && !response.headline.empty()) out += "**" + response.headline + "**\n\n";
   if (!rows.empty()) out += "| quantity | value |\n| --- | --- |\n" + rows;
   out += tables;
-  if (options.explain && !response.derived.empty()) out += "\n```\n" + render_derivation(response, false) + "```\n";
+  if (options.explain && !response.derived.empty()) out += "\n```\n" + render_derivation(response, false, 0) + "```\n";
   if (!options.quiet)
     for (const std::string& note : response.notes) out += "\n> " + note + "\n";
   return out;
@@ -379,13 +380,20 @@ std::string render_csv(const Response& response) {
   return out + "\n";
 }
 
-std::string render_derivation(const Response& response, bool colour) {
+std::string render_derivation(const Response& response, bool colour, std::size_t width) {
   std::string out;
   const ShownDerivation shown = shown_derivation(response);
   for (const DerivationLine& line : shown.lines) {
-    out += std::string(2 * static_cast<std::size_t>(line.depth), ' ') + line.name;
-    if (!line.formula.empty() && !line.repeated) out += " = " + line.formula;
-    out += " = " + paint(human(line.quantity), bold, colour);
+    const std::size_t indent = 2 * static_cast<std::size_t>(line.depth);
+    std::string formula = line.name;
+    if (!line.formula.empty() && !line.repeated) formula += " = " + line.formula;
+    const std::string value = human(line.quantity);
+    constexpr std::size_t least = 40;  // columns of a formula, however deep
+    const std::size_t room = width == 0 ? formula.size() + 1 : std::max(least, width - std::min(width, indent));
+    const std::vector<std::string> lines = wrapped(formula + " =", room);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      out += (i > 0 ? "\n" : "") + std::string(i > 0 ? indent + 4 : indent, ' ') + lines[i];
+    out += " " + paint(value, bold, colour);
     if (line.repeated) out += paint("   (above)", dim, colour);
     if (!line.bound_by.empty() && !line.repeated)
       out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
@@ -413,7 +421,7 @@ std::string render(const Response& response, const RenderOptions& options) {
     case Format::tree: {
       std::string out = options.quiet || response.headline.empty() ? "" : response.headline + "\n";
       tree_lines(Value(response.results), "", out);
-      if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, false);
+      if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, false, 0);
       return out;
     }
     case Format::svg:
@@ -427,7 +435,8 @@ std::string render(const Response& response, const RenderOptions& options) {
     std::string out = render(*response.screen, {options.width, options.colour, options.utf8, options.quiet});
     const Value* table = Reader(response.results).at(response.screen->table);
     if (table && is_table(*table)) out += "\n" + text_table(*table->items(), "  ", options.colour);
-    if (options.explain && !response.derived.empty()) out += "\n" + render_derivation(response, options.colour);
+    if (options.explain && !response.derived.empty())
+    out += "\n" + render_derivation(response, options.colour, options.width);
     return out;
   }
   std::string out;

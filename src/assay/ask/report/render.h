@@ -34,7 +34,7 @@ std::string render_json(const Value& value, Layout layout = Layout::indented);
 /// The answer in one sentence: the first line of its screen.
 std::string headline(const Response& response);
 std::string render_csv(const Response& response);
-std::string render_derivation(const Response& response, bool colour);
+std::string render_derivation(const Response& response, bool colour, std::size_t width);
 
 std::string_view name(Error::Kind kind);
 std::string_view name(Outcome outcome);

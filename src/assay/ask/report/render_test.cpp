@@ -151,7 +151,7 @@ TEST(Render, JsonHasNoNumberThatJsonCannotHold) {
 }
 
 TEST(Render, ADerivationShowsEachNumberOnceAndItsLimiter) {
-  EXPECT_EQ(render_derivation(with_derivation(), false),
+  EXPECT_EQ(render_derivation(with_derivation(), false, 0),
             "lower bound = max(compute, memory) = 4 s   <- bound by memory\n"
             "  compute = flops / peak = 2 s\n"
             "    flops = 2 TFLOP   [operation]\n"

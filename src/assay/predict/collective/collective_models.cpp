@@ -41,7 +41,7 @@ class CollectiveFormer {
     if (!group_.axes.empty()) {
       const auto line = collective::collective_line(num_, kind_, group_, software_.labels);
       const auto per_byte =
-          num_.named("time of a byte", line.rate / given("share of the bandwidth", curve_.share, "share"));
+          num_.named("time per byte", line.rate / given("share of the bandwidth", curve_.share, "share"));
       return CollectiveForm<N>({num_.named("latency", latency + line.floor), per_byte, {}},
                                num_.named("filling", filled(per_byte)));
     }
@@ -104,7 +104,7 @@ class CollectiveFormer {
     const auto between = num_.named("between nodes", between_nodes(levels, interfaces(levels)));
     CollectiveForm<N> form(
         {num_.named("latency", starts + doublings * step_between(fit_.protocols.simple.ring, true)),
-         num_.named("time of a byte", max(inside, between)), num_.named("filling between nodes", doublings * chunk())},
+         num_.named("time per byte", max(inside, between)), num_.named("filling between nodes", doublings * chunk())},
         num_.named("filling", fill));
     return form;
   }
@@ -400,7 +400,7 @@ CollectiveForm<N> uncalibrated_form(const N& num, const hardware::Chip& chip, pr
   if (reached.network) form.per_byte = form.per_byte / num.given("share of the bandwidth", *reached.network);
   if (reached.latency && group.devices > 1.0)
     form.latency = num.named("latency", form.latency + num.given("latency of a collective", *reached.latency));
-  form.per_byte = num.named("time of a byte", form.per_byte);
+  form.per_byte = num.named("time per byte", form.per_byte);
   return form;
 }
 

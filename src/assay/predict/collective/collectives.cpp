@@ -110,7 +110,7 @@ Terms<N> exchange_terms(const N& num, program::Collective kind, const Array& arr
     worst = worst ? max(*worst, time) : time;
     rough = rough ? max(*rough, about) : about;
   }
-  return {num.named("bandwidth", *worst), *rough};
+  return {num.named("time at full bandwidth", *worst), *rough};
 }
 
 template <class N>
@@ -121,7 +121,7 @@ Terms<N> torus_terms(const N& num, program::Collective kind, Bytes bytes, const 
   if (is_one_to_one(kind)) {
     const double share = most_share(group);
     const auto time = num.named(
-        "bandwidth", share == 1.0 ? array / link
+        "time at full bandwidth", share == 1.0 ? array / link
                                   : num.given("groups per link", share, "interleaved groups share it") * array / link);
     return {time, time};
   }
@@ -137,8 +137,8 @@ Terms<N> torus_terms(const N& num, program::Collective kind, Bytes bytes, const 
   const auto count = num.given("passes", facts(kind).passes, "reduce-scatter and all-gather make an all-reduce");
   const auto whole = array / (width * link);
   if (kind == program::Collective::all_reduce)
-    return {num.named("bandwidth", count * (share * whole)), num.named("approximate", count * whole)};
-  return {num.named("bandwidth", share * whole),
+    return {num.named("time at full bandwidth", count * (share * whole)), num.named("approximate", count * whole)};
+  return {num.named("time at full bandwidth", share * whole),
           num.named("approximate", num.given("whole array", 1.0, "n large") * whole)};
 }
 
@@ -185,7 +185,7 @@ Terms<N> tree_terms(const N& num, program::Collective kind, Bytes bytes, const C
     const auto none = num.given("no level crossed", Seconds(0.0), "one participant");
     return {none, none};
   }
-  return {num.named("bandwidth", *worst), num.named("approximate", *rough)};
+  return {num.named("time at full bandwidth", *worst), num.named("approximate", *rough)};
 }
 
 template <class N>
@@ -196,7 +196,7 @@ Terms<N> all_terms(const N& num, program::Collective kind, Bytes bytes, const Co
   if (!group.mixed()) return tree;
   // Within and between slices concurrently, shard by shard.
   const Terms<N> torus = torus_terms(num, kind, bytes, group, labels);
-  return {num.named("bandwidth", max(num.named("slice", torus.exact), num.named("between slices", tree.exact))),
+  return {num.named("time at full bandwidth", max(num.named("slice", torus.exact), num.named("between slices", tree.exact))),
           num.named("approximate", max(torus.approximate, tree.approximate))};
 }
 

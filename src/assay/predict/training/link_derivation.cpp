@@ -24,14 +24,14 @@ const DerivedLinks::Form& DerivedLinks::form(RoleSet over, program::Collective k
 }
 
 NumberOf<Traced, SecondsPerByte> DerivedLinks::ideal_per_byte(RoleSet over, program::Collective kind) const {
-  return num_.named("time of a byte at full bandwidth",
+  return num_.named("time per byte at full bandwidth",
                     line(kind, linker_.group_of(parallelism_, layout_, over).value()).rate);
 }
 
 const DerivedLinks::Form& DerivedLinks::between_stages_form() const {
   if (between_) return *between_;
   const auto one = line(program::Collective::permute, linker_.stages_of(parallelism_, layout_).value());
-  return between_.emplace(collective::CollectiveWay<Traced>{one.floor, num_.named("time of a byte", one.rate), {}});
+  return between_.emplace(collective::CollectiveWay<Traced>{one.floor, num_.named("time per byte", one.rate), {}});
 }
 
 DerivedLinks::Form DerivedLinks::copies() const {
@@ -41,7 +41,7 @@ DerivedLinks::Form DerivedLinks::copies() const {
 
 NumberOf<Traced, SecondsPerByte> DerivedLinks::ideal_copies_per_byte() const {
   const collective::CollectiveGroup pair = mirrored_pair(linker_.stages_of(parallelism_, layout_).value());
-  return num_.named("time of a byte at full bandwidth", line(program::Collective::all_reduce, pair).rate);
+  return num_.named("time per byte at full bandwidth", line(program::Collective::all_reduce, pair).rate);
 }
 
 NumberOf<Traced, Seconds> DerivedLinks::reached(NumberOf<Traced, Seconds> ideal) const {
