@@ -192,8 +192,8 @@ for name, (model, devices) in programs.items():
 # MaxText names a set of rules; this is the strategy that says the same, and where ours is otherwise on purpose.
 rules = {"default": "--fsdp {data} --ep {expert}", "pure-fsdp": "--fsdp {data} --ep {expert}",
          "pipeline-large-moe": "--fsdp {data} --ep {expert}", "shard-exp-on-fsdp": "--fsdp {data} --ep {data}",
-         "cp-as-ep": "--fsdp {data} --cp {context} --ep {both} --ep-over context",
-         "ep-as-cp": "--fsdp {fsdp} --cp {expert} --ep {expert} --ep-over context", "ep-as-dp": "--dp {expert} --fsdp {fsdp} --ep {expert}"}
+         "cp-as-ep": "--fsdp {data} --cp {context} --ep {both} --ep-over cp",
+         "ep-as-cp": "--fsdp {fsdp} --cp {expert} --ep {expert} --ep-over cp", "ep-as-dp": "--dp {expert} --fsdp {fsdp} --ep {expert}"}
 names = {"embedding": "embedding", "logits_dense": "W_head", "query": "W_q", "key": "W_k", "value": "W_v", "out": "W_o",
          "wkv_a": "W_kva", "wkv_b": "W_kvb", "gate": "W_router", "wi_0": "W_gate", "wi_1": "W_in", "wo": "W_out"}
 named_differences = {
@@ -210,7 +210,7 @@ def our_tensors(program, mesh):
     sizes = {axis: int(n) for axis, n in (part.split("=") for part in mesh.split(",") if part)}
 
     def ways(dims):
-        return [math.prod(sizes[axis] for axis in dim.partition("_")[2]) for dim in dims.split(", ")]
+        return [math.prod(sizes[axis] for axis in dim.partition("_")[2].split("+") if axis) for dim in dims.split(", ")]
 
     weights, forward = {}, {}
     for row in program:

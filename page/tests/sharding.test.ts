@@ -28,6 +28,9 @@ test("the notation is read", () => {
   ]);
   assert.deepEqual(tensor.partial, ["Y"]);
   assert.equal(shardsOf(tensor.dimensions[0], axes), 8);
+  const words = parseMesh("dp=4,fsdp=2");
+  assert.deepEqual(parseTensor("C[I_dp+fsdp, K]", words)!.dimensions[0], { name: "I", axes: ["dp", "fsdp"] });
+  assert.deepEqual(parseTensor("C[I, K] {U_dp+fsdp}", words)!.partial, ["dp", "fsdp"]);
   const step = parseStep("C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})", axes)!;
   assert.deepEqual(step.source?.partial, ["Y"]);
   assert.equal(parseStep("C[I_X, K] {U_Y} = A[I_X, J_Y] ·J B[J_Y, K]", axes)?.source, null);

@@ -24,11 +24,11 @@ export function parseMesh(text: string): Axis[] {
   });
 }
 
-/** Splits "XY" into names of mesh axes, the longest first. */
+/** Splits "XY" or "dp+fsdp" into names of mesh axes, the longest first. */
 function split(text: string, axes: readonly Axis[]): string[] {
   const names = axes.map((axis) => axis.name).sort((a, b) => b.length - a.length);
   const found: string[] = [];
-  let rest = text.replace(/[,\s]/g, "");
+  let rest = text.replace(/[,+\s]/g, "");
   while (rest) {
     const next = names.find((name) => rest.startsWith(name));
     if (!next) return found;
@@ -39,7 +39,7 @@ function split(text: string, axes: readonly Axis[]): string[] {
 }
 
 export function parseTensor(text: string, axes: readonly Axis[]): Tensor | null {
-  const match = /([A-Za-z]\w*)\s*\[([^\]]*)\]\s*(?:\{\s*U_([\w,\s]+)\})?/.exec(text);
+  const match = /([A-Za-z]\w*)\s*\[([^\]]*)\]\s*(?:\{\s*U_([\w,+\s]+)\})?/.exec(text);
   if (!match) return null;
   const dimensions = match[2]!.split(",").map((part) => {
     const [name = "", sub = ""] = part.trim().split("_");

@@ -387,17 +387,28 @@ std::string render_derivation(const Response& response, bool colour, std::size_t
     const std::size_t indent = 2 * static_cast<std::size_t>(line.depth);
     std::string formula = line.name;
     if (!line.formula.empty() && !line.repeated) formula += " = " + line.formula;
-    const std::string value = human(line.quantity);
     constexpr std::size_t least = 40;  // columns of a formula, however deep
-    const std::size_t room = width == 0 ? formula.size() + 1 : std::max(least, width - std::min(width, indent));
+    const std::size_t room = width == 0 ? formula.size() + 1 : std::max(least, width - std::min(width, indent + 4));
+    std::size_t column = 0;  // of the last line
+    const auto add_line = [&](std::string_view text, bool first) {
+      const std::size_t blanks = first ? indent : indent + 4;
+      out += (first ? "" : "\n") + std::string(blanks, ' ') + std::string(text);
+      column = blanks + columns(text);
+    };
     const std::vector<std::string> lines = wrapped(formula + " =", room);
-    for (std::size_t i = 0; i < lines.size(); ++i)
-      out += (i > 0 ? "\n" : "") + std::string(i > 0 ? indent + 4 : indent, ' ') + lines[i];
-    out += " " + paint(value, bold, colour);
-    if (line.repeated) out += paint("   (above)", dim, colour);
-    if (!line.bound_by.empty() && !line.repeated)
-      out += paint(fmt::format("   <- bound by {}", line.bound_by), green, colour);
-    if (!line.source.empty()) out += paint(fmt::format("   [{}]", line.source), dim, colour);
+    for (std::size_t i = 0; i < lines.size(); ++i) add_line(lines[i], i == 0);
+    const auto add = [&](const std::string& text, std::string_view blanks, const auto& style) {
+      if (width > 0 && column + blanks.size() + columns(text) > width)
+        add_line("", false);
+      else
+        out += blanks;
+      out += paint(text, style, colour);
+      column += blanks.size() + columns(text);
+    };
+    add(human(line.quantity), " ", bold);
+    if (line.repeated) add("(above)", "   ", dim);
+    if (!line.bound_by.empty() && !line.repeated) add(fmt::format("<- bound by {}", line.bound_by), "   ", green);
+    if (!line.source.empty()) add(fmt::format("[{}]", line.source), "   ", dim);
     out += "\n";
   }
   if (shown.left_out > 0)
@@ -436,7 +447,7 @@ std::string render(const Response& response, const RenderOptions& options) {
     const Value* table = Reader(response.results).at(response.screen->table);
     if (table && is_table(*table)) out += "\n" + text_table(*table->items(), "  ", options.colour);
     if (options.explain && !response.derived.empty())
-    out += "\n" + render_derivation(response, options.colour, options.width);
+      out += "\n" + render_derivation(response, options.colour, options.width);
     return out;
   }
   std::string out;

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/option_values.h"
+#include "assay/base/text.h"
 
 namespace assay::verbs {
 
@@ -20,12 +20,21 @@ Result<void> read_dispatch(const Request& request, const model::Transformer& mod
 }
 
 Result<void> read_expert_axes(const Request& request, std::optional<lower::ExpertAxes>& out) {
-  static constexpr Word<lower::ExpertAxes> words[] = {{"data", {}},
-                                                      {"tensor", {true, false}},
-                                                      {"context", {false, true}},
-                                                      {"tensor,context", {true, true}},
-                                                      {"context,tensor", {true, true}}};
-  return read_word(request, "ep-over", words, out);
+  const auto text = request.value("ep-over");
+  if (!text) return {};
+  lower::ExpertAxes over;
+  for (const std::string& part : split(*text, ',')) {
+    const std::string axis(trim(part));
+    if (axis == "tp" || axis == "tensor")
+      over.tensor = true;
+    else if (axis == "cp" || axis == "context")
+      over.context = true;
+    else if (axis != "dp" && axis != "fsdp" && axis != "data")
+      return fail("--ep-over", fmt::format("{} is none of dp, fsdp, tp, cp", in_quotes(axis)), "e.g. --ep-over tp",
+                  Error::Kind::usage);
+  }
+  out = over;
+  return {};
 }
 
 Result<void> check_experts(std::int64_t ways, const std::optional<lower::ExpertAxes>& over, std::int64_t tensor,

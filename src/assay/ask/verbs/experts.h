@@ -20,7 +20,7 @@ inline constexpr OptionSpec dispatch_option{
 /// --dispatch; an error where the model has no experts.
 Result<void> read_dispatch(const Request& request, const model::Transformer& model, training::Dispatch& out);
 
-/// --ep-over: nothing where it is not given.
+/// --ep-over: nothing where it is not given. Data-parallel devices make up the rest, whether they are named or not.
 Result<void> read_expert_axes(const Request& request, std::optional<lower::ExpertAxes>& out);
 
 /// Whether experts can be split so many ways over the given axes; other axes may make up the rest.

@@ -120,9 +120,10 @@ Terms<N> torus_terms(const N& num, program::Collective kind, Bytes bytes, const 
   const auto link = num.given("link bandwidth", group.link, labels ? std::string_view(labels->link) : "");
   if (is_one_to_one(kind)) {
     const double share = most_share(group);
-    const auto time = num.named(
-        "time at full bandwidth", share == 1.0 ? array / link
-                                  : num.given("groups per link", share, "interleaved groups share it") * array / link);
+    const auto time =
+        num.named("time at full bandwidth",
+                  share == 1.0 ? array / link
+                               : num.given("groups per link", share, "interleaved groups share it") * array / link);
     return {time, time};
   }
   if (is_exchange(kind)) {
@@ -196,7 +197,8 @@ Terms<N> all_terms(const N& num, program::Collective kind, Bytes bytes, const Co
   if (!group.mixed()) return tree;
   // Within and between slices concurrently, shard by shard.
   const Terms<N> torus = torus_terms(num, kind, bytes, group, labels);
-  return {num.named("time at full bandwidth", max(num.named("slice", torus.exact), num.named("between slices", tree.exact))),
+  return {num.named("time at full bandwidth",
+                    max(num.named("slice", torus.exact), num.named("between slices", tree.exact))),
           num.named("approximate", max(torus.approximate, tree.approximate))};
 }
 

@@ -78,9 +78,9 @@ PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& p
 Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,
                                 const Sourced<FlopsPerSecond>& peak, const Split& split, Counting counting,
                                 std::string_view where) {
-  const program::Mesh mesh{{{"fsdp", static_cast<std::int64_t>(split.fsdp)},
-                            {"pipeline", static_cast<std::int64_t>(split.pipeline)},
-                            {"tensor", static_cast<std::int64_t>(split.tensor)}}};
+  const program::Mesh mesh{{program::axis_of(program::Role::fsdp, static_cast<std::int64_t>(split.fsdp)),
+                            program::axis_of(program::Role::pipeline, static_cast<std::int64_t>(split.pipeline)),
+                            program::axis_of(program::Role::tensor, static_cast<std::int64_t>(split.tensor))}};
   ASSAY_TRY(placement, collective::Placement::make(mesh, slice, where));
   PlacedSplit placed = assume_split(shape, peak, split, counting, placement.group(program::axis_bit(0)),
                                     placement.group(program::axis_bit(2)));

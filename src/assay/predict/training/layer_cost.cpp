@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "assay/base/index.h"
+#include "assay/base/text.h"
 #include "assay/model/layer_parts.h"
 #include "assay/predict/collective/placement.h"
 #include "assay/predict/training/recompute_profiles.h"
@@ -33,7 +34,7 @@ struct AxisRoles {
 
   explicit AxisRoles(const program::Mesh& mesh) {
     for (std::size_t i = 0; i < mesh.axes.size(); ++i)
-      of_axis[i] = static_cast<RoleSet>(1u << lower::stage_axis_names.find(lower::whole_axis(mesh.axes[i].name)));
+      if (mesh.axes[i].role) of_axis[i] = role_bit(*mesh.axes[i].role);
   }
   RoleSet of(program::AxisSet axes) const {
     RoleSet all = 0;
@@ -54,7 +55,7 @@ bool passes_on(const program::Step& step) { return step.op == program::Op::cast 
 
 /// Data axes that shard the array of a collective besides those that it runs over: of weights, and of their gradients.
 program::AxisSet open_axes(const AxisRoles& roles_by, const program::Program& program, const program::Step& step) {
-  constexpr RoleSet open = role_bit(Role::replica) | role_bit(Role::fsdp);
+  constexpr RoleSet open = role_bit(Role::data) | role_bit(Role::fsdp);
   const program::ProgramTensor& before = program.tensor(step.in[0]);
   if (!program::is_weight(before) && step.urgency != program::Urgency::afterwards) return 0;
   const program::AxisSet rest = before.sharding.split_axes() & ~step.axes;
@@ -340,6 +341,13 @@ RoleSet collective_roles(const program::Program& program, const program::Step& s
 }
 
 RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes) { return AxisRoles(mesh).of(axes); }
+
+std::string roles_text(RoleSet set) {
+  std::vector<std::string> names;
+  for (std::size_t r = 0; r < roles; ++r)
+    if (set >> r & 1u) names.emplace_back(program::role_names[r]);
+  return join(names, "+");
+}
 
 std::size_t PassProfile::add_traffic(const Traffic& more) {
   for (Traffic& known : traffic)

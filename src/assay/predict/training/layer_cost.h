@@ -12,9 +12,9 @@
 
 namespace assay::training {
 
-/// The axes of a stage by role. Sets of roles are bit sets.
-enum class Role : std::uint8_t { replica, fsdp, expert, context, tensor };
-inline constexpr std::size_t roles = 5;
+using program::Role;
+inline constexpr std::size_t roles = 5;  ///< of the axes of a stage
+/// Some of them, one bit each.
 using RoleSet = std::uint8_t;
 constexpr RoleSet role_bit(Role role) { return static_cast<RoleSet>(1u << static_cast<unsigned>(role)); }
 inline constexpr RoleSet every_role = (1u << roles) - 1;
@@ -22,8 +22,10 @@ inline constexpr RoleSet every_role = (1u << roles) - 1;
 using RoleSets = std::uint32_t;
 inline constexpr RoleSets every_role_set = ~RoleSets{1};
 
-/// The roles of some axes of stage_mesh(), by their names.
+/// The roles of some axes of a stage's mesh.
 RoleSet roles_of(const program::Mesh& mesh, program::AxisSet axes);
+/// "dp+fsdp"
+std::string roles_text(RoleSet set);
 
 /// The roles of the axes that a collective runs over; includes the expert role where tokens travel to experts on
 /// tensor- or context-parallel devices.

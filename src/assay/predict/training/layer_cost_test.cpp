@@ -34,7 +34,7 @@ TEST(TrainingProfile, NamesTheSetsOfRolesThatItsCollectivesRunOver) {
   Traffic traffic;
   traffic.over = role_bit(Role::tensor);
   profile.kinds[1].backward.add_traffic(traffic);
-  traffic.over = role_bit(Role::replica) | role_bit(Role::fsdp);
+  traffic.over = role_bit(Role::data) | role_bit(Role::fsdp);
   profile.head.forward.add_traffic(traffic);
   EXPECT_EQ(role_sets(profile), 1u << 16 | 1u << 3);
 }

@@ -13,7 +13,7 @@ Seconds network_time(const TrainingCost& cost, Role role) { return cost.network[
 /// Traffic of weights and gradients against arithmetic.
 void set_weights_thresholds(const TrainingQuestion& question, std::int64_t sequence, const Strategy& strategy,
                             const TrainingCost& cost, LimitThresholds& out) {
-  const Role busier = network_time(cost, Role::replica) > network_time(cost, Role::fsdp) ? Role::replica : Role::fsdp;
+  const Role busier = network_time(cost, Role::data) > network_time(cost, Role::fsdp) ? Role::data : Role::fsdp;
   const Seconds data = network_time(cost, busier);
   if (!(data > Seconds() || cost.copies > Seconds())) return;
   const Seconds end_of_axis = cost.end_network[static_cast<std::size_t>(busier)];

@@ -11,8 +11,8 @@ namespace {
 
 Sharing sharing(const lower::Parallelism& p, const StageLinks& links) {
   constexpr RoleSet everyone =
-      role_bit(Role::replica) | role_bit(Role::fsdp) | role_bit(Role::expert) | role_bit(Role::context);
-  constexpr RoleSet sharded = everyone & ~role_bit(Role::replica);
+      role_bit(Role::data) | role_bit(Role::fsdp) | role_bit(Role::expert) | role_bit(Role::context);
+  constexpr RoleSet sharded = everyone & ~role_bit(Role::data);
   const RoleSet weights = p.zero >= 3 ? everyone : p.fsdp > 1 ? sharded : 0;
   const RoleSet states = p.zero >= 1 ? everyone : weights;
   const RoleSet gradients = p.zero >= 2 ? everyone : weights;

@@ -200,7 +200,7 @@ TEST(TrainingMemory, ReplicasReduceTheirPartOfShardedGradients) {
   const TrainingProfile profile = make_profile(c.question.setup, profile_key(strategy, 4096));
   int found = 0;
   for (const Traffic& traffic : profile.kinds[0].backward.traffic)
-    if (traffic.once && traffic.over == role_bit(Role::replica)) {
+    if (traffic.once && traffic.over == role_bit(Role::data)) {
       EXPECT_EQ(traffic.divided, role_bit(Role::fsdp));
       ++found;
     }

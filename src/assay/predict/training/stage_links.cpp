@@ -18,9 +18,22 @@ program::Mesh whole_mesh(const lower::Parallelism& parallelism, const collective
   program::Mesh mesh;
   for (const std::size_t axis : layout.order)
     if (axis < sizes.size() && sizes[axis] > 1)
-      mesh.axes.push_back({std::string(1, axis == 0 ? 'P' : lower::stage_axis_names[axis - 1]), sizes[axis]});
-  if (mesh.axes.empty()) mesh.axes.push_back({"X", 1});
+      mesh.axes.push_back(program::axis_of(whole_mesh_roles[axis], sizes[axis]));
+  if (mesh.axes.empty()) mesh.axes.push_back(program::axis_of(Role::data, 1));
   return mesh;
+}
+
+std::optional<std::uint8_t> whole_mesh_axis(std::string_view name) {
+  for (std::size_t axis = 0; axis < whole_mesh_roles.size(); ++axis)
+    if (program::name(whole_mesh_roles[axis]) == name) return static_cast<std::uint8_t>(axis);
+  return std::nullopt;
+}
+
+std::string axis_order(const lower::Parallelism& parallelism, const collective::AxisLayout& layout) {
+  std::vector<std::string> names;
+  for (const program::MeshAxis& axis : whole_mesh(parallelism, layout).axes)
+    if (axis.size > 1) names.push_back(axis.name);
+  return join(names, ",");
 }
 
 Result<collective::Placement> whole_placement(const lower::Parallelism& parallelism,

@@ -72,10 +72,17 @@ struct PlacedLinks {
 /// Numbers that identify the links of axes: of pipeline stages, then by role; 0 for none.
 using AxisNumbers = std::array<std::uint32_t, 1 + roles>;
 
-/// Devices along pipeline stages and the axes of stage_mesh(), in this order.
+/// The axes of a whole mesh in the usual order, outermost first; layouts number them so.
+inline constexpr std::array<Role, 1 + roles> whole_mesh_roles{Role::pipeline, Role::data,    Role::fsdp,
+                                                              Role::expert,   Role::context, Role::tensor};
+/// The number of the axis with that name.
+std::optional<std::uint8_t> whole_mesh_axis(std::string_view name);
+/// Devices along each of them.
 std::array<std::int64_t, 1 + roles> whole_mesh_sizes(const lower::Parallelism& parallelism);
-/// The whole mesh in the order of a layout of these: P for pipeline stages. Axes of one device are left out.
+/// The whole mesh in the order of a layout. Axes of one device are left out.
 program::Mesh whole_mesh(const lower::Parallelism& parallelism, const collective::AxisLayout& layout = {});
+/// The names of its axes as --order takes them: "pp,dp,tp"; empty on one device.
+std::string axis_order(const lower::Parallelism& parallelism, const collective::AxisLayout& layout);
 /// That mesh on a cluster.
 Result<collective::Placement> whole_placement(const lower::Parallelism& parallelism,
                                               const collective::AxisLayout& layout, const hardware::Cluster& cluster);

@@ -35,12 +35,12 @@ void name_parts(const Traced& num, const std::string& pass, PassParts<Traced>& p
 
 /// The same at ideal rates.
 void name_parts(const Traced& num, const std::string& pass, IdealPass<Traced>& ideal) {
-  constexpr std::string_view groups[roles] = {"replicas", "weight shards", "experts", "context", "tensor"};
   ideal.compute = num.named(pass + " arithmetic at the peak", ideal.compute);
   ideal.memory = num.named(pass + " memory at full bandwidth", ideal.memory);
   for (std::size_t r = 0; r < roles; ++r) {
-    ideal.network[r] = num.named(fmt::format("{} network of {} at full bandwidth", pass, groups[r]), ideal.network[r]);
-    ideal.once[r] = num.named(fmt::format("{} network of {} once a step", pass, groups[r]), ideal.once[r]);
+    const std::string over = fmt::format("{} network over {}", pass, program::role_names[r]);
+    ideal.network[r] = num.named(over + " at full bandwidth", ideal.network[r]);
+    ideal.once[r] = num.named(over + " once a step", ideal.once[r]);
   }
 }
 

@@ -193,7 +193,7 @@ TEST(Training, DualpipeOfTwoStagesSumsAndUpdatesAsTwoReplicasDo) {
         parameters += static_cast<double>(weight.elements()) / (weight.elements() > 1024 ? 8 : 1);
       const double nic = c.cluster.chip.network.scale_out->bandwidth.value.value();
       EXPECT_NEAR(copies->copies.value(), 4.0 * parameters / nic, 1e-3 * copies->copies.value());
-      EXPECT_NEAR(copies->copies.value(), replicas->end_network[static_cast<std::size_t>(Role::replica)].value(),
+      EXPECT_NEAR(copies->copies.value(), replicas->end_network[static_cast<std::size_t>(Role::data)].value(),
                   1e-9 * copies->copies.value());
       EXPECT_GE(copies->lower, copies->copies);
       EXPECT_NEAR(copies->parts.gradients.value(), replicas->parts.gradients.value(),

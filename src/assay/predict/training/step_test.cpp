@@ -60,7 +60,7 @@ TEST(StepTimes, CopiesOfKeysReceiveTheirOwnPartOfTheTensorAxis) {
   for (model::Layer& layer : c.model.decoder.kinds) layer.attention->kv_heads = 4;
   const lower::Parallelism p{.tensor = 8};
   const auto [mesh, rules] = lower::training_stage(p, c.model);
-  ASSERT_EQ(program::mesh_text(mesh), "Y=4,V=2");
+  ASSERT_EQ(program::mesh_text(mesh), "tp(1)=4,tp(2)=2");
   lower::TrainingPlan plan;
   plan.work.queries = plan.work.keys = testing::sequence;
   const program::Program program = lower::lower_training(c.model, mesh, rules, plan);
@@ -373,7 +373,7 @@ TEST(Training, BoundsCountWhatIsThereOnceAStep) {
   c.question.sequences = 32;
   const auto two = price_strategy(c.question, testing::sequence, c.cluster, s);
   ASSERT_TRUE(one && two);
-  const auto replica = static_cast<std::size_t>(Role::replica);
+  const auto replica = static_cast<std::size_t>(Role::data);
   EXPECT_GT(one->end_network[replica], Seconds());
   EXPECT_DOUBLE_EQ(one->network[replica].value(), one->end_network[replica].value());
   EXPECT_DOUBLE_EQ(two->network[replica].value(), one->network[replica].value());

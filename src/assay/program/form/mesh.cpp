@@ -6,6 +6,10 @@
 
 namespace assay::program {
 
+MeshAxis axis_of(Role role, std::int64_t size) { return {std::string(name(role)), size, role}; }
+
+std::string part_name(std::string_view axis, std::size_t part) { return fmt::format("{}({})", axis, part); }
+
 std::int64_t Mesh::devices() const {
   std::int64_t n = 1;
   for (const MeshAxis& axis : axes) n *= axis.size;
@@ -15,6 +19,12 @@ std::int64_t Mesh::devices() const {
 std::optional<int> Mesh::find(std::string_view name) const {
   for (std::size_t i = 0; i < axes.size(); ++i)
     if (axes[i].name == name) return static_cast<int>(i);
+  return std::nullopt;
+}
+
+std::optional<int> Mesh::find(Role role) const {
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].role == role) return static_cast<int>(i);
   return std::nullopt;
 }
 

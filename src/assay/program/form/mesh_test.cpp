@@ -14,6 +14,14 @@ TEST(Mesh, IsReadAndPrintedInOrder) {
   EXPECT_EQ(mesh_text(*mesh), "X=4,Y=2");
 }
 
+TEST(Mesh, AnAxisOfARoleHasItsName) {
+  const Mesh mesh{{axis_of(Role::fsdp, 4), axis_of(Role::tensor, 2)}};
+  EXPECT_EQ(mesh_text(mesh), "fsdp=4,tp=2");
+  EXPECT_EQ(mesh.find(Role::tensor), 1);
+  EXPECT_FALSE(mesh.find(Role::context));
+  EXPECT_EQ(parse_mesh("tp=2", "")->find(Role::tensor), std::nullopt);  // a person's axis has no role
+}
+
 TEST(Mesh, BadTextNamesTheRule) {
   for (const char* text : {"", "X", "X=", "=4", "X=0", "X=-1", "X=4,X=2", "1=4", "X=1e9", "X=4,,Y=2"}) {
     const auto mesh = parse_mesh(text, "--mesh");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "assay/base/text.h"
+
 namespace assay::program {
 
 double shard_count(const Mesh& mesh, AxisSet axes) {
@@ -51,9 +53,9 @@ bool is_padded(const Mesh& mesh, const Tensor& tensor) {
 
 namespace {
 
-/// Concatenated names; all parts X(1)X(2)... of an axis in order are written as the axis.
 std::string list_text(const Mesh& mesh, const std::vector<int>& axes) {
-  std::string text;
+  std::vector<std::string> names;
+  bool has_words = false;
   for (std::size_t i = 0; i < axes.size();) {
     const std::string& name = mesh.axes[static_cast<std::size_t>(axes[i])].name;
     const std::size_t open = name.find('(');
@@ -61,16 +63,19 @@ std::string list_text(const Mesh& mesh, const std::vector<int>& axes) {
     std::size_t parts = 0, run = 0;
     for (const MeshAxis& axis : mesh.axes) parts += axis.name.starts_with(whole + "(");
     while (run < parts && i + run < axes.size() &&
-           mesh.axes[static_cast<std::size_t>(axes[i + run])].name == fmt::format("{}({})", whole, run + 1))
+           mesh.axes[static_cast<std::size_t>(axes[i + run])].name == part_name(whole, run + 1))
       ++run;
     const bool complete = open != std::string::npos && run == parts;
-    text += complete ? whole : name;
+    names.push_back(complete ? whole : name);
+    has_words |= whole.size() > 1;
     i += complete ? parts : 1;
   }
-  return text;
+  return join(names, has_words ? "+" : "");
 }
 
 }  // namespace
+
+std::string axes_text(const Mesh& mesh, AxisList axes) { return list_text(mesh, axes.axes()); }
 
 std::string axes_text(const Mesh& mesh, AxisSet axes) {
   std::vector<int> list;
@@ -83,8 +88,8 @@ std::string tensor_text(const Mesh& mesh, const Tensor& tensor) {
   std::string text = tensor.name + (tensor.dims.empty() ? "" : "[");
   for (std::size_t i = 0; i < tensor.dims.size(); ++i) {
     text += (i ? ", " : "") + tensor.dims[i].name;
-    const std::vector<int> axes = tensor.sharding.dims[i].axes();
-    if (!axes.empty()) text += "_" + list_text(mesh, axes);
+    const AxisList axes = tensor.sharding.dims[i];
+    if (!axes.empty()) text += "_" + axes_text(mesh, axes);
   }
   if (!tensor.dims.empty()) text += "]";
   if (tensor.sharding.unreduced) text += fmt::format(" {{U_{}}}", axes_text(mesh, tensor.sharding.unreduced));

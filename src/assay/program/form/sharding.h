@@ -92,8 +92,11 @@ std::int64_t replication(const Mesh& mesh, const Tensor& tensor);
 /// True if some dimension does not divide by its axes, so that shards are padded.
 bool is_padded(const Mesh& mesh, const Tensor& tensor);
 
-/// "A[I_X, J_YZ] {U_W}"
-std::string tensor_text(const Mesh& mesh, const Tensor& tensor);
+/// Axes of a dimension, major first, or of a set: letters next to each other, words with a plus: "YZ", "dp+fsdp". All
+/// parts X(1), X(2), ... of an axis in order are written as the axis.
+std::string axes_text(const Mesh& mesh, AxisList axes);
 std::string axes_text(const Mesh& mesh, AxisSet axes);
+/// "A[I_X, J_YZ] {U_W}", "In[B_dp+fsdp, D_tp]"
+std::string tensor_text(const Mesh& mesh, const Tensor& tensor);
 
 }  // namespace assay::program

@@ -57,5 +57,16 @@ TEST(Sharding, PartsOfAnAxisPrintAsTheAxisWhenComplete) {
   EXPECT_EQ(tensor_text(parts, a), "A[I_X(2)X(1), J] {U_Y}");
 }
 
+TEST(Sharding, WordsArePrintedWithAPlus) {
+  const Mesh roles{{axis_of(Role::data, 2), axis_of(Role::fsdp, 2), {"tp(1)", 2}, {"tp(2)", 2}}};
+  Tensor a = tensor({{"B", 8}, {"K", 8}}, Dtype::bf16);
+  a.sharding.dims[0] = AxisList{}.pushed(0).pushed(1);
+  a.sharding.dims[1] = AxisList{}.pushed(2);
+  EXPECT_EQ(tensor_text(roles, a), "A[B_dp+fsdp, K_tp(1)]");
+  a.sharding.dims[1] = AxisList{}.pushed(2).pushed(3);
+  EXPECT_EQ(tensor_text(roles, a), "A[B_dp+fsdp, K_tp]");
+  EXPECT_EQ(axes_text(roles, axis_bit(1) | axis_bit(2) | axis_bit(3)), "fsdp+tp");
+}
+
 }  // namespace
 }  // namespace assay::program

@@ -116,6 +116,15 @@ TEST(Language, SumsOfPartialSumsStayPartial) {
   EXPECT_EQ(collectives, 1u);
 }
 
+TEST(Language, AxesThatAreWordsAreReadAsTheyArePrinted) {
+  const std::string mesh = "mesh dp=2, fsdp=2\ndims B=8, D=8\n";
+  for (const char* axes : {"dpfsdp", "dp+fsdp"}) {
+    const auto made = compiled(mesh + "input x[B_" + axes + ", D]; y = x + 1; result y");
+    ASSERT_TRUE(made) << made.error().what;
+    EXPECT_EQ(listed_text(*made, made->program.steps.front()), "y[B_dp+fsdp, D] = add(x[B_dp+fsdp, D], 1)");
+  }
+}
+
 TEST(Language, ADimensionOfAProgramHasItsOwnName) {
   const auto made = compiled("mesh X=2; dims batch=4, depth=8; input x[batch_X, depth]; y = x + 1; result y");
   ASSERT_TRUE(made);

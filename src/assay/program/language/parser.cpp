@@ -282,7 +282,7 @@ class Parser {
     if (accept("{")) {
       tensor.has_braces = true;
       if (!here().is("}")) {
-        ASSAY_TRY(partial, word("U_X", "partial sums are written {U_X}"));
+        ASSAY_TRY(partial, subscripted("U_X", "partial sums are written {U_X}"));
         if (!partial.text.starts_with("U_") || partial.text.size() == 2)
           return source_.error(partial.at, fmt::format("{} is not U_AXES", in_quotes(partial.text)),
                                "partial sums are written {U_X}; {} says there are none");
@@ -293,8 +293,18 @@ class Parser {
     return tensor;
   }
 
+  /// A word, and after _ axes with a plus between them: B_dp+fsdp.
+  Result<Word> subscripted(std::string_view what, std::string_view hint) {
+    ASSAY_TRY(given, word(what, hint));
+    while (given.text.find('_') != std::string::npos && accept("+")) {
+      ASSAY_TRY(axis, word("an axis", "write B_XY or B_dp+fsdp"));
+      given.text += "+" + axis.text;
+    }
+    return given;
+  }
+
   Result<WrittenDim> written_dim() {
-    ASSAY_TRY(given, word("a dimension", "write NAME[B_X, D]"));
+    ASSAY_TRY(given, subscripted("a dimension", "write NAME[B_X, D]"));
     const std::size_t line = given.text.find('_');
     if (line == std::string::npos) return WrittenDim{given, {"", given.at + given.text.size()}};
     WrittenDim dim{{given.text.substr(0, line), given.at}, {given.text.substr(line + 1), given.at + line + 1}};

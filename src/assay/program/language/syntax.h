@@ -15,7 +15,7 @@ struct Word {
   std::size_t at = 0;
 };
 
-/// "B_XY": a dimension and the mesh axes that split it, both as written.
+/// "B_XY", "B_dp+fsdp": a dimension and the mesh axes that split it, both as written.
 struct WrittenDim {
   Word name;
   Word axes;  ///< empty: none

@@ -143,6 +143,7 @@ Result<program::AxisList> Typing::axes_of(const Word& word, program::AxisSet& us
     used |= program::axis_bit(index);
     list = list.pushed(index);
     at += found->name.text.size();
+    if (word.text.compare(at, 1, "+") == 0) ++at;
   }
   return list;
 }

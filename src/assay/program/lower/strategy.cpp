@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "assay/base/text.h"
 #include "assay/model/layer_parts.h"
 
 namespace assay::lower {
@@ -15,19 +16,19 @@ using enum model::LogicalDim;
 
 /// Axis lists by role, on the mesh without axes of one device.
 struct Axes {
-  program::AxisList r, x, w, z, y;
+  program::AxisList data, fsdp, expert, context, tensor;
   program::AxisList experts;  ///< all axes that split experts
 
   explicit Axes(const Parallelism& p) {
     const auto sizes = stage_axis_sizes(p);
-    program::AxisList* const lists[] = {&r, &x, &w, &z, &y};
+    program::AxisList* const lists[] = {&data, &fsdp, &expert, &context, &tensor};
     int next = 0;
     for (std::size_t i = 0; i < 5; ++i)
       if (sizes[i] > 1) *lists[i] = program::AxisList().pushed(next++);
     // Tensor-parallel devices may hold the same tokens: each takes those for its experts before the others exchange.
-    if (p.expert_over.tensor) experts = y;
-    if (p.expert_over.context) experts = joined(experts, z);
-    experts = joined(experts, w);
+    if (p.expert_over.tensor) experts = tensor;
+    if (p.expert_over.context) experts = joined(experts, context);
+    experts = joined(experts, expert);
   }
 };
 
@@ -60,8 +61,7 @@ Result<void> divides(std::string_view where, std::int64_t n, std::int64_t ways, 
               fmt::format("use a divisor of {}: {}", n, one_of(n)));
 }
 
-/// Names of the parts of the tensor axis, outermost first.
-constexpr std::string_view tensor_parts = "YVUQ";
+constexpr std::size_t most_tensor_parts = 4;
 
 /// How many ways each part of the tensor axis splits: products of the leading parts divide the key heads.
 std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transformer& model) {
@@ -74,7 +74,7 @@ std::vector<std::int64_t> tensor_cuts(std::int64_t tensor, const model::Transfor
   std::vector<std::int64_t> cuts;
   std::int64_t before = 1;
   for (const std::int64_t ways : shared)
-    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < tensor_parts.size()) {
+    if (ways > before && ways < tensor && ways % before == 0 && cuts.size() + 1 < most_tensor_parts) {
       cuts.push_back(ways / before);
       before = ways;
     }
@@ -93,10 +93,12 @@ program::AxisList cut(program::AxisList list, int axis, int first, int parts) {
 void cut_tensor_axis(std::int64_t tensor, const model::Transformer& model, StageRules& stage) {
   if (tensor == 1) return;
   const std::vector<std::int64_t> cuts = tensor_cuts(tensor, model);
-  // The tensor axis is the last one; its new parts go inside it.
+  // The tensor axis is the last one; its parts take its place.
   const int axis = static_cast<int>(stage.mesh.axes.size()) - 1, parts = static_cast<int>(cuts.size()) - 1;
-  stage.mesh.axes.back().size = cuts[0];
-  for (std::size_t i = 1; i < cuts.size(); ++i) stage.mesh.axes.push_back({std::string(1, tensor_parts[i]), cuts[i]});
+  const program::MeshAxis whole = stage.mesh.axes.back();
+  stage.mesh.axes.pop_back();
+  for (std::size_t i = 0; i < cuts.size(); ++i)
+    stage.mesh.axes.push_back({parts == 0 ? whole.name : program::part_name(whole.name, i + 1), cuts[i], whole.role});
   for (auto& by_class : stage.rules.axes)
     for (program::AxisList& list : by_class) list = cut(list, axis, axis + 1, parts);
   for (int i = 0; i <= parts; ++i) stage.rules.key_replicas |= program::axis_bit(axis + i);
@@ -117,17 +119,22 @@ void split_state_keys(std::int64_t tensor, const model::Transformer& model, Shar
     rules.at(of, state) = rules.at(of, inner);
 }
 
+/// Experts take their devices from the sharded data axis first, then from the replicas.
+std::int64_t experts_from_fsdp(const Parallelism& p) { return std::gcd(p.expert_data(), p.fsdp); }
+
 }  // namespace
 
 std::string expert_axes_text(const Parallelism& p) {
-  std::string text;
-  const auto add = [&](bool is_used, std::string_view axis) {
-    if (is_used) text += (text.empty() ? "" : ",") + std::string(axis);
+  std::vector<std::string> names;
+  const auto add = [&](bool is_used, program::Role role) {
+    if (is_used) names.emplace_back(program::name(role));
   };
-  add(p.expert_over.tensor && p.tensor > 1, "tensor");
-  add(p.expert_over.context && p.context > 1, "context");
-  add(p.expert_data() > 1 || text.empty(), "data");
-  return text;
+  const std::int64_t from_fsdp = experts_from_fsdp(p);
+  add(p.expert_over.tensor && p.tensor > 1, program::Role::tensor);
+  add(p.expert_over.context && p.context > 1, program::Role::context);
+  add(from_fsdp > 1, program::Role::fsdp);
+  add(p.expert_data() > from_fsdp || names.empty(), program::Role::data);
+  return join(names, ",");
 }
 
 Result<void> check_parallelism(const Parallelism& p, const model::Transformer& model) {
@@ -168,8 +175,7 @@ Result<void> check_parallelism(const Parallelism& p, const model::Transformer& m
 }
 
 std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& p) {
-  // Experts take their devices from the sharded data axis first, then from the replicas.
-  const std::int64_t experts = p.expert_data(), from_fsdp = std::gcd(experts, p.fsdp), from_data = experts / from_fsdp;
+  const std::int64_t experts = p.expert_data(), from_fsdp = experts_from_fsdp(p), from_data = experts / from_fsdp;
   return {p.data / from_data, p.fsdp / from_fsdp, experts, p.context, p.tensor};
 }
 
@@ -177,12 +183,8 @@ program::Mesh stage_mesh(const Parallelism& p) {
   const auto sizes = stage_axis_sizes(p);
   program::Mesh mesh;
   for (std::size_t i = 0; i < 5; ++i)
-    if (sizes[i] > 1) mesh.axes.push_back({std::string(1, stage_axis_names[i]), sizes[i]});
+    if (sizes[i] > 1) mesh.axes.push_back(program::axis_of(static_cast<program::Role>(i), sizes[i]));
   return mesh;
-}
-
-std::string_view whole_axis(std::string_view name) {
-  return tensor_parts.find(name) != std::string_view::npos ? tensor_parts.substr(0, 1) : name;
 }
 
 StageRules training_stage(const Parallelism& p, const model::Transformer& model) {
@@ -196,7 +198,7 @@ StageRules serving_stage(const Parallelism& p, const ServingScheme& scheme, cons
   StageRules stage{stage_mesh(p), serving_rules(p, scheme)};
   split_state_keys(p.tensor * p.context, model, stage.rules);
   cut_tensor_axis(p.tensor, model, stage);
-  stage.rules.key_replicas |= Axes(p).z.set();
+  stage.rules.key_replicas |= Axes(p).context.set();
   return stage;
 }
 
@@ -204,17 +206,17 @@ ShardingRules training_rules(const Parallelism& p) {
   using enum program::TensorClass;
   const Axes a(p);
   ShardingRules rules;
-  const program::AxisList tokens = all_of({a.r, a.x, a.w});
+  const program::AxisList tokens = all_of({a.data, a.fsdp, a.expert});
   // Tensor parallelism splits heads, widths and the vocabulary, and experts that no other axis already splits.
   set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer},
-      {heads, kv_heads, width, vocabulary, inner}, a.y);
+      {heads, kv_heads, width, vocabulary, inner}, a.tensor);
   set(rules, {program::TensorClass::weight, used_weight, program::TensorClass::gradient, optimizer}, {experts},
       a.experts);
   // Sharded weights: over the fsdp axis, the experts' part of it and the context devices, which hold the same
   // weights; over the replicas too at ZeRO stage 3.
-  const program::AxisList fsdp = p.fsdp > 1 ? all_of({a.x, a.w, a.z}) : program::AxisList();
+  const program::AxisList fsdp = p.fsdp > 1 ? all_of({a.fsdp, a.expert, a.context}) : program::AxisList();
   // Replicas innermost, so that each replica's share is a part of an fsdp shard.
-  const program::AxisList everyone = all_of({a.x, a.w, a.z, a.r});
+  const program::AxisList everyone = all_of({a.fsdp, a.expert, a.context, a.data});
   auto& spread = rules.spread;
   spread[static_cast<std::size_t>(program::TensorClass::weight)] = p.zero >= 3 ? everyone : fsdp;
   spread[static_cast<std::size_t>(optimizer)] =
@@ -224,17 +226,18 @@ ShardingRules training_rules(const Parallelism& p) {
       p.zero >= 2 ? 0 : everyone.set() & ~spread[static_cast<std::size_t>(program::TensorClass::weight)].set();
   // Activations: sequences over the data axes, tokens of a sequence over context.
   set(rules, {residual, activation, query, key_value}, {batch}, tokens);
-  set(rules, {residual, activation}, {sequence}, a.z);
-  if (p.residual == ResidualScheme::sequence) rules.at(residual, sequence) = all_of({a.z, a.y});
-  if (p.residual == ResidualScheme::model) rules.at(residual, d_model) = a.y;
+  set(rules, {residual, activation}, {sequence}, a.context);
+  if (p.residual == ResidualScheme::sequence) rules.at(residual, sequence) = all_of({a.context, a.tensor});
+  if (p.residual == ResidualScheme::model) rules.at(residual, d_model) = a.tensor;
   if (p.context_scheme == ContextScheme::gather) {
-    rules.at(query, sequence) = a.z;
-    set(rules, {query, key_value}, {heads, kv_heads}, a.y);
+    rules.at(query, sequence) = a.context;
+    set(rules, {query, key_value}, {heads, kv_heads}, a.tensor);
   } else {
-    set(rules, {query, key_value}, {heads, kv_heads}, all_of({a.y, a.z}));
+    set(rules, {query, key_value}, {heads, kv_heads}, all_of({a.tensor, a.context}));
   }
   rules.at(dispatched, experts) = a.experts;
-  rules.at(dispatched, capacity) = p.expert_over.context ? all_of({a.r, a.x}) : all_of({a.r, a.x, a.z});
+  rules.at(dispatched, capacity) =
+      p.expert_over.context ? all_of({a.data, a.fsdp}) : all_of({a.data, a.fsdp, a.context});
   return rules;
 }
 
@@ -243,29 +246,29 @@ ShardingRules serving_rules(const Parallelism& p, const ServingScheme& scheme) {
   const Axes a(p);
   ShardingRules rules;
   // Only replicas and expert devices see different sequences; the other axes work on the same ones.
-  const program::AxisList tokens = all_of({a.r, a.w});
+  const program::AxisList tokens = all_of({a.data, a.expert});
   // Devices that would hold the same keys split weights like the other tensor-parallel ones.
-  const program::AxisList tensor = all_of({a.y, a.z});
+  const program::AxisList tensor = all_of({a.tensor, a.context});
   set(rules, {program::TensorClass::weight, used_weight}, {heads, kv_heads, width, vocabulary, inner}, tensor);
   set(rules, {program::TensorClass::weight, used_weight}, {experts}, a.experts);
-  set(rules, {program::TensorClass::weight}, {d_model}, a.x);
-  if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.x);
-  const program::AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.r, a.w, a.x}) : tokens;
+  set(rules, {program::TensorClass::weight}, {d_model}, a.fsdp);
+  if (scheme.weights == WeightScheme::two_dimensions) set(rules, {used_weight}, {d_model}, a.fsdp);
+  const program::AxisList rows = scheme.weights == WeightScheme::gathered ? all_of({a.data, a.expert, a.fsdp}) : tokens;
   set(rules, {residual, activation}, {batch}, rows);
   set(rules, {query, key_value}, {batch}, rows);
-  if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.x;
+  if (scheme.weights == WeightScheme::two_dimensions) rules.at(residual, d_model) = a.fsdp;
   // All devices of one copy share the attention work, but heads stay where tensor parallelism puts them. With a context
   // axis the others keep their heads, and only its devices split the rest.
-  const program::AxisList second = scheme.weights == WeightScheme::two_dimensions ? a.x : program::AxisList();
-  const program::AxisList group = p.context > 1 ? all_of({second, a.z}) : all_of({a.y, second});
+  const program::AxisList second = scheme.weights == WeightScheme::two_dimensions ? a.fsdp : program::AxisList();
+  const program::AxisList group = p.context > 1 ? all_of({second, a.context}) : all_of({a.tensor, second});
   if (scheme.cache == CacheScheme::heads)
     set(rules, {query, key_value}, {heads, kv_heads}, tensor);
   else if (p.context > 1)
-    set(rules, {query, key_value}, {heads, kv_heads}, a.y);
+    set(rules, {query, key_value}, {heads, kv_heads}, a.tensor);
   if (scheme.cache == CacheScheme::batch) set(rules, {query, key_value}, {batch}, all_of({rows, group}));
   if (scheme.cache == CacheScheme::sequence) rules.at(key_value, context) = group;
   rules.at(dispatched, experts) = a.experts;
-  rules.at(dispatched, capacity) = a.r;
+  rules.at(dispatched, capacity) = a.data;
   return rules;
 }
 

@@ -1,11 +1,10 @@
 // A strategy: how many ways each kind of parallelism splits the work, and what that means as sharding rules.
-// Mesh axes of a program: R replicas of data, X data with sharded weights (fsdp), W data that also splits experts,
-// Z context, Y tensor. Pipeline stages are not part of the mesh: each stage runs its own program.
+// Mesh axes have the names of their roles: dp replicas of data, fsdp data with sharded weights, ep data that splits
+// experts too, cp context, tp tensor. Pipeline stages are not part of the mesh: each stage runs its own program.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "assay/base/result.h"
 #include "assay/model/transformer.h"
@@ -50,16 +49,14 @@ struct Parallelism {
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 };
 
-/// The axes that split experts, by their names on the command line: "data", "tensor,data".
+/// The axes that split experts, as --ep-over takes them: "fsdp", "tp,dp". Data-parallel devices are named by where they
+/// come from.
 std::string expert_axes_text(const Parallelism& parallelism);
 
 /// Checks that do not depend on the cluster: heads, widths, experts and layers divide as the scheme requires.
 Result<void> check_parallelism(const Parallelism& parallelism, const model::Transformer& model);
 
-/// The axes of a stage's mesh in order: replicas, fsdp, experts, context, tensor.
-inline constexpr std::string_view stage_axis_names = "RXWZY";
-
-/// Devices along each of them.
+/// Devices along the axes of a stage, by role.
 std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& parallelism);
 
 /// The mesh of one pipeline stage. Axes of one device are left out.
@@ -71,10 +68,8 @@ struct StageRules {
   ShardingRules rules;
 };
 /// Like stage_mesh() and training_rules(). If the model has fewer key heads than the tensor axis has devices, that
-/// axis is cut into parts Y, V, ...: the leading parts split the key heads, the others hold copies of them.
+/// axis is cut into parts tp(1), tp(2), ...: the leading parts split the key heads, the others hold copies of them.
 StageRules training_stage(const Parallelism& parallelism, const model::Transformer& model);
-/// The axis of stage_mesh() that contains or equals an axis of a stage: "Y" for "V".
-std::string_view whole_axis(std::string_view name);
 
 /// The rules of training on stage_mesh().
 ShardingRules training_rules(const Parallelism& parallelism);
@@ -88,8 +83,8 @@ struct ServingScheme {
   WeightScheme weights = WeightScheme::one_dimension;
   friend bool operator==(const ServingScheme&, const ServingScheme&) = default;
 };
-/// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y. With a
-/// context axis Z, Y splits caches by heads and Z by the scheme; both together are the tensor-parallel group.
+/// The rules of prefill and decode: replicas dp, the second direction of weights fsdp, experts ep, tensor tp. With a
+/// context axis, tp splits caches by heads and cp by the scheme; both together are the tensor-parallel group.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
 /// Like stage_mesh() and serving_rules(), with the tensor axis cut as in training.
 StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const model::Transformer& model);

@@ -64,7 +64,7 @@ class Parser {
     return text_.substr(start, at_ - start);
   }
 
-  /// A subscript: axis names one after the other, the longest name that fits first.
+  /// A subscript: axis names one after the other or with a plus between them, the longest name that fits first.
   Result<program::AxisList> axes(program::AxisSet& used) {
     skip();
     const std::size_t start = at_;
@@ -87,6 +87,7 @@ class Parser {
       used |= program::axis_bit(found);
       list = list.pushed(found);
       at_ += length;
+      if (at_ + 1 < text_.size() && text_[at_] == '+' && is_alnum(text_[at_ + 1])) ++at_;
     }
     if (at_ == start)
       return error(at_, "an axis is missing after _", fmt::format("the mesh is {}", program::mesh_text(mesh_)));

@@ -20,6 +20,17 @@ TEST(Notation, RoundTrips) {
   }
 }
 
+TEST(Notation, WordsMayHaveAPlusBetweenThem) {
+  const program::Mesh mesh{{{"dp", 2}, {"fsdp", 2}, {"tp", 2}}};
+  for (const char* text : {"A[I_dpfsdp, J_tp]", "A[I_dp+fsdp, J_tp]"}) {
+    const auto parsed = parse_sharding(text, mesh, cube_sizes, Dtype::bf16);
+    ASSERT_TRUE(parsed) << text << ": " << parsed.error().what;
+    EXPECT_EQ(expression_text(mesh, *parsed), "A[I_dp+fsdp, J_tp]");
+  }
+  EXPECT_FALSE(parse_sharding("A[I_dp+, J]", mesh, cube_sizes, Dtype::bf16));
+  EXPECT_FALSE(parse_sharding("A[I_+dp, J]", mesh, cube_sizes, Dtype::bf16));
+}
+
 TEST(Notation, SubscriptOrderIsTraversalOrder) {
   const auto a = parse_sharding("A[I_YX, J]", cube_mesh, cube_sizes, Dtype::bf16);
   ASSERT_TRUE(a);

@@ -1,6 +1,4 @@
 // Meshes whose axes are split into parts, and plans that may move such parts.
-#include <fmt/format.h>
-
 #include "assay/program/plan/planner.h"
 
 namespace assay::plan {
@@ -16,8 +14,7 @@ RefinedMesh refine(const program::Mesh& mesh) {
     std::vector<int> parts;
     for (std::size_t i = 0; i < factors.size(); ++i) {
       parts.push_back(static_cast<int>(refined.mesh.axes.size()));
-      refined.mesh.axes.push_back(
-          {factors.size() == 1 ? axis.name : fmt::format("{}({})", axis.name, i + 1), factors[i]});
+      refined.mesh.axes.push_back({factors.size() == 1 ? axis.name : program::part_name(axis.name, i + 1), factors[i]});
     }
     refined.parts.push_back(std::move(parts));
   }

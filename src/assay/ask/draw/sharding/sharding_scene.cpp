@@ -200,9 +200,7 @@ std::string dimension_text(const program::Mesh& mesh, const program::Tensor& ten
       dim.name == std::to_string(dim.size) ? dim.name : fmt::format("{} = {}", dim.name, human_count(dim.size));
   const program::AxisList axes = tensor.sharding.dims[d];
   if (axes.empty()) return size;
-  std::string names;
-  for (int axis : axes.axes()) names += mesh.axes[static_cast<std::size_t>(axis)].name;
-  return fmt::format("{} over {}", size, names);
+  return fmt::format("{} over {}", size, program::axes_text(mesh, axes));
 }
 
 /// The array cut into shards: its last two dimensions as a grid, further ones as grids side by side.

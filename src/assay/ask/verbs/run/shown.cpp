@@ -50,9 +50,8 @@ std::string type_text(const program::Mesh& mesh, const program::Tensor& tensor) 
   std::string text;
   for (std::size_t d = 0; d < tensor.dims.size(); ++d) {
     text += fmt::format("{}{}", d == 0 ? "" : ", ", tensor.dims[d].size);
-    std::string axes;
-    for (int axis : tensor.sharding.dims[d].axes()) axes += mesh.axes[static_cast<std::size_t>(axis)].name;
-    if (!axes.empty()) text += "@" + axes;
+    const program::AxisList axes = tensor.sharding.dims[d];
+    if (!axes.empty()) text += "@" + program::axes_text(mesh, axes);
   }
   return fmt::format("{}[{}]", facts(tensor.dtype).name, text);
 }

@@ -18,12 +18,13 @@ std::string_view name(roofline::Pass pass) { return pass == roofline::Pass::forw
 report::Items collective_rows(const std::vector<roofline::LayerCollective>& collectives) {
   report::Items rows;
   for (const roofline::LayerCollective& one : collectives)
-    rows.emplace_back(report::Members{{"pass", name(one.pass)},
-                                      {"collective", program::name(one.kind)},
-                                      {"tensor", one.tensor},
-                                      {"over", one.over_fsdp ? "fsdp" : "tensor"},
-                                      {"bytes", one.bytes},
-                                      {"needed", one.needed}});
+    rows.emplace_back(
+        report::Members{{"pass", name(one.pass)},
+                        {"collective", program::name(one.kind)},
+                        {"tensor", one.tensor},
+                        {"over", program::name(one.over_fsdp ? program::Role::fsdp : program::Role::tensor)},
+                        {"bytes", one.bytes},
+                        {"needed", one.needed}});
   return rows;
 }
 

@@ -79,9 +79,8 @@ std::vector<OptionSpec> sharding_options() {
       {"pp", "N", "pipeline stages"},
       {"ep", "N", "expert parallelism"},
       {"ep-over", "AXES",
-       "axis that experts are distributed over: data (part of dp) or tensor (which then does not split each expert); "
-       "data-parallel devices make up the rest of --ep",
-       false, "data|tensor"},
+       "axis that experts are distributed over: dp (part of it) or tp (which then does not split each expert); "
+       "data-parallel devices make up the rest of --ep"},
       {"dp", "N", "data parallelism: replicas, or attention groups that share experts"},
       {"weights-2d", "N", "shards of each weight along its other dimension"},
       {"gather-weights", "", "with --weights-2d: gather weights before use and split sequences instead"},

@@ -24,7 +24,7 @@ std::string cache_name(const serving::ServingStrategy& strategy) {
 }
 
 std::string expert_axes(const serving::ServingStrategy& s) {
-  return s.expert == 1 ? "none" : s.expert_over.tensor && s.tensor > 1 ? "tensor" : "data";
+  return s.expert == 1 ? "none" : s.expert_over.tensor && s.tensor > 1 ? "tp" : "dp";
 }
 
 std::string_view memory_verdict(const ServeQuery& query, Bytes total) {

@@ -190,6 +190,8 @@ Result<void> read_strategy(const Request& request, ServeQuery& query) {
   ASSAY_CHECK(read_count(request, "pp", c.pipeline));
   ASSAY_CHECK(read_count(request, "ep", c.expert));
   ASSAY_CHECK(read_expert_axes(request, c.expert_over));
+  if (c.expert_over && c.expert_over->context)
+    return fail("--ep-over", "a server's devices do not split contexts", "use dp or tp", Error::Kind::usage);
   ASSAY_CHECK(read_count(request, "dp", c.data));
   ASSAY_CHECK(read_count(request, "weights-2d", c.second));
   ASSAY_CHECK(read_time(request, "ttft", c.first_token));

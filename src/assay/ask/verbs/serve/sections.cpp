@@ -202,21 +202,17 @@ report::Members speculation_section(const ServeQuery& query, const serving::Serv
 report::Items collectives_list(const ServeQuery& query, const serving::ServingPoint& point) {
   const serving::ServingProfile profile =
       serving::make_serving_profile(query.question.setup, point.strategy, 1, serving::decode_keys(query.question));
-  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "cache", "tensor"};
   const double sequences = serving::step_sequences(point.strategy, point.batch);
   report::Items rows;
   for (std::size_t b = 0; b < profile.blocks.size(); ++b) {
     const serving::ServingProfile::Block& block = profile.blocks[b];
     for (const serving::ServedCollective& c : block.collectives) {
-      std::string over;
-      for (std::size_t i = 0; i < training::roles; ++i)
-        if (c.over >> i & 1u) over += (over.empty() ? "" : ", ") + std::string(axes[i]);
       rows.emplace_back(report::Members{{"block", b == 0              ? std::string("embedding")
                                                   : block.last_tokens ? std::string("head")
                                                                       : fmt::format("layer kind {}", b)},
                                         {"layers", block.layers},
                                         {"collective", program::name(c.kind)},
-                                        {"over", over},
+                                        {"over", training::roles_text(c.over)},
                                         {"per_layer", c.count},
                                         {"bytes", c.bytes(sequences)}});
     }

@@ -33,13 +33,10 @@ std::string_view weights_name(lower::WeightScheme scheme) {
 
 /// The mesh axes in their order on the cluster, outermost first: "dp 2, tp 8".
 std::string placement_text(const serving::ServingStrategy& strategy) {
-  constexpr std::pair<std::string_view, std::string_view> words[] = {{"P", "pp"}, {"R", "dp"},    {"X", "weights-2d"},
-                                                                     {"W", "ep"}, {"Z", "cache"}, {"Y", "tp"}};
-  std::string text;
+  std::vector<std::string> axes;
   for (const program::MeshAxis& axis : training::whole_mesh(strategy.parallelism(), strategy.layout).axes)
-    for (const auto& [name, word] : words)
-      if (axis.name == name && axis.size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, axis.size);
-  return text;
+    if (axis.size > 1) axes.push_back(fmt::format("{} {}", axis.name, axis.size));
+  return join(axes, ", ");
 }
 
 /// The batch at which the arithmetic of the layers takes as long as reading their weights.

@@ -18,14 +18,6 @@ Result<PointSteps> steps_of(const ServeQuery& query, const serving::ServingPoint
   return PointSteps{std::move(links), std::move(profiles)};
 }
 
-std::string axes_text(training::RoleSet over) {
-  constexpr std::string_view axes[] = {"replicas", "weights-2d", "experts", "context", "tensor"};
-  std::string text;
-  for (std::size_t i = 0; i < training::roles; ++i)
-    if (over >> i & 1u) text += (text.empty() ? "" : ", ") + std::string(axes[i]);
-  return text;
-}
-
 report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
   report::Items rows;
   for (const serving::PricedStep& step : steps) {
@@ -33,7 +25,7 @@ report::Items step_rows(const std::vector<serving::PricedStep>& steps) {
                                       {"layers", step.layers},
                                       {"per_layer", step.count},
                                       {"step", step.what},
-                                      {"over", axes_text(step.over)},
+                                      {"over", training::roles_text(step.over)},
                                       {"flops", step.flops},
                                       {"bytes", step.bytes},
                                       {"time", step.time},

@@ -26,19 +26,14 @@ constexpr std::string_view promised_fields[] = {"seq",     "sequences",  "dp",  
                                                 "compute", "interleave", "recompute", "context-scheme"};
 
 std::string order_of(const training::Strategy& strategy) {
-  static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};
   if (strategy.layout.torus_order > 0) return "chosen axis by axis of the torus";
-  const auto sizes = training::whole_mesh_sizes(strategy.parallelism);
-  std::string out;
-  for (const std::size_t axis : strategy.layout.order)
-    if (axis < sizes.size() && sizes[axis] > 1) out += fmt::format("{}{}", out.empty() ? "" : ",", names[axis]);
-  return out;
+  return training::axis_order(strategy.parallelism, strategy.layout);
 }
 
 std::string expert_axes(const lower::Parallelism& p) {
   if (p.expert == 1) return "none";
   const bool tensor = p.expert_over.tensor && p.tensor > 1, context = p.expert_over.context && p.context > 1;
-  return tensor && context ? "tensor,context" : tensor ? "tensor" : context ? "context" : "data";
+  return tensor && context ? "tp,cp" : tensor ? "tp" : context ? "cp" : "dp";
 }
 
 /// How layers are split into stages and chunks: evenly, with one fewer where the embedding or the loss is, or

@@ -23,16 +23,15 @@ namespace {
 
 /// The order of the mesh axes on the cluster, outermost first; axes that are not named are outermost.
 Result<void> read_order(const Request& request, std::optional<collective::AxisLayout>& layout) {
-  static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
   const auto text = request.value("order");
   if (!text) return {};
   std::vector<std::uint8_t> named;
   for (const std::string& word : split(*text, ',')) {
-    const auto axis = static_cast<std::uint8_t>(std::find(std::begin(names), std::end(names), trim(word)) - names);
-    if (axis == std::size(names) || std::find(named.begin(), named.end(), axis) != named.end())
+    const auto axis = training::whole_mesh_axis(trim(word));
+    if (!axis || std::find(named.begin(), named.end(), *axis) != named.end())
       return fail("--order", fmt::format("{} is not an axis, or is named twice", in_quotes(trim(word))),
                   "list pp, dp, fsdp, ep, cp and tp, or some of them, outermost first");
-    named.push_back(axis);
+    named.push_back(*axis);
   }
   layout.emplace();
   std::stable_partition(layout->order.begin(), layout->order.end(),
@@ -288,8 +287,9 @@ std::vector<OptionSpec> train_options() {
       {"cp", "N", "context parallelism"},
       {"ep", "N", "expert parallelism"},
       {"ep-over", "AXES",
-       "axes that experts are distributed over: data (part of dp x fsdp), tensor (which then does not split each "
-       "expert), context, or a list, e.g. tensor,context; data-parallel devices make up the rest of --ep"},
+       "axes that experts are distributed over: dp (part of dp x fsdp), tp (which then does not split each expert), "
+       "cp, "
+       "or a list, e.g. tp,cp; data-parallel devices make up the rest of --ep"},
       {"order", "AXES",
        "order of the mesh axes on the cluster, outermost first; pp,dp,fsdp,ep,cp,tp is usual (default: searched)"},
       {"zero", "0..3", "what replicas shard: 1 optimizer states, 2 also gradients, 3 also weights", false, "0|1|2|3"},

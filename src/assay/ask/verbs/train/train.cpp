@@ -292,7 +292,7 @@ void add_search_notes(const Request& request, const TrainQuery& query, const tra
   add_idle_notes(request, query, strategy, notes);
   const lower::Parallelism& p = strategy.parallelism;
   if (!query.cluster.torus && !query.choices.layout &&
-      program::mesh_text(training::whole_mesh(p, strategy.layout)) != program::mesh_text(training::whole_mesh(p)))
+      training::axis_order(p, strategy.layout) != training::axis_order(p, {}))
     notes.emplace_back(
         "the fastest order of mesh axes is not the usual one; --order pp,dp,fsdp,ep,cp,tp selects the usual order");
   if (const std::int64_t most = search::largest_microbatch(query.sequence);

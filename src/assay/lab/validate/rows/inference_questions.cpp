@@ -46,7 +46,7 @@ void add_strategy(const InferenceRow& row, std::vector<std::string>& words) {
     words.insert(words.end(), {option, std::to_string(ways)});
   if (kernel::has_experts(row.model)) {
     words.insert(words.end(), {"--ep", std::to_string(s.expert)});
-    if (s.expert > 1) words.insert(words.end(), {"--ep-over", s.expert_over.tensor ? "tensor" : "data"});
+    if (s.expert > 1) words.insert(words.end(), {"--ep-over", s.expert_over.tensor ? "tp" : "dp"});
   }
   words.insert(words.end(), {"--cache", "heads"});
 }

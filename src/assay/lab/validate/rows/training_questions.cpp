@@ -25,9 +25,9 @@ void add_strategy(const training::Strategy& strategy, std::vector<std::string>& 
                  {"--residual", p.residual == lower::ResidualScheme::sequence ? "sequence" : "replicated"});
   if (p.context > 1) words.insert(words.end(), {"--context-scheme", "ring"});
   if (p.expert > 1) {
-    std::string over = p.expert_over.tensor ? "tensor" : "";
-    if (p.expert_over.context) over += over.empty() ? "context" : ",context";
-    words.insert(words.end(), {"--ep-over", over.empty() ? "data" : over});
+    std::string over = p.expert_over.tensor ? "tp" : "";
+    if (p.expert_over.context) over += over.empty() ? "cp" : ",cp";
+    words.insert(words.end(), {"--ep-over", over.empty() ? "dp" : over});
   }
   add("--micro-batch", strategy.micro_batch);
   if (p.pipeline > 1) {

@@ -252,7 +252,7 @@ TEST(TrainingRows, AreAskedAsTheyAreWritten) {
   for (const auto& [column, value] : same) EXPECT_EQ(asked_train(column, value), usual) << column << " " << value;
   const std::pair<std::pair<std::string_view, std::string_view>, std::string_view> other[] = {
       {{"precision", "FP8 hybrid"}, "--compute fp8"},
-      {{"etp", "1"}, "--ep-over tensor"},
+      {{"etp", "1"}, "--ep-over tp"},
       {{"chips_per_node", "4"}, "network.scale_up.domain=4"},
       {{"fsdp_zero", "fsdp2=8"}, "--dp 4 --fsdp 8"},
       {{"task", "LoRA (r=32)"}, "--lora 32"},

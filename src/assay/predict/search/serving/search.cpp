@@ -50,7 +50,7 @@ class ServingSearcher {
                   fmt::format("{} does not multiply to {}", given_text(),
                               cluster_.chips() == 1 ? "one chip" : fmt::format("{} chips", cluster_.chips())),
                   "--tp x --weights-2d x --pp x --dp must equal the chips, and --ep divide --dp, or --tp x --dp with "
-                  "--ep-over tensor; leave one of them out to have it chosen");
+                  "--ep-over tp; leave one of them out to have it chosen");
     finish_front();
     return std::move(found_);
   }

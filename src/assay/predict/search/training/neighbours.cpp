@@ -108,13 +108,7 @@ std::string change_of(const training::Strategy& from, const training::Strategy& 
     };
     add("context-scheme", a.context > 1 ? scheme(a) : "ring", scheme(b));
   }
-  if (out.empty()) {
-    static constexpr std::string_view names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};
-    const auto sizes = training::whole_mesh_sizes(b);
-    for (const std::size_t axis : to.layout.order)
-      if (axis < sizes.size() && sizes[axis] > 1)
-        out += fmt::format("{}{}", out.empty() ? "--order " : ",", names[axis]);
-  }
+  if (out.empty() && b.devices() > 1) out = "--order " + training::axis_order(b, to.layout);
   return out;
 }
 

@@ -32,7 +32,6 @@ constexpr std::string_view residual_names[] = {"replicated", "sequence", "model"
 constexpr std::string_view stage_names[] = {"0", "1", "2", "3"};
 constexpr std::string_view context_names[] = {"ring", "all-to-all"};
 constexpr std::string_view layers_names[] = {"even", "ends", "layout", "any"};
-constexpr std::string_view axis_names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
 
 PlanRules::Bits schedule_bits(const Words& words) {
   PlanRules::Bits bits = 0;
@@ -46,10 +45,9 @@ Result<std::array<std::uint8_t, 6>> read_axis_order(std::string_view text, std::
   std::array<std::uint8_t, 6> order{};
   std::size_t at = 0;
   for (const std::string& word : split(text, ',')) {
-    const auto axis = static_cast<std::size_t>(std::find(std::begin(axis_names), std::end(axis_names), word) -
-                                               std::begin(axis_names));
-    if (axis == order.size() || at == order.size()) break;
-    order[at++] = static_cast<std::uint8_t>(axis);
+    const auto axis = training::whole_mesh_axis(word);
+    if (!axis || at == order.size()) break;
+    order[at++] = *axis;
   }
   std::array<std::uint8_t, 6> sorted = order;
   std::sort(sorted.begin(), sorted.end());
