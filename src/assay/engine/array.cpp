@@ -43,10 +43,9 @@ std::int64_t element_count(const Shape& shape) {
   return count;
 }
 
-template <class T>
-Array<T> zeros(Shape shape) {
+Array zeros(Shape shape) {
   const auto count = static_cast<std::size_t>(element_count(shape));
-  return {std::move(shape), std::vector<T>(count)};
+  return {std::move(shape), std::vector<double>(count)};
 }
 
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
@@ -59,24 +58,20 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
 
 double small_integer(std::uint64_t random) { return static_cast<double>(random % 9) - 4.0; }
 
-template <class T>
-Array<T> random_integers(Shape shape, std::uint64_t seed) {
-  Array<T> array = zeros<T>(std::move(shape));
-  for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = static_cast<T>(small_integer(mixed(seed, i)));
+Array random_integers(Shape shape, std::uint64_t seed) {
+  Array array = zeros(std::move(shape));
+  for (std::size_t i = 0; i < array.values.size(); ++i) array.values[i] = small_integer(mixed(seed, i));
   return array;
 }
 
-template <class T>
-Array<T> random_reals(Shape shape, std::uint64_t seed) {
-  Array<T> array = zeros<T>(std::move(shape));
+Array random_reals(Shape shape, std::uint64_t seed) {
+  Array array = zeros(std::move(shape));
   for (std::size_t i = 0; i < array.values.size(); ++i)
-    array.values[i] = static_cast<T>(std::ldexp(static_cast<double>(mixed(seed, i) >> 11), -52) - 1.0);
+    array.values[i] = std::ldexp(static_cast<double>(mixed(seed, i) >> 11), -52) - 1.0;
   return array;
 }
 
-template <class T>
-void copy_block(const Array<T>& from, const Shape& from_start, const Shape& extent, Array<T>& to,
-                const Shape& to_start) {
+void copy_block(const Array& from, const Shape& from_start, const Shape& extent, Array& to, const Shape& to_start) {
   if (element_count(extent) == 0) return;
   const std::size_t rank = extent.size();
   for (std::size_t i = 0; i < rank; ++i)
@@ -96,11 +91,10 @@ void copy_block(const Array<T>& from, const Shape& from_start, const Shape& exte
   } while (advance(index, extent, rank - 1));
 }
 
-template <class T>
-Array<T> part(const Array<T>& array, std::size_t dim, std::int64_t start, std::int64_t count) {
+Array part(const Array& array, std::size_t dim, std::int64_t start, std::int64_t count) {
   const std::int64_t size = array.shape[dim];
   if (start < 0 || count < 0 || start + count > size) throw InternalError("a part exceeds its array");
-  Array<T> out{array.shape, {}};
+  Array out{array.shape, {}};
   out.shape[dim] = count;
   const std::int64_t total = element_count(array.shape), row = row_size(array.shape, dim);
   out.values.reserve(static_cast<std::size_t>(element_count(out.shape)));
@@ -109,24 +103,22 @@ Array<T> part(const Array<T>& array, std::size_t dim, std::int64_t start, std::i
   return out;
 }
 
-template <class T>
-Array<T> joined(std::span<const Array<T>> parts, std::size_t dim) {
+Array joined(std::span<const Array> parts, std::size_t dim) {
   Shape shape = parts.front().shape;
   shape[dim] = 0;
-  for (const Array<T>& one : parts) shape[dim] += one.shape[dim];
-  Array<T> out{shape, {}};
+  for (const Array& one : parts) shape[dim] += one.shape[dim];
+  Array out{shape, {}};
   const std::int64_t total = element_count(shape), row = row_size(shape, dim);
   out.values.reserve(static_cast<std::size_t>(total));
   for (std::int64_t i = 0; total > 0 && i < total / (shape[dim] * row); ++i)
-    for (const Array<T>& one : parts) {
+    for (const Array& one : parts) {
       const auto from = one.values.begin() + i * one.shape[dim] * row;
       out.values.insert(out.values.end(), from, from + one.shape[dim] * row);
     }
   return out;
 }
 
-template <class T>
-Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order) {
+Array transposed(const Array& array, std::span<const std::size_t> order) {
   const std::size_t rank = order.size();
   const Shape strides = strides_of(array.shape);
   Shape shape(rank), steps(rank);
@@ -137,40 +129,37 @@ Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order) {
     same = same && order[i] == i;
   }
   if (same) return array;
-  Array<T> out = zeros<T>(shape);
+  Array out = zeros(shape);
   if (out.values.empty()) return out;
   Shape index(rank, 0);
   auto to = out.values.begin();
   const std::int64_t inner = shape[rank - 1], step = steps[rank - 1];
   do {
-    const T* from = array.values.data() + dot(index, steps);
+    const double* from = array.values.data() + dot(index, steps);
     for (std::int64_t i = 0; i < inner; ++i) *to++ = from[i * step];
   } while (advance(index, shape, rank - 1));
   return out;
 }
 
-template <class T>
-void add(Array<T>& sum, const Array<T>& addend) {
+void add(Array& sum, const Array& addend) {
   if (sum.shape != addend.shape) throw InternalError("arrays of different shapes cannot be added");
   for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += addend.values[i];
 }
 
-template <class T>
-double largest_difference(const Array<T>& a, const Array<T>& b) {
+double largest_difference(const Array& a, const Array& b) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (a.shape != b.shape) return infinity;
   double largest = 0.0;
   for (std::size_t i = 0; i < a.values.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a.values[i]) - static_cast<double>(b.values[i]));
+    const double difference = std::abs(a.values[i] - b.values[i]);
     if (!(difference <= largest)) largest = std::isnan(difference) ? infinity : difference;
   }
   return largest;
 }
 
-template <class T>
-double largest_magnitude(const Array<T>& array) {
+double largest_magnitude(const Array& array) {
   double largest = 0.0;
-  for (T value : array.values) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  for (double value : array.values) largest = std::max(largest, std::abs(value));
   return largest;
 }
 
@@ -178,20 +167,5 @@ Chunk chunk(std::int64_t size, std::int64_t block, std::int64_t index) {
   const std::int64_t start = std::min(size, index * block);
   return {start, std::min(block, size - start)};
 }
-
-#define ASSAY_INSTANTIATE(T)                                                                      \
-  template Array<T> zeros(Shape);                                                                 \
-  template Array<T> random_integers(Shape, std::uint64_t);                                        \
-  template Array<T> random_reals(Shape, std::uint64_t);                                           \
-  template void copy_block(const Array<T>&, const Shape&, const Shape&, Array<T>&, const Shape&); \
-  template Array<T> part(const Array<T>&, std::size_t, std::int64_t, std::int64_t);               \
-  template Array<T> joined(std::span<const Array<T>>, std::size_t);                               \
-  template Array<T> transposed(const Array<T>&, std::span<const std::size_t>);                    \
-  template void add(Array<T>&, const Array<T>&);                                                  \
-  template double largest_difference(const Array<T>&, const Array<T>&);                           \
-  template double largest_magnitude(const Array<T>&);
-ASSAY_INSTANTIATE(double)
-ASSAY_INSTANTIATE(float)
-#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::engine

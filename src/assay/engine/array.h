@@ -1,5 +1,4 @@
 // Dense row-major arrays, with functions to cut, join and transpose them.
-// Instantiated for double and float.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,54 +11,42 @@ using Shape = std::vector<std::int64_t>;
 std::int64_t element_count(const Shape& shape);
 
 /// Values in row-major order, the last dimension innermost. Rank 0 holds one value.
-template <class T>
 struct Array {
   Shape shape;
-  std::vector<T> values;
+  std::vector<double> values;
 
   friend bool operator==(const Array&, const Array&) = default;
 };
 
-template <class T>
-Array<T> zeros(Shape shape);
+Array zeros(Shape shape);
 
 /// A 64-bit mix of two numbers: the same on every machine, so that seeds reproduce.
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t index);
 /// A whole number from -4 to 4. Sums and products of such numbers are exact, whatever their order.
 double small_integer(std::uint64_t random);
 
-template <class T>
-Array<T> random_integers(Shape shape, std::uint64_t seed);
+Array random_integers(Shape shape, std::uint64_t seed);
 /// Uniform between -1 and 1.
-template <class T>
-Array<T> random_reals(Shape shape, std::uint64_t seed);
+Array random_reals(Shape shape, std::uint64_t seed);
 
 /// Copies a block of `extent` from one array into another.
-template <class T>
-void copy_block(const Array<T>& from, const Shape& from_start, const Shape& extent, Array<T>& to,
-                const Shape& to_start);
+void copy_block(const Array& from, const Shape& from_start, const Shape& extent, Array& to, const Shape& to_start);
 
 /// The positions [start, start + count) of one dimension.
-template <class T>
-Array<T> part(const Array<T>& array, std::size_t dim, std::int64_t start, std::int64_t count);
+Array part(const Array& array, std::size_t dim, std::int64_t start, std::int64_t count);
 
 /// Concatenates along one dimension; all other sizes agree.
-template <class T>
-Array<T> joined(std::span<const Array<T>> parts, std::size_t dim);
+Array joined(std::span<const Array> parts, std::size_t dim);
 
 /// Dimension i of the result is dimension order[i] of the array.
-template <class T>
-Array<T> transposed(const Array<T>& array, std::span<const std::size_t> order);
+Array transposed(const Array& array, std::span<const std::size_t> order);
 
 /// Adds element by element; the shapes agree.
-template <class T>
-void add(Array<T>& sum, const Array<T>& addend);
+void add(Array& sum, const Array& addend);
 
 /// The largest absolute difference between elements; infinite if the shapes differ or a value is not a number.
-template <class T>
-double largest_difference(const Array<T>& a, const Array<T>& b);
-template <class T>
-double largest_magnitude(const Array<T>& array);
+double largest_difference(const Array& a, const Array& b);
+double largest_magnitude(const Array& array);
 
 /// Elements of each of `ways` blocks, rounded up.
 constexpr std::int64_t block_size(std::int64_t size, std::int64_t ways) { return (size + ways - 1) / ways; }

@@ -8,31 +8,31 @@ namespace assay::engine {
 namespace {
 
 TEST(Array, PartsJoinAgain) {
-  const Array<double> a = random_reals<double>({4, 5, 3}, 1);
+  const Array a = random_reals({4, 5, 3}, 1);
   for (std::size_t dim = 0; dim < 3; ++dim) {
-    const std::vector<Array<double>> parts{part(a, dim, 0, 2), part(a, dim, 2, a.shape[dim] - 2)};
-    EXPECT_EQ(joined(std::span<const Array<double>>(parts), dim), a);
+    const std::vector<Array> parts{part(a, dim, 0, 2), part(a, dim, 2, a.shape[dim] - 2)};
+    EXPECT_EQ(joined(parts, dim), a);
   }
 }
 
 TEST(Array, TransposingTwiceIsTheSame) {
-  const Array<double> a = random_reals<double>({2, 3, 4}, 1);
+  const Array a = random_reals({2, 3, 4}, 1);
   const std::vector<std::size_t> order{2, 0, 1}, inverse{1, 2, 0};
-  const Array<double> turned = transposed(a, std::span<const std::size_t>(order));
+  const Array turned = transposed(a, order);
   EXPECT_EQ(turned.shape, (Shape{4, 2, 3}));
   EXPECT_EQ(turned.values[1 * 6 + 1 * 3 + 2], a.values[1 * 12 + 2 * 4 + 1]);
-  EXPECT_EQ(transposed(turned, std::span<const std::size_t>(inverse)), a);
+  EXPECT_EQ(transposed(turned, inverse), a);
 }
 
 TEST(Array, RandomNumbersAreTheSameEverywhere) {
-  EXPECT_EQ(random_integers<double>({8}, 1), random_integers<double>({8}, 1));
-  EXPECT_NE(random_integers<double>({8}, 1), random_integers<double>({8}, 2));
-  for (double value : random_integers<double>({1000}, 3).values) EXPECT_TRUE(value >= -4 && value <= 4);
-  for (double value : random_reals<double>({1000}, 3).values) EXPECT_TRUE(value >= -1 && value <= 1);
+  EXPECT_EQ(random_integers({8}, 1), random_integers({8}, 1));
+  EXPECT_NE(random_integers({8}, 1), random_integers({8}, 2));
+  for (double value : random_integers({1000}, 3).values) EXPECT_TRUE(value >= -4 && value <= 4);
+  for (double value : random_reals({1000}, 3).values) EXPECT_TRUE(value >= -1 && value <= 1);
 }
 
 TEST(Array, WhatIsNotANumberDiffers) {
-  const Array<double> a{{1}, {0.0}}, b{{1}, {std::numeric_limits<double>::quiet_NaN()}}, c{{2}, {0.0, 0.0}};
+  const Array a{{1}, {0.0}}, b{{1}, {std::numeric_limits<double>::quiet_NaN()}}, c{{2}, {0.0, 0.0}};
   EXPECT_EQ(largest_difference(a, a), 0.0);
   EXPECT_EQ(largest_difference(a, b), std::numeric_limits<double>::infinity());
   EXPECT_EQ(largest_difference(a, c), std::numeric_limits<double>::infinity());

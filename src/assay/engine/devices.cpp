@@ -4,8 +4,7 @@
 
 namespace assay::engine {
 
-template <class T>
-VirtualDevices<T>::VirtualDevices(program::Mesh mesh, Placement placement)
+VirtualDevices::VirtualDevices(program::Mesh mesh, Placement placement)
     : mesh_(std::move(mesh)), placement_(placement) {
   const std::int64_t devices = mesh_.devices();
   for (std::int64_t device = 0; device < devices; ++device) places_.push_back(coordinates(mesh_, device));
@@ -18,8 +17,7 @@ VirtualDevices<T>::VirtualDevices(program::Mesh mesh, Placement placement)
   received_.resize(places_.size());
 }
 
-template <class T>
-std::size_t VirtualDevices<T>::neighbour(std::size_t device, int axis, std::int64_t steps) const {
+std::size_t VirtualDevices::neighbour(std::size_t device, int axis, std::int64_t steps) const {
   Coordinates place = places_[device];
   std::int64_t& here = place[static_cast<std::size_t>(axis)];
   const std::int64_t n = mesh_.size(axis);
@@ -27,8 +25,7 @@ std::size_t VirtualDevices<T>::neighbour(std::size_t device, int axis, std::int6
   return static_cast<std::size_t>(device_at(mesh_, place));
 }
 
-template <class T>
-std::vector<std::size_t> VirtualDevices<T>::group(std::size_t device, const std::vector<int>& axes) const {
+std::vector<std::size_t> VirtualDevices::group(std::size_t device, const std::vector<int>& axes) const {
   program::AxisSet set = 0;
   for (int axis : axes) set |= program::axis_bit(axis);
   const auto members = static_cast<std::int64_t>(program::shard_count(mesh_, set));
@@ -43,25 +40,22 @@ std::vector<std::size_t> VirtualDevices<T>::group(std::size_t device, const std:
   return out;
 }
 
-template <class T>
-void VirtualDevices<T>::send(std::size_t from, std::size_t to, const Array<T>& block, Dtype dtype) {
-  if (is_here(to)) return send(from, to, Array<T>(block), dtype);
+void VirtualDevices::send(std::size_t from, std::size_t to, const Array& block, Dtype dtype) {
+  if (is_here(to)) return send(from, to, Array(block), dtype);
   send_array(*placement_.transport, placement_.first + to, placement_.tag, block);
 }
 
-template <class T>
-void VirtualDevices<T>::send(std::size_t from, std::size_t to, Array<T>&& block, Dtype dtype) {
+void VirtualDevices::send(std::size_t from, std::size_t to, Array&& block, Dtype dtype) {
   if (from == to) throw InternalError("a device sends to itself");
   if (!is_here(to)) return send_array(*placement_.transport, placement_.first + to, placement_.tag, block);
   const Bytes bytes = storage(dtype, static_cast<double>(block.values.size()));
   mail_[{to, from}].push_back({std::move(block), bytes});
 }
 
-template <class T>
-Array<T> VirtualDevices<T>::receive(std::size_t to, std::size_t from) {
+Array VirtualDevices::receive(std::size_t to, std::size_t from) {
   if (!is_here(from)) {
-    Array<T> block = receive_array<T>(*placement_.transport, placement_.first + from, placement_.tag);
-    received_[to] += Bytes(static_cast<double>(block.values.size() * sizeof(T)));  // as they travelled
+    Array block = receive_array(*placement_.transport, placement_.first + from, placement_.tag);
+    received_[to] += Bytes(static_cast<double>(block.values.size() * sizeof(double)));  // as they travelled
     return block;
   }
   const auto box = mail_.find({to, from});
@@ -73,18 +67,14 @@ Array<T> VirtualDevices<T>::receive(std::size_t to, std::size_t from) {
   return std::move(letter.block);
 }
 
-template <class T>
-Shards<T> VirtualDevices<T>::gathered(Shards<T> shards) {
+Shards VirtualDevices::gathered(Shards shards) {
   if (!placement_.transport) return shards;
   const std::size_t mine = here_.front();
   for (std::size_t d = 0; d < count(); ++d)
     if (d != mine) send_array(*placement_.transport, placement_.first + d, placement_.tag, shards[mine]);
   for (std::size_t d = 0; d < count(); ++d)
-    if (d != mine) shards[d] = receive_array<T>(*placement_.transport, placement_.first + d, placement_.tag);
+    if (d != mine) shards[d] = receive_array(*placement_.transport, placement_.first + d, placement_.tag);
   return shards;
 }
-
-template class VirtualDevices<double>;
-template class VirtualDevices<float>;
 
 }  // namespace assay::engine

@@ -23,7 +23,6 @@ struct Placement {
 
 /// Mailboxes between the devices of a mesh, with a count of the bytes each device received.
 /// Messages from one device to another arrive in order. Elements count with the size of the dtype, not as held here.
-template <class T>
 class VirtualDevices {
  public:
   explicit VirtualDevices(program::Mesh mesh, Placement placement = {});
@@ -41,11 +40,11 @@ class VirtualDevices {
   /// The devices that differ from this one only on the given axes, in the order of their shards (axes major first).
   std::vector<std::size_t> group(std::size_t device, const std::vector<int>& axes) const;
 
-  void send(std::size_t from, std::size_t to, const Array<T>& block, Dtype dtype);
-  void send(std::size_t from, std::size_t to, Array<T>&& block, Dtype dtype);
-  Array<T> receive(std::size_t to, std::size_t from);
+  void send(std::size_t from, std::size_t to, const Array& block, Dtype dtype);
+  void send(std::size_t from, std::size_t to, Array&& block, Dtype dtype);
+  Array receive(std::size_t to, std::size_t from);
   /// The arrays of all devices, in every process; not counted as received.
-  Shards<T> gathered(Shards<T> shards);
+  Shards gathered(Shards shards);
 
   /// Bytes each device received since the start.
   const std::vector<Bytes>& received() const { return received_; }
@@ -53,7 +52,7 @@ class VirtualDevices {
 
  private:
   struct Letter {
-    Array<T> block;
+    Array block;
     Bytes bytes;
   };
   program::Mesh mesh_;

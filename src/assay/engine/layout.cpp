@@ -26,19 +26,18 @@ Shape sizes_of(const std::vector<Extent>& extents) {
 }
 
 /// Addend `index` of `count` of an array: random, except for the last one, which makes the sum right.
-template <class T>
-Array<T> addend(const Array<T>& global, std::int64_t index, std::int64_t count, std::uint64_t seed) {
+Array addend(const Array& global, std::int64_t index, std::int64_t count, std::uint64_t seed) {
   const auto random = [&](std::int64_t which, std::size_t element) {
     return small_integer(mixed(seed + static_cast<std::uint64_t>(which) + 1, element));
   };
-  Array<T> out = zeros<T>(global.shape);
+  Array out = zeros(global.shape);
   for (std::size_t i = 0; i < out.values.size(); ++i) {
     if (index + 1 < count) {
-      out.values[i] = static_cast<T>(random(index, i));
+      out.values[i] = random(index, i);
     } else {
-      double rest = static_cast<double>(global.values[i]);
+      double rest = global.values[i];
       for (std::int64_t k = 0; k + 1 < count; ++k) rest -= random(k, i);
-      out.values[i] = static_cast<T>(rest);
+      out.values[i] = rest;
     }
   }
   return out;
@@ -93,37 +92,34 @@ Shape global_shape(const program::Tensor& tensor) {
   return shape;
 }
 
-template <class T>
-Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
-                     std::uint64_t seed) {
+Shards distribute(const Array& global, const program::Tensor& tensor, const program::Mesh& mesh, std::uint64_t seed) {
   if (global.shape != global_shape(tensor)) throw InternalError("an array does not have the shape of its tensor");
   const std::vector<int> partial = axes_of(tensor.sharding.unreduced);
   const auto addends = static_cast<std::int64_t>(program::shard_count(mesh, tensor.sharding.unreduced));
-  Shards<T> shards(static_cast<std::size_t>(mesh.devices()));
+  Shards shards(static_cast<std::size_t>(mesh.devices()));
   for (std::int64_t index = 0; index < addends; ++index) {
-    const Array<T> source = addends == 1 ? global : addend(global, index, addends, seed);
+    const Array source = addends == 1 ? global : addend(global, index, addends, seed);
     for (std::size_t device = 0; device < shards.size(); ++device) {
       const Coordinates at = coordinates(mesh, static_cast<std::int64_t>(device));
       if (shard_index(mesh, partial, at) != index) continue;
       const std::vector<Extent> extents = extents_on(mesh, tensor, at);
-      shards[device] = zeros<T>(sizes_of(extents));
+      shards[device] = zeros(sizes_of(extents));
       copy_block(source, starts_of(extents), counts_of(extents), shards[device], Shape(extents.size(), 0));
     }
   }
   return shards;
 }
 
-template <class T>
-Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, const program::Mesh& mesh) {
+Collected collect(const Shards& shards, const program::Tensor& tensor, const program::Mesh& mesh) {
   const std::vector<int> partial = axes_of(tensor.sharding.unreduced), split = axes_of(tensor.sharding.split_axes());
   const auto blocks = static_cast<std::size_t>(program::shard_count(mesh, tensor.sharding.split_axes()));
   const auto addends = static_cast<std::size_t>(program::shard_count(mesh, tensor.sharding.unreduced));
-  std::vector<const Array<T>*> first(blocks * addends, nullptr);
-  Collected<T> out{zeros<T>(global_shape(tensor)), 0.0};
+  std::vector<const Array*> first(blocks * addends, nullptr);
+  Collected out{zeros(global_shape(tensor)), 0.0};
   for (std::size_t device = 0; device < shards.size(); ++device) {
     const Coordinates at = coordinates(mesh, static_cast<std::int64_t>(device));
     const std::vector<Extent> extents = extents_on(mesh, tensor, at);
-    const Array<T>& shard = shards[device];
+    const Array& shard = shards[device];
     if (shard.shape != sizes_of(extents)) throw InternalError("a shard does not have the shape of its sharding");
     const auto slot = static_cast<std::size_t>(shard_index(mesh, split, at)) * addends +
                       static_cast<std::size_t>(shard_index(mesh, partial, at));
@@ -133,7 +129,7 @@ Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, con
     }
     first[slot] = &shard;
     const Shape zero(extents.size(), 0), starts = starts_of(extents), counts = counts_of(extents);
-    Array<T> cut = zeros<T>(counts), before = zeros<T>(counts), bare = zeros<T>(shard.shape);
+    Array cut = zeros(counts), before = zeros(counts), bare = zeros(shard.shape);
     copy_block(shard, zero, counts, cut, zero);
     copy_block(cut, zero, counts, bare, zero);
     out.disagreement = std::max(out.disagreement, largest_difference(bare, shard));
@@ -144,12 +140,5 @@ Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, con
   }
   return out;
 }
-
-#define ASSAY_INSTANTIATE(T)                                                                                   \
-  template Shards<T> distribute(const Array<T>&, const program::Tensor&, const program::Mesh&, std::uint64_t); \
-  template Collected<T> collect(const Shards<T>&, const program::Tensor&, const program::Mesh&);
-ASSAY_INSTANTIATE(double)
-ASSAY_INSTANTIATE(float)
-#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::engine

@@ -30,23 +30,19 @@ std::vector<int> axes_of(program::AxisSet set);
 std::int64_t shard_index(const program::Mesh& mesh, const std::vector<int>& axes, const Coordinates& at);
 
 /// One local array per device.
-template <class T>
-using Shards = std::vector<Array<T>>;
+using Shards = std::vector<Array>;
 
 Shape global_shape(const program::Tensor& tensor);
 
 /// Cuts a global array. Over unreduced axes each device gets a random addend; the addends sum to the array.
-template <class T>
-Shards<T> distribute(const Array<T>& global, const program::Tensor& tensor, const program::Mesh& mesh,
-                     std::uint64_t seed = 0);
+Shards distribute(const Array& global, const program::Tensor& tensor, const program::Mesh& mesh,
+                  std::uint64_t seed = 0);
 
 /// The global array, and by how much devices that should hold the same values disagree (or padding differs from zero).
-template <class T>
 struct Collected {
-  Array<T> array;
+  Array array;
   double disagreement = 0;
 };
-template <class T>
-Collected<T> collect(const Shards<T>& shards, const program::Tensor& tensor, const program::Mesh& mesh);
+Collected collect(const Shards& shards, const program::Tensor& tensor, const program::Mesh& mesh);
 
 }  // namespace assay::engine

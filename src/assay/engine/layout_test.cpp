@@ -14,10 +14,10 @@ RC_GTEST_PROP(Layout, CollectUndoesDistribute, ()) {
   };
   const program::Mesh mesh = testing::random_mesh(choose);
   const program::Tensor tensor = testing::random_tensor(choose, mesh, testing::Sizes::any);
-  const Array<double> global = random_integers<double>(global_shape(tensor), 1);
-  const Shards<double> shards = distribute(global, tensor, mesh, 2);
-  for (const Array<double>& shard : shards) RC_ASSERT(shard.shape == program::local_shape(mesh, tensor));
-  const Collected<double> collected = collect(shards, tensor, mesh);
+  const Array global = random_integers(global_shape(tensor), 1);
+  const Shards shards = distribute(global, tensor, mesh, 2);
+  for (const Array& shard : shards) RC_ASSERT(shard.shape == program::local_shape(mesh, tensor));
+  const Collected collected = collect(shards, tensor, mesh);
   RC_ASSERT(collected.array == global);
   RC_ASSERT(collected.disagreement == 0.0);
 }
@@ -47,8 +47,8 @@ TEST(Layout, DifferingReplicasAndPaddingAreFound) {
   const program::Mesh mesh = *program::parse_mesh("X=2,Y=2", "");
   program::Tensor tensor{"A", {{"I", 3}}, Dtype::bf16, {}};
   tensor.sharding.dims[0] = program::AxisList{}.pushed(0);
-  const Array<double> global = random_integers<double>({3}, 1);
-  Shards<double> shards = distribute(global, tensor, mesh);
+  const Array global = random_integers({3}, 1);
+  Shards shards = distribute(global, tensor, mesh);
   shards[1].values[0] += 0.5;  // a replica of device 0
   EXPECT_EQ(collect(shards, tensor, mesh).disagreement, 0.5);
   shards = distribute(global, tensor, mesh);

@@ -19,9 +19,7 @@ std::vector<std::vector<Extent>> all_extents(const program::Mesh& mesh, const pr
 }
 
 /// Copies the overlap of two shards. Both are described by their extents in the global array.
-template <class T>
-void copy_common(const Array<T>& from, const std::vector<Extent>& from_at, Array<T>& to,
-                 const std::vector<Extent>& to_at) {
+void copy_common(const Array& from, const std::vector<Extent>& from_at, Array& to, const std::vector<Extent>& to_at) {
   Shape from_start, to_start, extent;
   for (std::size_t d = 0; d < from_at.size(); ++d) {
     const std::int64_t begin = std::max(from_at[d].start, to_at[d].start);
@@ -42,10 +40,9 @@ std::vector<int> suffix(program::AxisList longer, program::AxisList shorter) {
   return {all.begin() + static_cast<std::ptrdiff_t>(head.size()), all.end()};
 }
 
-template <class T>
-Shards<T> empty_shards(const VirtualDevices<T>& devices, const program::Tensor& tensor) {
-  Shards<T> out(devices.count());
-  for (std::size_t d : devices.here()) out[d] = zeros<T>(program::local_shape(devices.mesh(), tensor));
+Shards empty_shards(const VirtualDevices& devices, const program::Tensor& tensor) {
+  Shards out(devices.count());
+  for (std::size_t d : devices.here()) out[d] = zeros(program::local_shape(devices.mesh(), tensor));
   return out;
 }
 
@@ -56,13 +53,12 @@ struct Move {
   program::AxisSet axes;
 };
 
-template <class T>
-Shards<T> run_all_gather(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
+Shards run_all_gather(VirtualDevices& devices, const Move& move, const Shards& shards) {
   const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   const std::vector<int> axes = axes_of(move.axes);
-  const std::vector<Shards<T>> blocks = gather_blocks(devices, shards, axes, move.before.dtype);
-  Shards<T> out = empty_shards(devices, move.after);
+  const std::vector<Shards> blocks = gather_blocks(devices, shards, axes, move.before.dtype);
+  Shards out = empty_shards(devices, move.after);
   for (std::size_t d : devices.here()) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) copy_common(blocks[d][m], before[group[m]], out[d], after[d]);
@@ -70,14 +66,13 @@ Shards<T> run_all_gather(VirtualDevices<T>& devices, const Move& move, const Sha
   return out;
 }
 
-template <class T>
-Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
-  Shards<T> sums;
+Shards run_reduce_scatter(VirtualDevices& devices, const Move& move, const Shards& shards) {
+  Shards sums;
   for (std::size_t dim = 0; dim < move.before.dims.size(); ++dim)
     if (const auto axes = suffix(move.after.sharding.dims[dim], move.before.sharding.dims[dim]); !axes.empty())
       sums = reduce_scatter(devices, sums.empty() ? shards : sums, axes, dim, move.before.dtype);
   if (!program::is_padded(devices.mesh(), move.after)) return sums;
-  Shards<T> out = empty_shards(devices, move.after);
+  Shards out = empty_shards(devices, move.after);
   for (std::size_t d : devices.here()) {
     const Shape zero(sums[d].shape.size(), 0);
     copy_block(sums[d], zero, sums[d].shape, out[d], zero);
@@ -85,8 +80,7 @@ Shards<T> run_reduce_scatter(VirtualDevices<T>& devices, const Move& move, const
   return out;
 }
 
-template <class T>
-Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
+Shards run_all_to_all(VirtualDevices& devices, const Move& move, const Shards& shards) {
   const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   std::optional<std::size_t> split;
@@ -96,7 +90,7 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Sha
   const std::vector<int> axes = suffix(move.after.sharding.dims[*split], move.before.sharding.dims[*split]);
   program::AxisList moved;
   for (int axis : axes) moved = moved.pushed(axis);
-  std::vector<Shards<T>> parts(shards.size());
+  std::vector<Shards> parts(shards.size());
   for (std::size_t d : devices.here()) {
     for (std::size_t member : devices.group(d, axes)) {
       // Padding that this shard already has is sent too, but no more.
@@ -104,8 +98,8 @@ Shards<T> run_all_to_all(VirtualDevices<T>& devices, const Move& move, const Sha
       parts[d].push_back(part(shards[d], *split, std::min(at.start, shards[d].shape[*split]), at.count));
     }
   }
-  const std::vector<Shards<T>> got = exchange_blocks(devices, std::move(parts), axes, move.before.dtype);
-  Shards<T> out = empty_shards(devices, move.after);
+  const std::vector<Shards> got = exchange_blocks(devices, std::move(parts), axes, move.before.dtype);
+  Shards out = empty_shards(devices, move.after);
   for (std::size_t d : devices.here()) {
     const std::vector<std::size_t> group = devices.group(d, axes);
     for (std::size_t m = 0; m < group.size(); ++m) {
@@ -137,12 +131,11 @@ std::size_t holder(const program::Mesh& mesh, const program::Sharding& before, c
   return static_cast<std::size_t>(device_at(mesh, at));
 }
 
-template <class T>
-Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards<T>& shards) {
+Shards run_permute(VirtualDevices& devices, const Move& move, const Shards& shards) {
   const program::Mesh& mesh = devices.mesh();
   const auto before = all_extents(mesh, move.before), after = all_extents(mesh, move.after);
   const std::vector<int> split = axes_of(move.before.sharding.split_axes());
-  Shards<T> out = empty_shards(devices, move.after);
+  Shards out = empty_shards(devices, move.after);
   // Each device finds the blocks that overlap its own; with even division only one does.
   struct Block {
     std::size_t from, to;
@@ -175,7 +168,7 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards
   };
   for (const Block& block : blocks) {
     if (!devices.is_here(block.from)) continue;
-    Array<T> values = zeros<T>(shape_of(block.at));
+    Array values = zeros(shape_of(block.at));
     copy_common(shards[block.from], before[block.from], values, block.at);
     devices.send(block.from, block.to, std::move(values), move.before.dtype);
   }
@@ -185,9 +178,7 @@ Shards<T> run_permute(VirtualDevices<T>& devices, const Move& move, const Shards
   return out;
 }
 
-template <class T>
-Shards<T> run_collective(VirtualDevices<T>& devices, program::Collective kind, const Move& move,
-                         const Shards<T>& shards) {
+Shards run_collective(VirtualDevices& devices, program::Collective kind, const Move& move, const Shards& shards) {
   switch (kind) {
     case program::Collective::all_gather:
       return run_all_gather(devices, move, shards);
@@ -206,23 +197,21 @@ Shards<T> run_collective(VirtualDevices<T>& devices, program::Collective kind, c
 
 }  // namespace
 
-template <class T>
-Shards<T> sliced(const VirtualDevices<T>& devices, const program::Tensor& before, const program::Tensor& after,
-                 const Shards<T>& shards) {
+Shards sliced(const VirtualDevices& devices, const program::Tensor& before, const program::Tensor& after,
+              const Shards& shards) {
   const auto from = all_extents(devices.mesh(), before), to = all_extents(devices.mesh(), after);
-  Shards<T> out = empty_shards(devices, after);
+  Shards out = empty_shards(devices, after);
   for (std::size_t d : devices.here()) copy_common(shards[d], from[d], out[d], to[d]);
   return out;
 }
 
-template <class T>
-RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, const Shards<T>& shards,
-                         const Shards<T>& own_targets, const program::Tensor& after) {
+RaggedMove run_ragged(VirtualDevices& devices, const program::Step& step, const Shards& shards,
+                      const Shards& own_targets, const program::Tensor& after) {
   const std::vector<int> axes = axes_of(step.axes);
   const bool back = step.detail == 1;
   const std::vector<Bytes> earlier = devices.received();
-  const Shards<T> to = devices.gathered(own_targets);  // receivers know which rows come
-  RaggedMove<T> run;
+  const Shards to = devices.gathered(own_targets);  // receivers know which rows come
+  RaggedMove run;
   run.moved.shards = empty_shards(devices, after);
   const std::size_t first = devices.here().front(), targets = to[first].values.size();
   const std::size_t width = (back ? run.moved.shards : shards)[first].values.size() / std::max<std::size_t>(1, targets);
@@ -235,9 +224,9 @@ RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, 
   };
   double arriving = 0.0;  // rows from other devices, at the devices of this process
   const auto carry = [&](std::size_t from, std::size_t into, const std::vector<Row>& rows) {
-    Array<T> block;
+    Array block;
     if (devices.is_here(from)) {
-      block = zeros<T>({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)});
+      block = zeros({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(width)});
       for (std::size_t i = 0; i < rows.size(); ++i)
         std::copy_n(row_at(shards[from], back ? rows[i].received : rows[i].sent), width, row_at(block, i));
       if (from != into) devices.send(from, into, std::move(block), after.dtype);
@@ -270,11 +259,10 @@ RaggedMove<T> run_ragged(VirtualDevices<T>& devices, const program::Step& step, 
   return run;
 }
 
-template <class T>
-Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, const program::Tensor& before,
-                      const program::Tensor& after, const Shards<T>& shards, const program::Permutation* permutation) {
+Moved run_movement(VirtualDevices& devices, const program::Step& step, const program::Tensor& before,
+                   const program::Tensor& after, const Shards& shards, const program::Permutation* permutation) {
   const std::vector<Bytes> earlier = devices.received();
-  Moved<T> moved;
+  Moved moved;
   moved.shards = step.op == program::Op::slice ? sliced(devices, before, after, shards)
                  : permutation ? permute(devices, shards, axes_of(step.axes).front(), permutation->pairs, before.dtype)
                                : run_collective(devices, step.collective, {before, after, step.axes}, shards);
@@ -287,15 +275,5 @@ Moved<T> run_movement(VirtualDevices<T>& devices, const program::Step& step, con
   moved.received = moved.received / static_cast<double>(devices.here().size());
   return moved;
 }
-
-#define ASSAY_INSTANTIATE(T)                                                                                      \
-  template Moved<T> run_movement(VirtualDevices<T>&, const program::Step&, const program::Tensor&,                \
-                                 const program::Tensor&, const Shards<T>&, const program::Permutation*);          \
-  template RaggedMove<T> run_ragged(VirtualDevices<T>&, const program::Step&, const Shards<T>&, const Shards<T>&, \
-                                    const program::Tensor&);                                                      \
-  template Shards<T> sliced(const VirtualDevices<T>&, const program::Tensor&, const program::Tensor&, const Shards<T>&);
-ASSAY_INSTANTIATE(double)
-ASSAY_INSTANTIATE(float)
-#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::engine

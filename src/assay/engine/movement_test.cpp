@@ -16,24 +16,23 @@ namespace {
 using testing::Choose;
 using testing::Sizes;
 
-double dot(const Array<double>& a, const Array<double>& b) {
+double dot(const Array& a, const Array& b) {
   double sum = 0.0;
   for (std::size_t i = 0; i < a.values.size(); ++i) sum += a.values[i] * b.values[i];
   return sum;
 }
 
-double dot(const Shards<double>& a, const Shards<double>& b) {
+double dot(const Shards& a, const Shards& b) {
   double sum = 0.0;
   for (std::size_t d = 0; d < a.size(); ++d) sum += dot(a[d], b[d]);
   return sum;
 }
 
 /// Different numbers on every device, replicas too.
-Shards<double> arbitrary(const program::Mesh& mesh, const program::Tensor& tensor, std::uint64_t seed) {
-  Shards<double> shards;
+Shards arbitrary(const program::Mesh& mesh, const program::Tensor& tensor, std::uint64_t seed) {
+  Shards shards;
   for (std::int64_t d = 0; d < mesh.devices(); ++d)
-    shards.push_back(
-        random_integers<double>(program::local_shape(mesh, tensor), mixed(seed, static_cast<std::uint64_t>(d))));
+    shards.push_back(random_integers(program::local_shape(mesh, tensor), mixed(seed, static_cast<std::uint64_t>(d))));
   return shards;
 }
 
@@ -67,8 +66,8 @@ std::vector<plan::Plan> every_kind(const program::Mesh& mesh) {
 }
 
 /// What the last tensor of a plan holds, from the shards of its first one.
-Shards<double> run_all(VirtualDevices<double>& devices, const plan::Plan& plan, const Shards<double>& shards) {
-  std::vector<Shards<double>> memory(plan.tensors.size());
+Shards run_all(VirtualDevices& devices, const plan::Plan& plan, const Shards& shards) {
+  std::vector<Shards> memory(plan.tensors.size());
   memory[0] = shards;
   EXPECT_TRUE(run_steps(devices, plan, memory).agree);
   return memory[static_cast<std::size_t>(plan.last())];
@@ -79,11 +78,11 @@ TEST(Movement, EveryKindKeepsTheArrayAndMovesWhatIsPredicted) {
   for (const plan::Plan& plan : every_kind(mesh)) {
     const program::Step& step = plan.steps[0];
     SCOPED_TRACE(program::step_text(mesh, plan.tensors, step));
-    const Array<double> global = random_integers<double>(global_shape(plan.tensor(0)), 5);
-    VirtualDevices<double> devices(mesh);
-    const Moved<double> moved =
+    const Array global = random_integers(global_shape(plan.tensor(0)), 5);
+    VirtualDevices devices(mesh);
+    const Moved moved =
         run_movement(devices, step, plan.tensor(0), plan.tensor(1), distribute(global, plan.tensor(0), mesh, 6));
-    const Collected<double> collected = collect(moved.shards, plan.tensor(1), mesh);
+    const Collected collected = collect(moved.shards, plan.tensor(1), mesh);
     EXPECT_EQ(collected.array, global);
     EXPECT_EQ(collected.disagreement, 0.0);
     EXPECT_TRUE(devices.idle());
@@ -100,13 +99,12 @@ void expect_adjoint(const program::Mesh& mesh, const plan::Plan& plan, std::uint
   const plan::Plan back = plan::reshard_backward(mesh, plan, plan::byte_prices(mesh));
   const program::Tensor &before = plan.tensor(0), &after = plan.tensor(plan.last());
   SCOPED_TRACE(program::tensor_text(mesh, before) + " to " + program::tensor_text(mesh, after));
-  const Array<double> x = random_integers<double>(global_shape(before), mixed(seed, 0));
-  const Array<double> y = random_integers<double>(global_shape(before), mixed(seed, 1));
-  VirtualDevices<double> there(mesh), again(mesh);
-  const Collected<double> forward = collect(run_all(there, plan, distribute(x, before, mesh, seed)), after, mesh);
+  const Array x = random_integers(global_shape(before), mixed(seed, 0));
+  const Array y = random_integers(global_shape(before), mixed(seed, 1));
+  VirtualDevices there(mesh), again(mesh);
+  const Collected forward = collect(run_all(there, plan, distribute(x, before, mesh, seed)), after, mesh);
   const program::Tensor& end = back.tensor(back.last());
-  const Collected<double> backward =
-      collect(run_all(again, back, distribute(y, back.tensor(0), mesh, seed)), end, mesh);
+  const Collected backward = collect(run_all(again, back, distribute(y, back.tensor(0), mesh, seed)), end, mesh);
   EXPECT_EQ(dot(forward.array, y), dot(x, backward.array));
   EXPECT_EQ(forward.disagreement, 0.0);
   EXPECT_EQ(backward.disagreement, 0.0);
@@ -131,8 +129,8 @@ TEST(Movement, ExchangesAndScattersHaveAnAdjointOnEachDevice) {
         (program::facts(step.collective).after == program::Holding::shard || program::is_one_to_one(step.collective));
     if (!exact || plan.tensor(1).sharding.unreduced) continue;
     SCOPED_TRACE(program::step_text(mesh, plan.tensors, step));
-    VirtualDevices<double> devices(mesh);
-    const Shards<double> x = arbitrary(mesh, plan.tensor(0), 1), y = arbitrary(mesh, plan.tensor(1), 2);
+    VirtualDevices devices(mesh);
+    const Shards x = arbitrary(mesh, plan.tensor(0), 1), y = arbitrary(mesh, plan.tensor(1), 2);
     EXPECT_EQ(dot(run_all(devices, plan, x), y),
               dot(x, run_all(devices, plan::reshard_backward(mesh, plan, plan::byte_prices(mesh)), y)));
   }
@@ -151,8 +149,8 @@ TEST(Movement, AllPermutationsAreWholeShards) {
   // A device that needs another shard receives exactly one, from one device each.
   const program::Mesh mesh = *program::parse_mesh("X=2,Y=3,Z=2", "");
   const plan::Plan plan = movement(mesh, program::Collective::permute, "XZ", "A[I_X, J] -> A[I_Z, J]");
-  VirtualDevices<double> devices(mesh);
-  run_all(devices, plan, distribute(random_integers<double>({24, 24}, 1), plan.tensor(0), mesh));
+  VirtualDevices devices(mesh);
+  run_all(devices, plan, distribute(random_integers({24, 24}, 1), plan.tensor(0), mesh));
   for (std::size_t d = 0; d < devices.count(); ++d)
     EXPECT_EQ(devices.received()[d].value(), devices.at(d)[0] == devices.at(d)[2] ? 0.0 : plan.steps[0].bytes.value());
 }

@@ -53,10 +53,8 @@ class TransportPart : public Transport {
 inline constexpr int device_tag = 1, background_tag = 2, control_tag = 3, first_stage_tag = 16;
 
 /// An array as a message: its rank and sizes, then its values.
-template <class T>
-void send_array(Transport& transport, std::size_t to, int tag, const Array<T>& array);
-template <class T>
-Array<T> receive_array(Transport& transport, std::size_t from, int tag);
+void send_array(Transport& transport, std::size_t to, int tag, const Array& array);
+Array receive_array(Transport& transport, std::size_t from, int tag);
 
 /// The values of all ranks, in order, in every process.
 std::vector<std::vector<double>> gather_values(Transport& transport, const std::vector<double>& mine);

@@ -10,6 +10,7 @@
 
 #include "assay/engine/cuda/cuda_table.h"
 #include "assay/engine/kernels/attention.h"
+#include "assay/engine/kernels/elements.h"
 #include "assay/engine/kernels/expert.h"
 #include "assay/engine/kernels/layer.h"
 #include "assay/engine/program/adam.h"
@@ -65,7 +66,7 @@ class HostEngine {
   }
 
  private:
-  using Numbers = engine::Numbers;
+  using Array = engine::Array;
   using Shape = engine::Shape;
 
   void draw(const AssayCudaStart& start) {
@@ -109,15 +110,15 @@ class HostEngine {
   void copy_in(int array, const int* values) {
     for (std::int64_t i = 0; i < size(array); ++i) set(array, i, values[i]);
   }
-  Numbers numbers(int array, Shape shape) const {
-    Numbers out = engine::zeros<double>(std::move(shape));
+  Array numbers(int array, Shape shape) const {
+    Array out = engine::zeros(std::move(shape));
     EXPECT_EQ(engine::element_count(out.shape), size(array));
     for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] = get(array, static_cast<std::int64_t>(i));
     return out;
   }
-  Numbers flat(int array) const { return numbers(array, {size(array)}); }
-  Numbers integers(int array) const { return numbers(array, {1, size(array)}); }
-  void put(int array, const Numbers& values, bool adds = false) {
+  Array flat(int array) const { return numbers(array, {size(array)}); }
+  Array integers(int array) const { return numbers(array, {1, size(array)}); }
+  void put(int array, const Array& values, bool adds = false) {
     ASSERT_EQ(std::ssize(values.values), size(array));
     for (std::int64_t i = 0; i < size(array); ++i)
       set(array, i, values.values[static_cast<std::size_t>(i)] + (adds ? get(array, i) : 0.0));
@@ -138,13 +139,13 @@ class HostEngine {
         return put(t.out[0], engine::summed_up(numbers(t.in[0], {s[0], s[1]}), s[1], {0, 1}), adds);
       case assay_cuda_norm: {
         const engine::NormShape shape{s[1], s[1], false};
-        const Numbers x = numbers(t.in[0], {s[0], s[1]}), scale = flat(t.in[1]);
+        const Array x = numbers(t.in[0], {s[0], s[1]}), scale = flat(t.in[1]);
         return put(t.out[0], engine::norm(x, &scale, nullptr, engine::norm_sums(x, shape), shape));
       }
       case assay_cuda_norm_grad: {
         const engine::NormShape shape{s[1], s[1], false};
-        const Numbers dy = numbers(t.in[0], {s[0], s[1]}), x = numbers(t.in[1], {s[0], s[1]}), scale = flat(t.in[2]);
-        const Numbers sums = engine::norm_sums(x, shape);
+        const Array dy = numbers(t.in[0], {s[0], s[1]}), x = numbers(t.in[1], {s[0], s[1]}), scale = flat(t.in[2]);
+        const Array sums = engine::norm_sums(x, shape);
         const auto made =
             engine::norm_grad(dy, x, &scale, sums, engine::norm_grad_sums(dy, x, &scale, sums, shape), shape);
         put(t.out[0], made[0]);
@@ -157,17 +158,17 @@ class HostEngine {
       case assay_cuda_attention_grad:
         return attend(t);
       case assay_cuda_activate: {
-        const Numbers gate = t.in[1] < 0 ? Numbers{} : flat(t.in[1]);
+        const Array gate = t.in[1] < 0 ? Array{} : flat(t.in[1]);
         return put(t.out[0], engine::activate(flat(t.in[0]), t.in[1] < 0 ? nullptr : &gate));
       }
       case assay_cuda_activate_grad: {
-        const Numbers gate = flat(t.in[2]);
+        const Array gate = flat(t.in[2]);
         const auto [d_up, d_gate] = engine::activate_grad(flat(t.in[0]), flat(t.in[1]), &gate);
         put(t.out[0], d_up);
         return put(t.out[1], d_gate);
       }
       case assay_cuda_add: {
-        Numbers sum = flat(t.in[0]);
+        Array sum = flat(t.in[0]);
         for (int i = 1; i < ASSAY_CUDA_INPUTS && t.in[i] >= 0; ++i) engine::add(sum, flat(t.in[i]));
         return put(t.out[0], sum);
       }
@@ -185,7 +186,7 @@ class HostEngine {
         return put(t.out[0],
                    engine::loss_sums(numbers(t.in[0], {1, s[0], s[1]}), integers(t.in[1]), {s[2], s[1], s[1]}));
       case assay_cuda_loss: {
-        const Numbers losses = engine::loss(numbers(t.in[0], {1, s[0], 2}));
+        const Array losses = engine::loss(numbers(t.in[0], {1, s[0], 2}));
         for (double value : losses.values) loss_ += value;
         return put(t.out[0], losses);
       }
@@ -235,7 +236,7 @@ class HostEngine {
       case assay_cuda_join:
         return join(t);
       case assay_cuda_clear:
-        return put(t.out[0], engine::zeros<double>({size(t.out[0])}));
+        return put(t.out[0], engine::zeros({size(t.out[0])}));
       case assay_cuda_sample:
       case assay_cuda_best_part:
         return choose(t);
@@ -263,8 +264,8 @@ class HostEngine {
   void product(const AssayCudaTask& t) {
     const auto [m, n, k, matrices] = std::array{t.sizes[0], t.sizes[1], t.sizes[2], t.sizes[3]};
     const bool turn_a = (t.flags & assay_cuda_transposed_a) != 0, turn_b = (t.flags & assay_cuda_transposed_b) != 0;
-    Numbers out = t.in[2] < 0 ? engine::zeros<double>({matrices * m * n}) : numbers(t.in[2], {matrices * m * n});
-    const Numbers left = flat(t.in[0]), right = flat(t.in[1]);
+    Array out = t.in[2] < 0 ? engine::zeros({matrices * m * n}) : numbers(t.in[2], {matrices * m * n});
+    const Array left = flat(t.in[0]), right = flat(t.in[1]);
     for (long long matrix = 0; matrix < matrices; ++matrix)
       for (long long row = 0; row < m; ++row)
         for (long long column = 0; column < n; ++column) {
@@ -288,13 +289,13 @@ class HostEngine {
     place.causal = (t.flags & assay_cuda_unmasked) == 0;
     const Shape queries{s[0], s[3], s[1], s[4]}, keys{s[0], s[3], s[2], s[4]}, rows{s[0], s[3], s[1]};
     if (t.kernel == assay_cuda_attention) {
-      const Numbers v = numbers(t.in[2], keys);
+      const Array v = numbers(t.in[2], keys);
       const auto [o, rest] = engine::attention(numbers(t.in[0], queries), numbers(t.in[1], keys), &v, nullptr, place);
       put(t.out[0], o);
       return put(t.out[1], rest);
     }
-    const Numbers q = numbers(t.in[1], queries), k = numbers(t.in[2], keys), v = numbers(t.in[3], keys);
-    const Numbers o = numbers(t.in[4], queries), rest = numbers(t.in[5], rows);
+    const Array q = numbers(t.in[1], queries), k = numbers(t.in[2], keys), v = numbers(t.in[3], keys);
+    const Array o = numbers(t.in[4], queries), rest = numbers(t.in[5], rows);
     const engine::AttentionGradients made =
         engine::attention_grad(numbers(t.in[0], queries), {q, k, v, o, rest}, place);
     put(t.out[0], made.dq);
@@ -313,9 +314,8 @@ class HostEngine {
     place.scale = t.number;
     const std::int64_t width = s[2] * s[4], mine = s[3] * s[1] * s[4];
     for (std::int64_t b = 0; b < s[0]; ++b) {
-      Numbers q = engine::zeros<double>({1, s[3], s[1], s[4]});
-      std::array<Numbers, 2> cached{engine::zeros<double>({1, s[5], s[2], s[4]}),
-                                    engine::zeros<double>({1, s[5], s[2], s[4]})};
+      Array q = engine::zeros({1, s[3], s[1], s[4]});
+      std::array<Array, 2> cached{engine::zeros({1, s[5], s[2], s[4]}), engine::zeros({1, s[5], s[2], s[4]})};
       for (std::int64_t i = 0; i < mine; ++i) q.values[static_cast<std::size_t>(i)] = get(t.in[0], b * mine + i);
       const auto first = static_cast<std::int64_t>(get(t.in[3], b)) * s[6] * width;
       for (std::size_t which = 0; which < 2; ++which)
@@ -391,8 +391,8 @@ class HostEngine {
     const bool leaves = t.kernel == assay_cuda_dispatch || t.kernel == assay_cuda_combine_grad;
     const int gates = t.kernel == assay_cuda_combine ? t.in[1] : t.in[2],
               slot_of = weighs ? t.in[t.kernel == assay_cuda_combine ? 2 : 3] : t.in[1];
-    Numbers to = engine::zeros<double>({leaves ? t.sizes[5] * most * width : rows * width});
-    Numbers d_gates = engine::zeros<double>({rows * experts});
+    Array to = engine::zeros({leaves ? t.sizes[5] * most * width : rows * width});
+    Array d_gates = engine::zeros({rows * experts});
     for (long long row = 0; row < rows; ++row)
       for (long long e = 0; e < experts; ++e) {
         const auto slot = static_cast<long long>(get(slot_of, row * experts + e));
@@ -411,8 +411,8 @@ class HostEngine {
 
   void update(const AssayCudaTask& t) {
     const Shape shape = t.flags & assay_cuda_decays ? Shape{1, t.sizes[0]} : Shape{t.sizes[0]};
-    const Numbers gradient = numbers(t.in[0], shape);
-    Numbers weight = numbers(t.in[2], shape), first = numbers(t.in[3], shape), second = numbers(t.in[4], shape);
+    const Array gradient = numbers(t.in[0], shape);
+    Array weight = numbers(t.in[2], shape), first = numbers(t.in[3], shape), second = numbers(t.in[4], shape);
     engine::adam_step(adam_, steps_, gradient, weight, first, second);
     for (double value : gradient.values) squares_ += t.number * value * value;
     put(t.in[1], weight);

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "assay/engine/program/run_program.h"
+#include "assay/engine/program/training_session.h"
 #include "assay/program/lower/lowering.h"
 #include "assay/testing/small_varieties.h"
 
@@ -27,21 +27,37 @@ inline lower::TrainingPlan small_plan(const model::Transformer& m, std::int64_t 
   return p;
 }
 
-inline engine::Array<double> random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
-  engine::Array<double> out = engine::zeros<double>({sequences, count});
+inline engine::Array random_tokens(std::int64_t count, std::int64_t vocabulary, std::uint64_t seed) {
+  engine::Array out = engine::zeros({sequences, count});
   for (std::size_t i = 0; i < out.values.size(); ++i)
     out.values[i] = static_cast<double>(engine::mixed(seed, i) % static_cast<std::uint64_t>(vocabulary));
   return out;
 }
 
-inline engine::TrainingRun train(const model::Transformer& m, const lower::Parallelism& p,
-                                 const lower::TrainingPlan& how, const engine::NamedArrays& weights) {
+struct TrainingRun {
+  double loss = 0;  ///< mean over all tokens
+  engine::NamedArrays gradients, updated;
+  engine::RunFacts facts;
+};
+
+/// One optimizer step of plain gradient descent.
+inline TrainingRun train(const model::Transformer& m, const lower::Parallelism& p, const lower::TrainingPlan& how,
+                         const engine::NamedArrays& weights) {
   const auto [mesh, rules] = lower::training_stage(p, m);
   const program::Program program = lower::lower_training(m, mesh, rules, how);
   const auto tokens = [&](std::uint64_t seed) {
     return engine::part(random_tokens(length, m.vocabulary, seed), 0, 0, how.work.sequences * how.microbatches);
   };
-  return engine::run_training(program, m, weights, tokens(1), tokens(2));
+  engine::TrainingSession session(program, m, weights, {});
+  session.keep_gradients();
+  TrainingRun out;
+  out.loss = session.step(tokens(1), tokens(2)).loss;
+  out.gradients = session.gradients();
+  out.updated = session.weights();
+  for (auto weight = out.updated.begin(); weight != out.updated.end();)  // frozen weights have no gradient
+    weight = out.gradients.contains(weight->first) ? std::next(weight) : out.updated.erase(weight);
+  out.facts = session.facts();
+  return out;
 }
 
 inline engine::NamedArrays weights_of(const model::Transformer& m) {

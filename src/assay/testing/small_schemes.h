@@ -23,7 +23,7 @@ inline double difference(const engine::NamedArrays& a, const engine::NamedArrays
   return worst;
 }
 
-inline void expect_equal(const engine::TrainingRun& run, const engine::TrainingRun& one) {
+inline void expect_equal(const TrainingRun& run, const TrainingRun& one) {
   EXPECT_NEAR(run.loss, one.loss, 1e-11);
   EXPECT_LT(difference(run.gradients, one.gradients), 1e-9);
   EXPECT_LT(difference(run.updated, one.updated), 1e-9);

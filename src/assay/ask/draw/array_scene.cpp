@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 
 namespace assay::draw {
 
@@ -13,22 +13,13 @@ Scene draw_array(const std::string& title, const std::string& subtitle, const Ar
   constexpr double wide = 84.0, high = 52.0, gap = 6.0;
   const std::string legend = "in a cell: its weight w, the activation x that goes right, the sum s that goes down";
   const double top = picture_margin + 72.0;
-  Scene scene;
-  scene.width = 2.0 * picture_margin +
-                std::max({static_cast<double>(state.columns) * (wide + gap),
-                          text_width(title, picture_title_size, true), text_width(legend, picture_text_size)});
-  scene.height = top + static_cast<double>(state.rows) * (high + gap) + picture_margin;
-  scene.title = title;
-  scene.description = subtitle;
-  const auto line = [&](double y, const std::string& text, double size, bool bold, ColourRole colour) {
-    Label label{{picture_margin, y}, text, size};
-    label.bold = bold;
-    label.colour = colour;
-    scene.add(std::move(label));
-  };
-  line(picture_margin + 14.0, title, picture_title_size, true, ColourRole::ink);
-  line(picture_margin + 36.0, subtitle, picture_subtitle_size, false, ColourRole::muted);
-  line(picture_margin + 56.0, legend, picture_text_size, false, ColourRole::muted);
+  const double width = 2.0 * picture_margin +
+                       std::max({static_cast<double>(state.columns) * (wide + gap),
+                                 text_width(title, picture_title_size, true), text_width(legend, picture_text_size)});
+  Scene scene =
+      titled_scene(width, top + static_cast<double>(state.rows) * (high + gap) + picture_margin, title, subtitle);
+  scene.add(
+      Label{{picture_margin, picture_margin + 56.0}, legend, picture_text_size, Anchor::start, ColourRole::muted});
   for (std::size_t r = 0; r < state.rows; ++r)
     for (std::size_t c = 0; c < state.columns; ++c) {
       const std::size_t i = r * state.columns + c;
@@ -39,15 +30,13 @@ Scene draw_array(const std::string& title, const std::string& subtitle, const Ar
                     .fill_opacity = state.works[i] ? 0.3 : 0.04,
                     .stroke = state.works[i] ? ColourRole::series_1 : ColourRole::grid};
       scene.add(cell);
-      const auto text = [&](double dx, double dy, const std::string& words, Anchor anchor, ColourRole colour) {
-        Label label{{x + dx, y + dy}, words, picture_text_size, anchor};
-        label.colour = colour;
-        scene.add(std::move(label));
+      const auto text = [&](double dx, double dy, const std::string& words, Anchor anchor) {
+        scene.add(Label{{x + dx, y + dy}, words, picture_text_size, anchor});
       };
-      text(wide / 2.0, 20.0, fmt::format("w {:g}", state.weights[i]), Anchor::middle, ColourRole::ink);
+      text(wide / 2.0, 20.0, fmt::format("w {:g}", state.weights[i]), Anchor::middle);
       if (!state.works[i]) continue;
-      text(6.0, 42.0, fmt::format("x {:g}", state.activations[i]), Anchor::start, ColourRole::ink);
-      text(wide - 6.0, 42.0, fmt::format("s {:g}", state.sums[i]), Anchor::end, ColourRole::ink);
+      text(6.0, 42.0, fmt::format("x {:g}", state.activations[i]), Anchor::start);
+      text(wide - 6.0, 42.0, fmt::format("s {:g}", state.sums[i]), Anchor::end);
     }
   return scene;
 }

@@ -72,10 +72,8 @@ class ChipColumn {
 
  private:
   void words(PlotPoint at, std::string text, ColourRole colour = ColourRole::muted, bool bold = false) {
-    Label label{at, shortened(text, picture_text_size, column_of_chip - 2.0 * inset, bold), picture_text_size};
-    label.colour = colour;
-    label.bold = bold;
-    scene_.add(std::move(label));
+    scene_.add(Label{at, shortened(text, picture_text_size, column_of_chip - 2.0 * inset, bold), picture_text_size,
+                     Anchor::start, colour, bold});
   }
 
   double cores(double y) {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 
 namespace assay::draw {
 namespace {
@@ -84,10 +84,7 @@ void add_box(Sketch& sketch, const FlowNode& node, const PlacedNode& at) {
   sketch.add(box);
   double y = at.top + line_height;
   const auto line = [&](const std::string& text, ColourRole colour, bool bold) {
-    Label label{{at.middle, y}, text, picture_text_size, Anchor::middle};
-    label.colour = colour;
-    label.bold = bold;
-    sketch.add(std::move(label));
+    sketch.add(Label{{at.middle, y}, text, picture_text_size, Anchor::middle, colour, bold});
     y += line_height;
   };
   line(node.name, ColourRole::ink, true);
@@ -127,20 +124,12 @@ Scene draw_flow(const Flow& flow) {
     }
   }
   for (std::size_t i = 0; i < flow.nodes.size(); ++i) add_box(sketch, flow.nodes[i], placed[i]);
-  Scene scene;
   const double header = picture_margin + 60.0;
   const SketchBounds& bounds = sketch.bounds();
-  scene.width = 2.0 * picture_margin + std::max({bounds.width(), text_width(flow.title, picture_title_size, true),
-                                                 text_width(flow.subtitle, picture_subtitle_size)});
-  scene.height = header + bounds.height() + picture_margin;
-  scene.title = flow.title;
-  scene.description = flow.subtitle;
-  Label title{{picture_margin, picture_margin + 14.0}, flow.title, picture_title_size};
-  title.bold = true;
-  scene.add(std::move(title));
-  Label subtitle{{picture_margin, picture_margin + 36.0}, flow.subtitle, picture_subtitle_size};
-  subtitle.colour = ColourRole::muted;
-  scene.add(std::move(subtitle));
+  const double width =
+      2.0 * picture_margin + std::max({bounds.width(), text_width(flow.title, picture_title_size, true),
+                                       text_width(flow.subtitle, picture_subtitle_size)});
+  Scene scene = titled_scene(width, header + bounds.height() + picture_margin, flow.title, flow.subtitle);
   Sketch all;
   all.append(sketch, (scene.width - bounds.width()) / 2.0 - bounds.left, header - bounds.top);
   for (const SceneItem& item : all.items()) scene.items.push_back(item);

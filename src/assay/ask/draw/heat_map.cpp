@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 
 namespace assay::draw {
 namespace {
@@ -53,22 +53,12 @@ void add_cell(Scene& scene, PlotPoint at, double width, const HeatMapCell& cell,
 Scene draw_heat_map(const HeatMapInput& input) {
   const double names = std::min(std::max(widest(input.rows), text_width(input.down, picture_text_size)), widest_label);
   const double width = column_width(input), left = picture_margin + names + 12.0, top = picture_margin + 84.0;
-  Scene scene;
-  scene.width = std::max(left + width * static_cast<double>(input.columns.size()) + picture_margin,
-                         picture_margin * 2.0 + text_width(input.title, picture_title_size, true));
-  scene.height = top + cell_height * static_cast<double>(input.rows.size()) + picture_margin;
-  scene.title = input.title;
-  scene.description = input.subtitle;
-  Label title{{picture_margin, picture_margin + 14.0}, input.title, picture_title_size};
-  title.bold = true;
-  scene.add(std::move(title));
-  Label subtitle{{picture_margin, picture_margin + 36.0}, input.subtitle, picture_subtitle_size};
-  subtitle.colour = ColourRole::muted;
-  scene.add(std::move(subtitle));
+  Scene scene = titled_scene(std::max(left + width * static_cast<double>(input.columns.size()) + picture_margin,
+                                      picture_margin * 2.0 + text_width(input.title, picture_title_size, true)),
+                             top + cell_height * static_cast<double>(input.rows.size()) + picture_margin, input.title,
+                             input.subtitle);
   const auto name = [&](PlotPoint at, const std::string& text, Anchor anchor, double room, ColourRole colour) {
-    Label label{at, shortened(text, picture_text_size, room), picture_text_size, anchor};
-    label.colour = colour;
-    scene.add(std::move(label), text);
+    scene.add(Label{at, shortened(text, picture_text_size, room), picture_text_size, anchor, colour}, text);
   };
   name({left, top - 28.0}, input.across, Anchor::start, widest_label, ColourRole::muted);
   name({left - 12.0, top - 8.0}, input.down, Anchor::end, names, ColourRole::muted);

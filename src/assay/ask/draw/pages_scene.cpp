@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 
 namespace assay::draw {
 namespace {
@@ -15,9 +15,7 @@ constexpr std::size_t pages_in_a_row = 6;
 
 void add_words(Scene& scene, PlotPoint at, std::string text, ColourRole colour = ColourRole::ink,
                Anchor anchor = Anchor::start) {
-  Label label{at, std::move(text), picture_text_size, anchor};
-  label.colour = colour;
-  scene.add(std::move(label));
+  scene.add(Label{at, std::move(text), picture_text_size, anchor, colour});
 }
 
 void add_table(Scene& scene, double y, double left, const PageTable& table, const std::vector<PageBox>& pages) {
@@ -68,21 +66,15 @@ Scene draw_pages(const std::string& title, const std::string& subtitle, const st
   const double left = picture_margin + names + 12.0, top = picture_margin + 52.0;
   const double below = top + static_cast<double>(tables.size()) * (entry_height + 6.0) + 16.0;
   const std::size_t rows = (pages.size() + pages_in_a_row - 1) / pages_in_a_row;
-  Scene scene;
-  scene.width = std::max({left + static_cast<double>(longest) * (entry_width + 4.0),
-                          picture_margin + static_cast<double>(pages_in_a_row) * (page_width + pages_gap) - pages_gap,
-                          picture_margin + text_width(title, picture_title_size, true),
-                          picture_margin + text_width(subtitle, picture_subtitle_size)}) +
-                picture_margin;
-  scene.height = below + static_cast<double>(rows) * (page_height + pages_gap) + picture_margin - pages_gap;
-  scene.title = title;
-  scene.description = subtitle;
-  Label heading{{picture_margin, picture_margin + 14.0}, title, picture_title_size};
-  heading.bold = true;
-  scene.add(std::move(heading));
-  Label under{{picture_margin, picture_margin + 36.0}, subtitle, picture_subtitle_size};
-  under.colour = ColourRole::muted;
-  scene.add(std::move(under));
+  const double width =
+      std::max({left + static_cast<double>(longest) * (entry_width + 4.0),
+                picture_margin + static_cast<double>(pages_in_a_row) * (page_width + pages_gap) - pages_gap,
+                picture_margin + text_width(title, picture_title_size, true),
+                picture_margin + text_width(subtitle, picture_subtitle_size)}) +
+      picture_margin;
+  Scene scene =
+      titled_scene(width, below + static_cast<double>(rows) * (page_height + pages_gap) + picture_margin - pages_gap,
+                   title, subtitle);
   for (std::size_t i = 0; i < tables.size(); ++i)
     add_table(scene, top + static_cast<double>(i) * (entry_height + 6.0), left, tables[i], pages);
   for (std::size_t i = 0; i < pages.size(); ++i)

@@ -169,17 +169,13 @@ class SvgWriter {
   }
 
   void draw(const Label& label) {
-    if (label.text.empty() || !finite(label.at) || !std::isfinite(label.size + label.rotation)) return;
+    if (label.text.empty() || !finite(label.at) || !std::isfinite(label.size)) return;
     std::string attributes =
         fmt::format(" x=\"{}\" y=\"{}\" font-size=\"{}\"", number(label.at.x), number(label.at.y), number(label.size));
     if (label.anchor != Anchor::start) {
       attributes += fmt::format(" text-anchor=\"{}\"", label.anchor == Anchor::middle ? "middle" : "end");
     }
     if (label.bold) attributes += " font-weight=\"600\"";
-    if (label.rotation != 0.0) {
-      attributes += fmt::format(" transform=\"rotate({} {} {})\"", number(label.rotation), number(label.at.x),
-                                number(label.at.y));
-    }
     const std::string text = xml_escaped(label.text);
     if (label.halo) {
       // A second copy below, because not every rasteriser knows paint-order.

@@ -76,7 +76,6 @@ struct Label {
   std::string text = {};
   double size = 12.0;
   Anchor anchor = Anchor::start;
-  double rotation = 0.0;  // degrees, clockwise about `at`
   ColourRole colour = ColourRole::ink;
   bool bold = false;
   bool halo = false;  // a rim in the colour of the surface, for text over lines

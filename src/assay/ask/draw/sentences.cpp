@@ -13,7 +13,7 @@ Scene sentences(const std::string& heading, const std::vector<std::string>& line
   const auto write = [&](std::string_view text, double letters, ColourRole colour, bool bold) {
     for (const std::string& line : wrapped(text, letters, width - 2.0 * margin, most_lines, bold)) {
       scene.height += spacing * letters;
-      scene.add(Label{.at = {margin, scene.height}, .text = line, .size = letters, .colour = colour, .bold = bold});
+      scene.add(Label{{margin, scene.height}, line, letters, Anchor::start, colour, bold});
     }
     scene.height += 0.5 * letters;
   };

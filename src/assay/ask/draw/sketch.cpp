@@ -88,22 +88,18 @@ void Sketch::text_block(PlotPoint at, const std::vector<std::string>& lines, Anc
   double baseline = at.y + 0.8 * size;
   for (const std::string& text : lines) {
     const bool heading = &text == &lines.front();
-    add(Label{.at = {at.x, baseline},
-              .text = text,
-              .size = size,
-              .anchor = anchor,
-              .colour = heading ? ColourRole::ink : ColourRole::muted,
-              .bold = heading});
+    add(Label{{at.x, baseline}, text, size, anchor, heading ? ColourRole::ink : ColourRole::muted, heading});
     baseline += line_spacing * size;
   }
 }
 
 void Sketch::append(const Sketch& other, double dx, double dy) {
-  for (const SceneItem& item : other.items()) {
-    SceneItem moved = item;
-    std::visit(Move{dx, dy}, moved.shape);
-    add(std::move(moved.shape), std::move(moved.tooltip));
-  }
+  for (const SceneItem& item : other.items()) add(moved(item.shape, dx, dy), item.tooltip);
+}
+
+SceneShape moved(SceneShape shape, double dx, double dy) {
+  std::visit(Move{dx, dy}, shape);
+  return shape;
 }
 
 double text_block_height(std::size_t lines, double size) {

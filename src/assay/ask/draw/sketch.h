@@ -47,6 +47,8 @@ class Sketch {
   SketchBounds bounds_;
 };
 
+SceneShape moved(SceneShape shape, double dx, double dy);
+
 /// The height of a text block with this many lines.
 double text_block_height(std::size_t lines, double size = 12.0);
 

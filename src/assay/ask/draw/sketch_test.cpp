@@ -14,7 +14,7 @@ TEST(Sketch, CoversItsShapesAndItsText) {
   Sketch sketch;
   EXPECT_TRUE(sketch.empty());
   sketch.add(Rectangle{10, 20, 30, 40});
-  sketch.add(Label{.at = {0, 100}, .text = "wide", .size = 10.0, .anchor = Anchor::end});
+  sketch.add(Label{{0, 100}, "wide", 10.0, Anchor::end});
   EXPECT_DOUBLE_EQ(sketch.bounds().left, -text_width("wide", 10.0));
   EXPECT_DOUBLE_EQ(sketch.bounds().top, 20.0);
   EXPECT_DOUBLE_EQ(sketch.bounds().right, 40.0);

@@ -40,8 +40,7 @@ std::vector<char> BlockTasks::used(std::int64_t layer, bool in_updates) const {
   std::vector<char> marks(program_.tensors.size(), 0);
   for (const program::Block& block : program_.blocks) {
     if (!runs(block, layer)) continue;
-    for (std::int32_t i = block.first; i < block.last; ++i) {
-      const program::Step& step = program_.steps[at(i)];
+    for (const program::Step& step : program_.steps_of(block)) {
       for (const int id : step.in)
         if (id >= 0 && (!in_updates || step.op == program::Op::update)) marks[at(id)] = 1;
     }
@@ -117,20 +116,6 @@ Result<void> BlockTasks::run_updates() {
   return {};
 }
 
-Result<void> BlockTasks::find_inputs(AssayCudaTask& task, const program::Step& step, const TensorArrays& memory) const {
-  for (int& operand : task.in) {
-    if (operand < 0) continue;
-    const int id = operand;
-    operand = memory[at(id)];
-    if (operand < 0)
-      return fail("--engine cuda",
-                  fmt::format("{} comes from another layer, which does not run on a GPU yet: {}",
-                              program_.tensor(id).name, program::step_text(program_, step)),
-                  cuda_remedy);
-  }
-  return {};
-}
-
 Result<void> BlockTasks::run_step(std::int32_t number, std::int64_t layer, LayerArrays& all) {
   const program::Step& step = program_.steps[at(number)];
   ++list_.runs[at(number)];
@@ -140,7 +125,7 @@ Result<void> BlockTasks::run_step(std::int32_t number, std::int64_t layer, Layer
   const StepPlace here = place(layer);
   ASSAY_TRY(task, program::is_movement(step.op) ? movements_.task(here, step) : task_of_step(here, step));
   task.step = number;
-  ASSAY_CHECK(find_inputs(task, step, memory));
+  ASSAY_CHECK(find_arrays(program_, step, memory, task));
   if (step.op == program::Op::update)
     add_update(task, step, layer, memory);
   else
@@ -173,14 +158,7 @@ void BlockTasks::add_results(AssayCudaTask task, std::int64_t layer, TensorArray
   }
   if (task.kernel == assay_cuda_product && (task.flags & assay_cuda_accumulates)) task.in[2] = task.out[0];
   builder_.add(task);
-  for (const auto& [sum, part] : carried) {
-    AssayCudaTask more = empty_task(assay_cuda_add);
-    more.step = task.step;
-    more.in[0] = more.out[0] = sum;
-    more.in[1] = part;
-    more.sizes[0] = builder_.array(sum).elements;
-    builder_.add(more);
-  }
+  for (const auto& [sum, part] : carried) builder_.add_sum(task.step, sum, part, sum);
 }
 
 void BlockTasks::add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer, TensorArrays& memory) {

@@ -68,7 +68,6 @@ class BlockTasks {
   std::vector<char> used(std::int64_t layer, bool in_updates) const;
   Result<void> run_step(std::int32_t number, std::int64_t layer, LayerArrays& memory);
   Result<void> run_ring(std::int32_t number, std::int64_t layer, const RingStep& ring, LayerArrays& memory);
-  Result<void> find_inputs(AssayCudaTask& task, const program::Step& step, const TensorArrays& memory) const;
   void add_results(AssayCudaTask task, std::int64_t layer, TensorArrays& memory);
   void add_update(AssayCudaTask& task, const program::Step& step, std::int64_t layer, TensorArrays& memory);
 

@@ -128,7 +128,7 @@ Result<ServingEngine::Made> CudaServer::run(const Asked& asked) {
     if (made.has_clocks) made.by_kind[work_kind(program.steps[i])] += Seconds(clocks[i]);
   if (!asked.greedy) logits = gathered(logits, tasks.vocabulary);
   for (std::int64_t s = 0; s < sequences; ++s) {
-    Scores scores{zeros<double>({1, asked.greedy ? 0 : asked.scored, model.vocabulary}), {}};
+    Scores scores{zeros({1, asked.greedy ? 0 : asked.scored, model.vocabulary}), {}};
     for (std::int64_t i = 0; i < asked.scored; ++i) {
       const auto row = at((asked.scored - 1 - i) * sequences + s);
       scores.best.push_back(chosen[row]);

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "assay/engine/thread_ranks.h"
 #include "assay/program/lower/lowering.h"
 #include "assay/testing/host_engine.h"
+#include "assay/testing/thread_ranks.h"
 
 namespace assay::engine {
 namespace {
@@ -90,7 +90,7 @@ TEST(CudaServer, SharesTheModelWithOtherDevices) {
       for (const bool drafts : {false, true}) {
         const model::Transformer m = served_llama(experts);
         const NamedArrays weights = first_weights(m);
-        on_thread_ranks(static_cast<std::size_t>(devices), [&](Transport& transport) {
+        testing::on_thread_ranks(static_cast<std::size_t>(devices), [&](Transport& transport) {
           ServerOptions options{.parallelism = {.tensor = devices}, .slots = 3, .drafts = drafts ? 2 : 0};
           options.transport = &transport;
           const ServerReport report = served_elsewhere(m, weights, options, {options.parallelism, &transport});
@@ -109,7 +109,7 @@ TEST(CudaServer, HasReplicasThatServeTheirShareEach) {
   const model::Transformer m = served_llama(false);
   const NamedArrays weights = first_weights(m);
   for (const std::int64_t tensor : {1, 2})
-    on_thread_ranks(static_cast<std::size_t>(2 * tensor), [&](Transport& transport) {
+    testing::on_thread_ranks(static_cast<std::size_t>(2 * tensor), [&](Transport& transport) {
       const ServerShare share{{.data = 2, .tensor = tensor}, &transport};
       const std::vector<Prompt> own = own_prompts(prompts, {transport.rank() / at(tensor), 2});
       auto server = CudaServer::open(testing::host_engine(), m, {.sequences = 2, .prompt = 6, .tokens = 12}, 3, share);

@@ -38,7 +38,7 @@ Result<CudaSession> CudaSession::open(const AssayCuda& engine, TaskList list, co
   return made;
 }
 
-std::vector<int> CudaSession::own_part(const Array<double>& tokens) const {
+std::vector<int> CudaSession::own_part(const Array& tokens) const {
   const Extent &sequences = list_.tokens_at[0], &part = list_.tokens_at[1];
   const std::int64_t microbatches = list_.arrays[at(list_.tokens)].elements / (sequences.size * part.size);
   const std::int64_t length = tokens.shape[1];
@@ -52,7 +52,7 @@ std::vector<int> CudaSession::own_part(const Array<double>& tokens) const {
   return out;
 }
 
-Result<CudaSession::Timed> CudaSession::step(const Array<double>& tokens, const Array<double>& targets) {
+Result<CudaSession::Timed> CudaSession::step(const Array& tokens, const Array& targets) {
   const std::vector<int> given = own_part(tokens), wanted = own_part(targets);
   AssayCudaStep result{};
   ASSAY_CHECK(told_by_engine(engine_->step(session_.get(), given.data(), wanted.data(), &result, seconds_.data())));

@@ -23,7 +23,7 @@ class CudaSession {
     TrainedStep step;
     Seconds time;
   };
-  Result<Timed> step(const Array<double>& tokens, const Array<double>& targets);
+  Result<Timed> step(const Array& tokens, const Array& targets);
 
   /// Replaces weights; those that are not given stay.
   Result<void> set_weights(const NamedArrays& weights);
@@ -47,7 +47,7 @@ class CudaSession {
     reset_clocks();
   }
   /// This device's part of the tokens of a step.
-  std::vector<int> own_part(const Array<double>& tokens) const;
+  std::vector<int> own_part(const Array& tokens) const;
 
   const AssayCuda* engine_;
   TaskList list_;

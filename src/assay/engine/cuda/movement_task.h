@@ -43,7 +43,7 @@ class Movements {
  private:
   int number_of(const std::vector<int>& axes);
 
-  VirtualDevices<double> devices_;
+  VirtualDevices devices_;
   std::size_t device_, first_;
   TaskGroups groups_;
   std::map<std::vector<int>, int> numbers_;  ///< by axes

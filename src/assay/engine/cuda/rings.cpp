@@ -96,22 +96,12 @@ RingTasks::Block RingTasks::shifted(const RingShift& keys, const RingShift& valu
 }
 
 void RingTasks::join(const Output& a, const Output& b, const Output& both) {
-  AssayCudaTask task = empty_task(assay_cuda_join);
-  task.step = attention_.step;
-  task.in[0] = a.o, task.in[1] = a.statistics, task.in[2] = b.o, task.in[3] = b.statistics;
-  task.out[0] = both.o, task.out[1] = both.statistics;
   const long long* s = attention_.sizes;
-  task.sizes[0] = s[0], task.sizes[1] = s[1], task.sizes[2] = s[3], task.sizes[3] = s[4];
-  builder_.add(task);
+  builder_.add(task_of(assay_cuda_join, attention_.step, {a.o, a.statistics, b.o, b.statistics},
+                       {both.o, both.statistics}, {s[0], s[1], s[3], s[4]}));
 }
 
-void RingTasks::add(int a, int b, int sum) {
-  AssayCudaTask task = empty_task(assay_cuda_add);
-  task.step = attention_.step;
-  task.in[0] = a, task.in[1] = b, task.out[0] = sum;
-  task.sizes[0] = builder_.array(sum).elements;
-  builder_.add(task);
-}
+void RingTasks::add(int a, int b, int sum) { builder_.add_sum(attention_.step, a, b, sum); }
 
 AssayCudaTask RingTasks::attended(bool is_own) const {
   AssayCudaTask task = attention_;
@@ -157,12 +147,8 @@ void RingTasks::backward(const Pass& pass, const Block& own, const Sums& sums, c
     if (!sees) {
       if (t > 0) continue;  // others' sums go on
       gradients = {like(result.keys), like(result.values)};
-      for (const int array : {gradients.keys, gradients.values}) {
-        AssayCudaTask zeros = empty_task(assay_cuda_clear);
-        zeros.step = attention_.step;
-        zeros.out[0] = array;
-        builder_.add(zeros);
-      }
+      for (const int array : {gradients.keys, gradients.values})
+        builder_.add(task_of(assay_cuda_clear, attention_.step, {}, {array}));
       continue;
     }
     AssayCudaTask task = attended(is_own);

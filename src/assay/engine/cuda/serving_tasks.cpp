@@ -77,12 +77,8 @@ class ServingLister {
       if (queries_ > 1) {
         const std::int64_t width = elements_of(program_.tensor(input)) / sequences_;
         rows = builder_.added(type_of(program_.tensor(input)), sequences_ * width);
-        AssayCudaTask task = empty_task(assay_cuda_last_tokens);
-        task.step = head.first;
-        task.in[0] = flowing;
-        task.out[0] = rows;
-        task.sizes[0] = sequences_, task.sizes[1] = queries_, task.sizes[2] = width, task.sizes[3] = back;
-        builder_.add(task);
+        builder_.add(
+            task_of(assay_cuda_last_tokens, head.first, {flowing}, {rows}, {sequences_, queries_, width, back}));
       }
       memory_[at(input)] = rows;
       memory_[at(scores_)] = builder_.part_of(out_.logits, back * logits, logits);
@@ -110,16 +106,7 @@ class ServingLister {
     const StepPlace place{program_, layout_, place_.device, layer < 0 ? nullptr : runner_.layer(layer).shape};
     ASSAY_TRY(task, program::is_movement(step.op) ? movements_.task(place, step) : task_of_step(place, step));
     task.step = number;
-    for (int& operand : task.in) {
-      if (operand < 0) continue;
-      const int id = operand;
-      operand = memory_[at(id)];
-      if (operand < 0)
-        return fail(serving_engine,
-                    fmt::format("{} comes from another layer, which does not run on a GPU yet: {}",
-                                program_.tensor(id).name, program::step_text(program_, step)),
-                    cuda_remedy);
-    }
+    ASSAY_CHECK(find_arrays(program_, step, memory_, task));
     for (int& operand : task.out) {
       if (operand < 0) continue;
       int& made = memory_[at(operand)];
@@ -146,17 +133,11 @@ class ServingLister {
                   fmt::format("such a cache is not on a GPU yet: {}", program::step_text(program_, step)), cuda_remedy);
     const KeptArrays::LayerCaches& caches = kept_.caches[place_.number][at(layer)];
     const int cache = written_++ == 0 ? caches.keys : caches.values;
-    AssayCudaTask task = empty_task(assay_cuda_cache_write);
-    task.step = number;
-    task.in[0] = memory_[at(step.in[0])];
-    task.in[1] = out_.places;
-    task.out[0] = cache;
-    const std::int64_t first = layout_.first_position();
-    task.sizes[0] = sequences_, task.sizes[1] = queries_;
-    task.sizes[2] = elements_of(fresh) / (sequences_ * queries_);
-    task.sizes[3] = kept_.room, task.sizes[4] = first;
-    builder_.add(task);
-    memory_[at(step.out[0])] = first > 0 ? cache : task.in[0];
+    const int made = memory_[at(step.in[0])];
+    const std::int64_t first = layout_.first_position(), width = elements_of(fresh) / (sequences_ * queries_);
+    builder_.add(task_of(assay_cuda_cache_write, number, {made, out_.places}, {cache},
+                         {sequences_, queries_, width, kept_.room, first}));
+    memory_[at(step.out[0])] = first > 0 ? cache : made;
     return {};
   }
 
@@ -177,8 +158,7 @@ class ServingLister {
 /// Values of a token that a device keeps of every key-value cache of a layer: of the keys first.
 std::vector<std::int64_t> cache_widths(const program::Program& program, const program::Block& block) {
   std::vector<std::int64_t> widths;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const program::Step& step = program.steps[at(i)];
+  for (const program::Step& step : program.steps_of(block)) {
     if (step.op != program::Op::cast || step.in[1] < 0) continue;
     const program::ProgramTensor& fresh = program.tensor(step.in[0]);
     widths.push_back(elements_of(fresh) / (local_size(program, fresh, 0) * local_size(program, fresh, 1)));

@@ -28,6 +28,16 @@ AssayCudaTask empty_task(int kernel) {
   return task;
 }
 
+AssayCudaTask task_of(int kernel, int step, std::initializer_list<int> in, std::initializer_list<int> out,
+                      std::initializer_list<long long> sizes) {
+  AssayCudaTask task = empty_task(kernel);
+  task.step = step;
+  std::copy(in.begin(), in.end(), task.in);
+  std::copy(out.begin(), out.end(), task.out);
+  std::copy(sizes.begin(), sizes.end(), task.sizes);
+  return task;
+}
+
 std::int64_t bytes_of_type(int type) { return type == assay_cuda_bf16 ? 2 : 4; }
 
 int TaskBuilder::added(int type, std::int64_t elements) {

@@ -1,6 +1,7 @@
 // Arrays of a GPU and the tasks that use them, in order; where arrays lie follows from when tasks use them.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace assay::engine {
 
 /// A task without operands.
 AssayCudaTask empty_task(int kernel);
+/// A task of a step of the program (below 0: of none), with its operands and sizes in the order of its kernel.
+AssayCudaTask task_of(int kernel, int step, std::initializer_list<int> in, std::initializer_list<int> out,
+                      std::initializer_list<long long> sizes = {});
 std::int64_t bytes_of_type(int type);
 
 class TaskBuilder {
@@ -26,6 +30,10 @@ class TaskBuilder {
 
   /// Adds a task. What moves tokens to experts and back also gets their slots, which follow from the gates.
   void add(AssayCudaTask task);
+
+  void add_sum(int step, int a, int b, int sum) {
+    add(task_of(assay_cuda_add, step, {a, b}, {sum}, {array(sum).elements}));
+  }
 
   /// An array stays in use until the last task so far.
   void keep(int number);

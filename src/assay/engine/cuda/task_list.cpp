@@ -70,7 +70,7 @@ class TaskLister {
     list.tokens = all_tokens_;
     list.targets = all_targets_;
     list.tokens_at = tokens_at;
-    list.counts_loss = counts_loss(tokens);
+    list.counts_loss = tasks_.layout().is_first_holder(given_tokens, device_);
     list.handed = handed_;
     for (const auto& [from, to] : channels_) list.channels.push_back({rank_of(from), rank_of(to)});
     return list;
@@ -87,36 +87,17 @@ class TaskLister {
     return memories_.try_emplace(microbatch, tasks_.weights()).first->second;
   }
 
-  /// Whether no other device has the same tokens before this one.
-  bool counts_loss(const program::ProgramTensor& tokens) const {
-    const program::AxisSet split = tokens.sharding.split_axes();
-    const Coordinates here = coordinates(program_.mesh, static_cast<std::int64_t>(device_));
-    for (std::size_t axis = 0; axis < here.size(); ++axis)
-      if (here[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
-    return true;
-  }
-
   int channel(std::int64_t from, std::int64_t to) const {
     return static_cast<int>(std::find(channels_.begin(), channels_.end(), std::pair(from, to)) - channels_.begin());
   }
-  AssayCudaTask message_task(int kernel, int array, std::int64_t from, std::int64_t to) {
-    AssayCudaTask task = empty_task(kernel);
-    task.step = -1;
-    task.sizes[0] = builder().array(array).elements;
-    task.sizes[1] = channel(from, to);
-    return task;
-  }
   void send(int array, std::int64_t to) {
-    AssayCudaTask task = message_task(assay_cuda_send, array, stage_, to);
-    task.in[0] = array;
-    builder().add(task);
+    builder().add(task_of(assay_cuda_send, -1, {array}, {}, {builder().array(array).elements, channel(stage_, to)}));
     has_sent_ = true;
   }
   void receive(int array, std::int64_t from) {
-    AssayCudaTask task = message_task(assay_cuda_receive, array, from, stage_);
-    task.out[0] = array;
-    builder().add(task);
-    handed_ += Bytes(static_cast<double>(task.sizes[0] * bytes_of_type(builder().array(array).type)));
+    const std::int64_t elements = builder().array(array).elements;
+    builder().add(task_of(assay_cuda_receive, -1, {}, {array}, {elements, channel(from, stage_)}));
+    handed_ += Bytes(static_cast<double>(elements * bytes_of_type(builder().array(array).type)));
   }
 
   /// What other stages send that this operation needs, or that was sent before. Arrays that have arrived there are
@@ -244,19 +225,10 @@ class TaskLister {
     }
   }
   void add_sums() {
-    for (const auto& [sum, copy] : copies_) {
-      AssayCudaTask task = empty_task(assay_cuda_add);
-      task.step = -1;
-      task.in[0] = task.out[0] = sum;
-      task.in[1] = copy;
-      task.sizes[0] = builder().array(sum).elements;
-      builder().add(task);
-    }
+    for (const auto& [sum, copy] : copies_) builder().add_sum(-1, sum, copy, sum);
   }
   void wait_for_sent() {
-    AssayCudaTask task = empty_task(assay_cuda_arrived);
-    task.step = -1;
-    builder().add(task);
+    builder().add(task_of(assay_cuda_arrived, -1, {}, {}));
     for (const int array : arrived_.back()) builder().keep(array);
   }
 
@@ -264,17 +236,14 @@ class TaskLister {
   void share_embedding() {
     const std::int64_t from = parts_.stage_of(0, 0), to = parts_.stage_of(parts_.count() - 1, 0);
     if (tied_.empty() || parts_.is_dual() || from == to || (stage_ != from && stage_ != to)) return;
-    for (const program::Block& block : program_.blocks)
-      for (std::int32_t i = block.first; block.kind == -1 && block.name == "embedding" && i < block.last; ++i) {
-        const program::Step& step = program_.steps[at(i)];
-        if (step.op != program::Op::update) continue;
-        const int weight = tasks_.weights()[0][at(step.in[1])];
-        if (weight < 0) continue;
-        if (stage_ == from)
-          send(weight, to);
-        else
-          receive(weight, from);
-      }
+    for (const int id : trained_weights(program_, "embedding")) {
+      const int weight = tasks_.weights()[0][at(id)];
+      if (weight < 0) continue;
+      if (stage_ == from)
+        send(weight, to);
+      else
+        receive(weight, from);
+    }
   }
 
   const program::Program& program_;
@@ -306,13 +275,13 @@ bool TaskWeight::is_shared_out() const {
   return false;
 }
 
-std::vector<float> part_of_array(const Array<double>& whole, const std::vector<Extent>& at) {
+std::vector<float> part_of_array(const Array& whole, const std::vector<Extent>& at) {
   Shape from, sizes;
   for (const Extent& extent : at) {
     from.push_back(extent.start);
     sizes.push_back(extent.size);
   }
-  Array<double> part = zeros<double>(sizes);
+  Array part = zeros(sizes);
   copy_block(whole, from, sizes, part, Shape(sizes.size(), 0));
   return {part.values.begin(), part.values.end()};
 }

@@ -22,7 +22,7 @@ struct TaskWeight {
   bool is_shared_out() const;  ///< whether the master copy has less of it than the weight
 };
 /// The part of an array that a device has.
-std::vector<float> part_of_array(const Array<double>& whole, const std::vector<Extent>& at);
+std::vector<float> part_of_array(const Array& whole, const std::vector<Extent>& at);
 /// How the part of a weight starts that a device has.
 AssayCudaStart cuda_start(int master, int weight, const WeightStart& start, const std::vector<Extent>& at);
 

@@ -7,10 +7,10 @@
 
 #include "assay/engine/cuda/cuda_session.h"
 #include "assay/engine/cuda/memory_plan.h"
-#include "assay/engine/thread_ranks.h"
 #include "assay/model/accounting.h"
 #include "assay/testing/host_engine.h"
 #include "assay/testing/small_programs.h"
+#include "assay/testing/thread_ranks.h"
 
 namespace assay::engine {
 namespace {
@@ -65,8 +65,8 @@ void expect_same_losses(const model::Transformer& m, std::int64_t microbatches, 
   ASSERT_TRUE(gpu);
   TrainingSession session(wide, m, initial_weights(wide, m, 5), {.adam = AdamW{}});
   for (std::uint64_t i = 0; i < 4; ++i) {
-    const Array<double> tokens = random_tokens(length, m.vocabulary, 2 * i),
-                        targets = random_tokens(length, m.vocabulary, 2 * i + 1);
+    const Array tokens = random_tokens(length, m.vocabulary, 2 * i),
+                targets = random_tokens(length, m.vocabulary, 2 * i + 1);
     const auto step = gpu->step(tokens, targets);
     const TrainedStep expected = session.step(tokens, targets);
     EXPECT_NEAR(step->step.loss, expected.loss, 1e-4) << i;
@@ -101,7 +101,7 @@ void expect_same_losses(const lower::Parallelism& parallelism, std::int64_t micr
   std::vector<TrainedStep> expected;
   const auto batch = [&](std::uint64_t i) { return random_tokens(length, m.vocabulary, i); };
   for (std::uint64_t i = 0; i < 3; ++i) expected.push_back(session.step(batch(2 * i), batch(2 * i + 1)));
-  on_thread_ranks(static_cast<std::size_t>(split.mesh.devices() * stages.stages), [&](Transport& transport) {
+  testing::on_thread_ranks(static_cast<std::size_t>(split.mesh.devices() * stages.stages), [&](Transport& transport) {
     SCOPED_TRACE(fmt::format("{} x {} stages of {} in {} microbatches", program::mesh_text(split.mesh), stages.stages,
                              clock::schedule_name(stages.schedule), microbatches));
     const auto list = task_list(split, m, 5, {transport.rank(), stages});

@@ -70,7 +70,8 @@ class StepTask {
       case program::Op::loss_grad:
         return of_vocabulary(of(assay_cuda_loss_grad, {elements(step_.in[1]), width(step_.in[0])}, place_.tokens));
       case program::Op::update: {
-        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.out[0])}, counts(step_.in[0]) ? 1.0 : 0.0);
+        Result<AssayCudaTask> task = of(assay_cuda_update, {elements(step_.out[0])},
+                                        place_.layout.is_first_holder(step_.in[0], place_.device) ? 1.0 : 0.0);
         if (program_.tensor(step_.in[1]).rank > 1) task->flags |= assay_cuda_decays;
         return task;
       }
@@ -96,15 +97,6 @@ class StepTask {
   std::int64_t size(int id, std::size_t dim) const { return local_size(program_, program_.tensor(id), dim); }
   /// The first row of a tensor that this device has.
   std::int64_t first(int id) const { return place_.layout.extents(id, place_.device).front().start; }
-  /// Of the devices with the same part of a tensor, whether this is the first.
-  bool counts(int id) const {
-    const program::AxisSet split = program_.tensor(id).sharding.split_axes();
-    const Coordinates at = coordinates(program_.mesh, static_cast<std::int64_t>(place_.device));
-    for (std::size_t axis = 0; axis < at.size(); ++axis)
-      if (at[axis] != 0 && (split & program::axis_bit(static_cast<int>(axis))) == 0) return false;
-    return true;
-  }
-
   /// The best token of all; of a part of the vocabulary its score too, and then the best of the parts' best.
   Result<AssayCudaTask> sample() const {
     const program::ProgramTensor& scores = program_.tensor(step_.in[0]);
@@ -281,6 +273,21 @@ Result<AssayCudaTask> task_of_step(const StepPlace& place, const program::Step& 
 bool adds_up(const AssayCudaTask& task) {
   return (task.kernel == assay_cuda_product && task.in[2] < 0) || task.kernel == assay_cuda_embed_grad ||
          task.kernel == assay_cuda_bias_grad || task.kernel == assay_cuda_norm_grad;
+}
+
+Result<void> find_arrays(const program::Program& program, const program::Step& step, const std::vector<int>& arrays,
+                         AssayCudaTask& task) {
+  for (int& operand : task.in) {
+    if (operand < 0) continue;
+    const int id = operand;
+    operand = arrays[at(id)];
+    if (operand < 0)
+      return fail("--engine cuda",
+                  fmt::format("{} comes from another layer, which does not run on a GPU yet: {}",
+                              program.tensor(id).name, program::step_text(program, step)),
+                  cuda_remedy);
+  }
+  return {};
 }
 
 int type_of(const program::ProgramTensor& tensor) {

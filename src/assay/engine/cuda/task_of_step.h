@@ -23,6 +23,10 @@ struct StepPlace {
 /// An error where no kernel does what the step says.
 Result<AssayCudaTask> task_of_step(const StepPlace& place, const program::Step& step);
 
+/// Puts the arrays of its input tensors into a task; an error where one comes from another layer.
+Result<void> find_arrays(const program::Program& program, const program::Step& step, const std::vector<int>& arrays,
+                         AssayCudaTask& task);
+
 /// Whether a kernel can add to what its result holds.
 bool adds_up(const AssayCudaTask& task);
 

@@ -13,7 +13,7 @@ namespace {
 struct Sizes {
   std::int64_t batch, queries, heads, width, keys, kv_heads, value_row, value_dim;
 
-  Sizes(const Numbers& q, const Numbers& k, const Numbers* v, const AttentionPlace& place)
+  Sizes(const Array& q, const Array& k, const Array* v, const AttentionPlace& place)
       : batch(q.shape[0]),
         queries(q.shape[1]),
         heads(q.shape[2]),
@@ -80,14 +80,14 @@ std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t 
   return first + std::min(buckets - 1, near + static_cast<std::int64_t>(share * static_cast<double>(buckets - near)));
 }
 
-std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v, const Numbers* terms,
-                                      const AttentionPlace& place) {
+std::pair<Array, Array> attention(const Array& q, const Array& k, const Array* v, const Array* terms,
+                                  const AttentionPlace& place) {
   const Sizes sizes(q, k, v, place);
-  const Numbers& values = v ? *v : k;
+  const Array& values = v ? *v : k;
   const std::size_t width = at(sizes.width), row = at(sizes.value_row), out_row = at(sizes.value_dim);
-  Numbers out = zeros<double>({sizes.batch, sizes.queries, sizes.heads, sizes.value_dim});
-  Numbers rest = place.flash ? zeros<double>({sizes.batch, sizes.queries, sizes.heads})
-                             : zeros<double>({sizes.batch, sizes.queries, sizes.heads, sizes.keys});
+  Array out = zeros({sizes.batch, sizes.queries, sizes.heads, sizes.value_dim});
+  Array rest = place.flash ? zeros({sizes.batch, sizes.queries, sizes.heads})
+                           : zeros({sizes.batch, sizes.queries, sizes.heads, sizes.keys});
   std::vector<double> weights(at(sizes.keys));
   for (std::int64_t b = 0; b < sizes.batch; ++b)
     for (std::int64_t s = 0; s < sizes.queries; ++s)
@@ -115,10 +115,9 @@ std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const 
   return {std::move(out), std::move(rest)};
 }
 
-Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::int64_t picks,
-                    std::int64_t first_query) {
+Array picked_keys(const Array& q, const Array& k, const Array& w, std::int64_t picks, std::int64_t first_query) {
   const std::int64_t queries = q.shape[1], heads = q.shape[2], width = q.shape[3], keys = k.shape[1];
-  Numbers out = zeros<double>({q.shape[0], queries, picks});
+  Array out = zeros({q.shape[0], queries, picks});
   for (std::int64_t row = 0; row < q.shape[0] * queries; ++row) {
     const std::int64_t seen = std::min(keys, first_query + row % queries + 1);
     std::vector<std::pair<double, std::int64_t>> scores;  // negative, so that the highest comes first
@@ -137,20 +136,20 @@ Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::i
   return out;
 }
 
-Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks) {
-  Numbers out = sums;
+Array attention_quotient(const Array& sums, const Array& weights, const Array* sinks) {
+  Array out = sums;
   const std::size_t width = at(sums.shape.back()), heads = at(sums.shape[2]);
   for (std::size_t i = 0; i < out.values.size(); ++i)
     out.values[i] /= weights.values[i / width] + (sinks ? std::exp(sinks->values[i / width % heads]) : 0.0);
   return out;
 }
 
-AttentionGradients attention_grad(const Numbers& d_out, const AttentionPass& forward, const AttentionPlace& place) {
+AttentionGradients attention_grad(const Array& d_out, const AttentionPass& forward, const AttentionPlace& place) {
   const auto& [q, k, v, out, rest, terms] = forward;
   const Sizes sizes(q, k, &v, place);
   const std::size_t width = at(sizes.width), value_dim = at(sizes.value_dim);
-  AttentionGradients grads{zeros<double>(q.shape), zeros<double>(k.shape), zeros<double>(v.shape), {}};
-  if (terms) grads.d_terms = zeros<double>(terms->shape);
+  AttentionGradients grads{zeros(q.shape), zeros(k.shape), zeros(v.shape), {}};
+  if (terms) grads.d_terms = zeros(terms->shape);
   for (std::int64_t b = 0; b < sizes.batch; ++b)
     for (std::int64_t s = 0; s < sizes.queries; ++s)
       for (std::int64_t n = 0; n < sizes.heads; ++n) {

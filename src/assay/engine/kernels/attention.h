@@ -20,12 +20,12 @@ struct AttentionPlace {
   bool flash = true;                   ///< also returns one number per query and head, else all probabilities
   bool partial = false;                ///< keys are a part: plain sums, to be added and divided later
   std::int64_t buckets = 0;            ///< of relative positions; 0: terms of scores are sinks
-  const Numbers* picks = nullptr;      ///< [b, s, p]: positions of the keys that a query sees; nullptr: all
+  const Array* picks = nullptr;        ///< [b, s, p]: positions of the keys that a query sees; nullptr: all
 };
 
 /// The positions [b, s, picks] of the keys with the highest scores, below 0 if there are fewer: sums over heads of
 /// w [b, s, j] x max(0, q [b, s, j, h] · k [b, t, h]). Queries start at position `first_query`, keys at 0.
-Numbers picked_keys(const Numbers& q, const Numbers& k, const Numbers& w, std::int64_t picks, std::int64_t first_query);
+Array picked_keys(const Array& q, const Array& k, const Array& w, std::int64_t picks, std::int64_t first_query);
 
 /// The bucket of the distance between two positions: near distances have their own, far ones share, as in T5.
 std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t buckets, bool causal);
@@ -33,21 +33,21 @@ std::int64_t relative_bucket(std::int64_t query, std::int64_t key, std::int64_t 
 /// q [b, s, n, h], k [b, t, k, h], v [b, t, k, v] (nullptr: the leading part of k): the result [b, s, n, v] and the
 /// logarithms of the sums of exponentials [b, s, n] (the sums themselves when partial), or probabilities [b, s, n, t].
 /// `terms`, if any: a sink for each head [n], which takes weight but adds no value, or score biases [buckets, n].
-std::pair<Numbers, Numbers> attention(const Numbers& q, const Numbers& k, const Numbers* v, const Numbers* terms,
-                                      const AttentionPlace& place);
+std::pair<Array, Array> attention(const Array& q, const Array& k, const Array* v, const Array* terms,
+                                  const AttentionPlace& place);
 
 /// Sums of weighted values divided by the sums of weights, including sinks (nullptr: none).
-Numbers attention_quotient(const Numbers& sums, const Numbers& weights, const Numbers* sinks);
+Array attention_quotient(const Array& sums, const Array& weights, const Array* sinks);
 
 /// Inputs of the gradient of attention.
 struct AttentionPass {
-  const Numbers &q, &k, &v;
-  const Numbers &out, &rest;       ///< the results of attention()
-  const Numbers* terms = nullptr;  ///< as in attention()
+  const Array &q, &k, &v;
+  const Array &out, &rest;       ///< the results of attention()
+  const Array* terms = nullptr;  ///< as in attention()
 };
 struct AttentionGradients {
-  Numbers dq, dk, dv, d_terms;
+  Array dq, dk, dv, d_terms;
 };
-AttentionGradients attention_grad(const Numbers& d_out, const AttentionPass& forward, const AttentionPlace& place);
+AttentionGradients attention_grad(const Array& d_out, const AttentionPass& forward, const AttentionPlace& place);
 
 }  // namespace assay::engine

@@ -22,7 +22,7 @@ std::vector<std::size_t> chosen(const double* scores, std::int64_t experts, std:
 /// Calls visit(token, expert, slot) for every token with a slot at some experts: `here` of them starting
 /// at `first`, `slots` each.
 template <class Visit>
-void each_slot(const Numbers& gates, std::int64_t first, std::int64_t here, std::int64_t slots, Visit visit) {
+void each_slot(const Array& gates, std::int64_t first, std::int64_t here, std::int64_t slots, Visit visit) {
   const std::size_t experts = at(gates.shape.back());
   std::vector<std::int64_t> next(at(here), 0);
   for (std::size_t token = 0; token < gates.values.size() / experts; ++token)
@@ -31,13 +31,13 @@ void each_slot(const Numbers& gates, std::int64_t first, std::int64_t here, std:
         visit(token, e, i * at(slots) + at(next[i]++));
 }
 
-Shape token_shape(const Numbers& gates, std::int64_t width) { return {gates.shape[0], gates.shape[1], width}; }
+Shape token_shape(const Array& gates, std::int64_t width) { return {gates.shape[0], gates.shape[1], width}; }
 
 }  // namespace
 
-Numbers route(const Numbers& scores, std::int64_t k) {
+Array route(const Array& scores, std::int64_t k) {
   const std::int64_t experts = scores.shape.back();
-  Numbers gates = zeros<double>(scores.shape);
+  Array gates = zeros(scores.shape);
   for (std::size_t row = 0; row < scores.values.size(); row += at(experts)) {
     const auto best = chosen(&scores.values[row], experts, k);
     double sum = 0;
@@ -47,10 +47,10 @@ Numbers route(const Numbers& scores, std::int64_t k) {
   return gates;
 }
 
-Numbers route_grad(const Numbers& d_gates, const Numbers& scores, std::int64_t k) {
-  const Numbers gates = route(scores, k);
+Array route_grad(const Array& d_gates, const Array& scores, std::int64_t k) {
+  const Array gates = route(scores, k);
   const std::size_t experts = at(scores.shape.back());
-  Numbers out = zeros<double>(scores.shape);
+  Array out = zeros(scores.shape);
   for (std::size_t row = 0; row < scores.values.size(); row += experts) {
     double common = 0;
     for (std::size_t e = 0; e < experts; ++e) common += gates.values[row + e] * d_gates.values[row + e];
@@ -60,19 +60,18 @@ Numbers route_grad(const Numbers& d_gates, const Numbers& scores, std::int64_t k
   return out;
 }
 
-Numbers dispatch(const Numbers& tokens, const Numbers& gates, std::int64_t first, std::int64_t here,
-                 std::int64_t slots) {
+Array dispatch(const Array& tokens, const Array& gates, std::int64_t first, std::int64_t here, std::int64_t slots) {
   const std::int64_t width = tokens.shape.back();
-  Numbers out = zeros<double>({here, slots, width});
+  Array out = zeros({here, slots, width});
   each_slot(gates, first, here, slots, [&](std::size_t token, std::size_t, std::size_t slot) {
     std::copy_n(&tokens.values[token * at(width)], width, &out.values[slot * at(width)]);
   });
   return out;
 }
 
-Numbers dispatch_grad(const Numbers& d_slots, const Numbers& gates, std::int64_t first) {
+Array dispatch_grad(const Array& d_slots, const Array& gates, std::int64_t first) {
   const std::int64_t width = d_slots.shape.back();
-  Numbers out = zeros<double>(token_shape(gates, width));
+  Array out = zeros(token_shape(gates, width));
   each_slot(gates, first, d_slots.shape[0], d_slots.shape[1], [&](std::size_t token, std::size_t, std::size_t slot) {
     for (std::size_t i = 0; i < at(width); ++i)
       out.values[token * at(width) + i] += d_slots.values[slot * at(width) + i];
@@ -80,9 +79,9 @@ Numbers dispatch_grad(const Numbers& d_slots, const Numbers& gates, std::int64_t
   return out;
 }
 
-Numbers combine(const Numbers& slots, const Numbers& gates, std::int64_t first) {
+Array combine(const Array& slots, const Array& gates, std::int64_t first) {
   const std::size_t width = at(slots.shape.back()), experts = at(gates.shape.back());
-  Numbers out = zeros<double>(token_shape(gates, slots.shape.back()));
+  Array out = zeros(token_shape(gates, slots.shape.back()));
   each_slot(gates, first, slots.shape[0], slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
     const double gate = gates.values[token * experts + e];
     for (std::size_t i = 0; i < width; ++i) out.values[token * width + i] += gate * slots.values[slot * width + i];
@@ -90,10 +89,9 @@ Numbers combine(const Numbers& slots, const Numbers& gates, std::int64_t first) 
   return out;
 }
 
-std::pair<Numbers, Numbers> combine_grad(const Numbers& dy, const Numbers& slots, const Numbers& gates,
-                                         std::int64_t first) {
+std::pair<Array, Array> combine_grad(const Array& dy, const Array& slots, const Array& gates, std::int64_t first) {
   const std::size_t width = at(slots.shape.back()), experts = at(gates.shape.back());
-  Numbers d_slots = zeros<double>(slots.shape), d_gates = zeros<double>(gates.shape);
+  Array d_slots = zeros(slots.shape), d_gates = zeros(gates.shape);
   each_slot(gates, first, slots.shape[0], slots.shape[1], [&](std::size_t token, std::size_t e, std::size_t slot) {
     const double gate = gates.values[token * experts + e];
     for (std::size_t i = 0; i < width; ++i) {

@@ -11,21 +11,21 @@ namespace assay::engine {
 namespace {
 
 /// Rows of `width` values.
-std::int64_t row_count(const Numbers& x, std::int64_t width) {
+std::int64_t row_count(const Array& x, std::int64_t width) {
   return static_cast<std::int64_t>(x.values.size()) / width;
 }
 
-Numbers with_width(const Numbers& like, std::int64_t width) {
+Array with_width(const Array& like, std::int64_t width) {
   Shape shape = like.shape;
   shape.back() = width;
-  return zeros<double>(shape);
+  return zeros(shape);
 }
 
 /// 1 / deviation and mean of a row.
 struct RowFacts {
   double inverse = 1, mean = 0;
 };
-RowFacts facts_of(const Numbers& sums, std::int64_t row, const NormShape& shape) {
+RowFacts facts_of(const Array& sums, std::int64_t row, const NormShape& shape) {
   const auto n = static_cast<double>(shape.whole);
   const double mean = shape.mean ? sums.values[at(2 * row + 1)] / n : 0.0;
   return {1.0 / std::sqrt(sums.values[at(2 * row)] / n - mean * mean + norm_epsilon), mean};
@@ -37,8 +37,7 @@ std::size_t scale_of(std::int64_t row, std::int64_t i, const NormShape& shape) {
 }
 
 /// Copies `count` values of every row from one column to another column of another array.
-void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, std::int64_t to_column,
-                  std::int64_t count) {
+void copy_columns(const Array& from, std::int64_t from_column, Array& to, std::int64_t to_column, std::int64_t count) {
   const std::int64_t a = from.shape.back(), b = to.shape.back();
   for (std::int64_t row = 0; row < row_count(to, b); ++row)
     std::copy_n(from.values.begin() + row * a + from_column, count, to.values.begin() + row * b + to_column);
@@ -46,9 +45,9 @@ void copy_columns(const Numbers& from, std::int64_t from_column, Numbers& to, st
 
 }  // namespace
 
-Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
+Array embed(const Array& tokens, const Array& table, const Extent& rows) {
   const std::int64_t width = element_count(table.shape) / table.shape[0];
-  Numbers out = zeros<double>({std::ssize(tokens.values), width});
+  Array out = zeros({std::ssize(tokens.values), width});
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row >= 0 && row < rows.count)
@@ -57,9 +56,9 @@ Numbers embed(const Numbers& tokens, const Numbers& table, const Extent& rows) {
   return out;
 }
 
-Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& rows) {
+Array embed_grad(const Array& d_rows, const Array& tokens, const Extent& rows) {
   const std::int64_t width = std::ssize(d_rows.values) / std::max<std::int64_t>(1, std::ssize(tokens.values));
-  Numbers out = zeros<double>({rows.size, width});
+  Array out = zeros({rows.size, width});
   for (std::size_t i = 0; i < tokens.values.size(); ++i) {
     const std::int64_t row = static_cast<std::int64_t>(tokens.values[i]) - rows.start;
     if (row < 0 || row >= rows.count) continue;
@@ -68,9 +67,9 @@ Numbers embed_grad(const Numbers& d_rows, const Numbers& tokens, const Extent& r
   return out;
 }
 
-Numbers norm_sums(const Numbers& x, const NormShape& shape) {
+Array norm_sums(const Array& x, const NormShape& shape) {
   const std::int64_t rows = row_count(x, shape.local);
-  Numbers out = zeros<double>({rows, 2});
+  Array out = zeros({rows, 2});
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t i = 0; i < shape.local; ++i) {
       const double value = x.values[at(r * shape.local + i)];
@@ -80,8 +79,8 @@ Numbers norm_sums(const Numbers& x, const NormShape& shape) {
   return out;
 }
 
-Numbers norm(const Numbers& x, const Numbers* scale, const Numbers* bias, const Numbers& sums, const NormShape& shape) {
-  Numbers out = x;
+Array norm(const Array& x, const Array* scale, const Array* bias, const Array& sums, const NormShape& shape) {
+  Array out = x;
   for (std::int64_t r = 0; r < row_count(x, shape.local); ++r) {
     const RowFacts row = facts_of(sums, r, shape);
     for (std::int64_t i = 0; i < shape.local; ++i) {
@@ -93,10 +92,9 @@ Numbers norm(const Numbers& x, const Numbers* scale, const Numbers* bias, const 
   return out;
 }
 
-Numbers norm_grad_sums(const Numbers& dy, const Numbers& x, const Numbers* scale, const Numbers& sums,
-                       const NormShape& shape) {
+Array norm_grad_sums(const Array& dy, const Array& x, const Array* scale, const Array& sums, const NormShape& shape) {
   const std::int64_t rows = row_count(x, shape.local);
-  Numbers out = zeros<double>({rows, 2});
+  Array out = zeros({rows, 2});
   for (std::int64_t r = 0; r < rows; ++r) {
     const RowFacts row = facts_of(sums, r, shape);
     for (std::int64_t i = 0; i < shape.local; ++i) {
@@ -109,9 +107,9 @@ Numbers norm_grad_sums(const Numbers& dy, const Numbers& x, const Numbers* scale
   return out;
 }
 
-std::array<Numbers, 3> norm_grad(const Numbers& dy, const Numbers& x, const Numbers* scale, const Numbers& sums,
-                                 const Numbers& grad_sums, const NormShape& shape) {
-  Numbers dx = zeros<double>(x.shape), d_scale = zeros<double>({shape.local * shape.rows_per_scale}), d_bias = d_scale;
+std::array<Array, 3> norm_grad(const Array& dy, const Array& x, const Array* scale, const Array& sums,
+                               const Array& grad_sums, const NormShape& shape) {
+  Array dx = zeros(x.shape), d_scale = zeros({shape.local * shape.rows_per_scale}), d_bias = d_scale;
   const auto n = static_cast<double>(shape.whole);
   for (std::int64_t r = 0; r < row_count(x, shape.local); ++r) {
     const RowFacts row = facts_of(sums, r, shape);
@@ -129,8 +127,8 @@ std::array<Numbers, 3> norm_grad(const Numbers& dy, const Numbers& x, const Numb
   return {std::move(dx), std::move(d_scale), std::move(d_bias)};
 }
 
-Numbers rotate(const Numbers& x, std::int64_t start, std::int64_t rotated, bool backwards) {
-  Numbers out = x;
+Array rotate(const Array& x, std::int64_t start, std::int64_t rotated, bool backwards) {
+  Array out = x;
   const std::int64_t width = x.shape.back(), half = rotated / 2, tokens = x.shape[1];
   const std::int64_t per_token = element_count(x.shape) / (x.shape[0] * tokens * width);
   for (std::int64_t row = 0; row < row_count(x, width); ++row) {
@@ -146,15 +144,15 @@ Numbers rotate(const Numbers& x, std::int64_t start, std::int64_t rotated, bool 
   return out;
 }
 
-Numbers activate(const Numbers& up, const Numbers* gate) {
-  Numbers out = up;
+Array activate(const Array& up, const Array* gate) {
+  Array out = up;
   for (std::size_t i = 0; i < out.values.size(); ++i)
     out.values[i] = gate ? up.values[i] * gate->values[i] * sigmoid(gate->values[i]) : gelu(up.values[i]);
   return out;
 }
 
-std::pair<Numbers, Numbers> activate_grad(const Numbers& dy, const Numbers& up, const Numbers* gate) {
-  Numbers d_up = dy, d_gate = gate ? dy : Numbers{};
+std::pair<Array, Array> activate_grad(const Array& dy, const Array& up, const Array* gate) {
+  Array d_up = dy, d_gate = gate ? dy : Array{};
   for (std::size_t i = 0; i < dy.values.size(); ++i) {
     if (!gate) {
       d_up.values[i] *= gelu_slope(up.values[i]);
@@ -167,15 +165,15 @@ std::pair<Numbers, Numbers> activate_grad(const Numbers& dy, const Numbers& up, 
   return {std::move(d_up), std::move(d_gate)};
 }
 
-Numbers gated(const Numbers& x, const Numbers& gate) {
-  Numbers out = x;
+Array gated(const Array& x, const Array& gate) {
+  Array out = x;
   const std::size_t width = at(x.shape.back());
   for (std::size_t i = 0; i < out.values.size(); ++i) out.values[i] *= sigmoid(gate.values[i / width]);
   return out;
 }
 
-std::pair<Numbers, Numbers> gated_grad(const Numbers& dy, const Numbers& x, const Numbers& gate) {
-  Numbers dx = gated(dy, gate), d_gate = zeros<double>(gate.shape);
+std::pair<Array, Array> gated_grad(const Array& dy, const Array& x, const Array& gate) {
+  Array dx = gated(dy, gate), d_gate = zeros(gate.shape);
   const std::size_t width = at(x.shape.back());
   for (std::size_t i = 0; i < dy.values.size(); ++i) {
     const double s = sigmoid(gate.values[i / width]);
@@ -184,49 +182,25 @@ std::pair<Numbers, Numbers> gated_grad(const Numbers& dy, const Numbers& x, cons
   return {std::move(dx), std::move(d_gate)};
 }
 
-Numbers placed(const Numbers& x, const Numbers& table, std::int64_t start) {
-  Numbers out = x;
+Array placed(const Array& x, const Array& table, std::int64_t start) {
+  Array out = x;
   const std::int64_t tokens = x.shape[1], width = x.shape[2];
   for (std::int64_t i = 0; i < element_count(x.shape); ++i)
     out.values[at(i)] += table.values[at((start + i / width % tokens) * width + i % width)];
   return out;
 }
 
-Numbers placed_grad(const Numbers& dy, std::int64_t rows, std::int64_t start) {
+Array placed_grad(const Array& dy, std::int64_t rows, std::int64_t start) {
   const std::int64_t tokens = dy.shape[1], width = dy.shape[2];
-  Numbers out = zeros<double>({rows, width});
+  Array out = zeros({rows, width});
   for (std::int64_t i = 0; i < element_count(dy.shape); ++i)
     out.values[at((start + i / width % tokens) * width + i % width)] += dy.values[at(i)];
   return out;
 }
 
-namespace {
-
-/// Calls back with the index of every element in the larger and in the smaller array.
-template <class F>
-void each_pair(const Shape& shape, const Shape& strides, F&& visit) {
-  for (std::int64_t i = 0; i < element_count(shape); ++i) {
-    std::int64_t rest = i, small = 0;
-    for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) small += rest % shape[d] * strides[d];
-    visit(at(i), at(small));
-  }
-}
-
-}  // namespace
-
-void add_spread(Numbers& x, const Numbers& bias, const Shape& strides) {
-  each_pair(x.shape, strides, [&](std::size_t i, std::size_t j) { x.values[i] += bias.values[j]; });
-}
-
-Numbers summed_up(const Numbers& x, std::int64_t elements, const Shape& strides) {
-  Numbers out = zeros<double>({elements});
-  each_pair(x.shape, strides, [&](std::size_t i, std::size_t j) { out.values[j] += x.values[i]; });
-  return out;
-}
-
-std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths) {
+std::vector<Array> split(const std::vector<const Array*>& in, const std::vector<std::int64_t>& widths) {
   if (in.size() == 1 && widths.size() == 2) {
-    Numbers a = with_width(*in[0], widths[0]), b = with_width(*in[0], widths[1]);
+    Array a = with_width(*in[0], widths[0]), b = with_width(*in[0], widths[1]);
     copy_columns(*in[0], 0, a, 0, widths[0]);
     copy_columns(*in[0], widths[0], b, 0, widths[1]);
     return {std::move(a), std::move(b)};
@@ -234,13 +208,13 @@ std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vec
   if (in.size() != 2) throw InternalError("a split of more than two arrays");
   const std::int64_t first = in[0]->shape.back(), second = in[1]->shape.back();
   if (widths.size() == 1) {
-    Numbers out = with_width(*in[0], first + second);
+    Array out = with_width(*in[0], first + second);
     copy_columns(*in[0], 0, out, 0, first);
     copy_columns(*in[1], 0, out, first, second);
     return {std::move(out)};
   }
   const std::int64_t plain = widths[0] - second, heads = in[0]->shape[2];
-  Numbers k = with_width(*in[0], widths[0]), v = with_width(*in[0], widths[1]);
+  Array k = with_width(*in[0], widths[0]), v = with_width(*in[0], widths[1]);
   copy_columns(*in[0], 0, k, 0, plain);
   copy_columns(*in[0], plain, v, 0, widths[1]);
   for (std::int64_t row = 0; row < row_count(k, widths[0]); ++row)
@@ -248,12 +222,12 @@ std::vector<Numbers> split(const std::vector<const Numbers*>& in, const std::vec
   return {std::move(k), std::move(v)};
 }
 
-std::vector<Numbers> split_grad(const std::vector<const Numbers*>& in, const std::vector<std::int64_t>& widths) {
+std::vector<Array> split_grad(const std::vector<const Array*>& in, const std::vector<std::int64_t>& widths) {
   if (widths.size() == 1) return split(in, {in[0]->shape.back() + in[1]->shape.back()});
   if (in.size() == 1) return split(in, widths);
-  const Numbers &dk = *in[0], &dv = *in[1];
+  const Array &dk = *in[0], &dv = *in[1];
   const std::int64_t place = widths[1], plain = dk.shape.back() - place, heads = dk.shape[2];
-  Numbers d_both = with_width(dk, widths[0]), d_place = zeros<double>({dk.shape[0], dk.shape[1], place});
+  Array d_both = with_width(dk, widths[0]), d_place = zeros({dk.shape[0], dk.shape[1], place});
   copy_columns(dk, 0, d_both, 0, plain);
   copy_columns(dv, 0, d_both, plain, dv.shape.back());
   for (std::int64_t row = 0; row < row_count(dk, dk.shape.back()); ++row)
@@ -262,10 +236,10 @@ std::vector<Numbers> split_grad(const std::vector<const Numbers*>& in, const std
   return {std::move(d_both), std::move(d_place)};
 }
 
-Numbers loss_sums(const Numbers& logits, const Numbers& targets, const Extent& vocabulary) {
+Array loss_sums(const Array& logits, const Array& targets, const Extent& vocabulary) {
   // No maximum is subtracted: logits of the small models that run here stay far from overflow, and plain sums can be
   // added over devices.
-  Numbers out = with_width(logits, 2);
+  Array out = with_width(logits, 2);
   for (std::int64_t row = 0; row < row_count(logits, vocabulary.size); ++row) {
     for (std::int64_t i = 0; i < vocabulary.count; ++i)
       out.values[at(2 * row)] += std::exp(logits.values[at(row * vocabulary.size + i)]);
@@ -276,16 +250,15 @@ Numbers loss_sums(const Numbers& logits, const Numbers& targets, const Extent& v
   return out;
 }
 
-Numbers loss(const Numbers& sums) {
-  Numbers out = zeros<double>({sums.shape[0], sums.shape[1]});
+Array loss(const Array& sums) {
+  Array out = zeros({sums.shape[0], sums.shape[1]});
   for (std::size_t i = 0; i < out.values.size(); ++i)
     out.values[i] = std::log(sums.values[2 * i]) - sums.values[2 * i + 1];
   return out;
 }
 
-Numbers loss_grad(const Numbers& logits, const Numbers& targets, const Numbers& sums, const Extent& vocabulary,
-                  double tokens) {
-  Numbers out = zeros<double>(logits.shape);
+Array loss_grad(const Array& logits, const Array& targets, const Array& sums, const Extent& vocabulary, double tokens) {
+  Array out = zeros(logits.shape);
   for (std::int64_t row = 0; row < row_count(logits, vocabulary.size); ++row) {
     const std::int64_t target = static_cast<std::int64_t>(targets.values[at(row)]) - vocabulary.start;
     for (std::int64_t i = 0; i < vocabulary.count; ++i) {
@@ -296,8 +269,8 @@ Numbers loss_grad(const Numbers& logits, const Numbers& targets, const Numbers& 
   return out;
 }
 
-Numbers best_of_part(const Numbers& logits, const Extent& vocabulary) {
-  Numbers out = with_width(logits, 2);
+Array best_of_part(const Array& logits, const Extent& vocabulary) {
+  Array out = with_width(logits, 2);
   for (std::int64_t row = 0; row < row_count(logits, vocabulary.size); ++row) {
     const auto first = logits.values.begin() + row * vocabulary.size;
     const auto best = std::max_element(first, first + vocabulary.count);
@@ -307,8 +280,8 @@ Numbers best_of_part(const Numbers& logits, const Extent& vocabulary) {
   return out;
 }
 
-Numbers best_of_all(const Numbers& parts) {
-  Numbers out = zeros<double>({parts.shape[0], parts.shape[1]});
+Array best_of_all(const Array& parts) {
+  Array out = zeros({parts.shape[0], parts.shape[1]});
   const std::int64_t width = parts.shape.back();
   for (std::int64_t row = 0; row < row_count(parts, width); ++row) {
     std::int64_t best = 0;

@@ -36,27 +36,25 @@ bool is_in_order(const std::vector<std::size_t>& dims) { return std::is_sorted(d
 
 /// An operand as a matrix per batch: where it lies, if its dimensions are in an order that the library can read, else
 /// in a copy.
-template <class T>
 struct Operand {
-  Operand(const Array<T>& array, const std::vector<std::size_t>& batch, const std::vector<std::size_t>& rows,
+  Operand(const Array& array, const std::vector<std::size_t>& batch, const std::vector<std::size_t>& rows,
           const std::vector<std::size_t>& columns) {
     const std::vector<std::size_t> order = in_turn(batch, rows, columns);
     is_transposed = !is_in_order(order) && is_in_order(in_turn(batch, columns, rows));
-    if (!is_in_order(order) && !is_transposed) copy = engine::transposed(array, std::span<const std::size_t>(order));
+    if (!is_in_order(order) && !is_transposed) copy = engine::transposed(array, order);
     values = copy.values.empty() ? array.values.data() : copy.values.data();
   }
-  Matrix<T> at(std::int64_t offset) const { return {values + offset, is_transposed}; }
+  Matrix<double> at(std::int64_t offset) const { return {values + offset, is_transposed}; }
 
-  Array<T> copy;
-  const T* values = nullptr;
+  Array copy;
+  const double* values = nullptr;
   bool is_transposed = false;
 };
 
 }  // namespace
 
-template <class T>
-Array<T> product(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
-                 const DimensionNames& right_names, const DimensionNames& result_names) {
+Array product(const Array& left, const DimensionNames& left_names, const Array& right,
+              const DimensionNames& right_names, const DimensionNames& result_names) {
   // Dimensions of each operand by role: batch, kept rows and columns, contracted.
   std::vector<std::size_t> left_batch, right_batch, rows, columns, left_inner, right_inner;
   for (std::size_t d = 0; d < left_names.size(); ++d) {
@@ -74,7 +72,7 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
   for (std::size_t d = 0; d < right_names.size(); ++d)
     if (find(left_names, right_names[d]) == nowhere) columns.push_back(d);
 
-  const Operand<T> a(left, left_batch, rows, left_inner), b(right, right_batch, right_inner, columns);
+  const Operand a(left, left_batch, rows, left_inner), b(right, right_batch, right_inner, columns);
   const std::int64_t batch = size_of(left.shape, left_batch), m = size_of(left.shape, rows);
   const std::int64_t n = size_of(right.shape, columns), k = size_of(left.shape, left_inner);
 
@@ -83,7 +81,7 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
   for (std::size_t d : left_batch) shape.push_back(left.shape[d]), names.push_back(left_names[d]);
   for (std::size_t d : rows) shape.push_back(left.shape[d]), names.push_back(left_names[d]);
   for (std::size_t d : columns) shape.push_back(right.shape[d]), names.push_back(right_names[d]);
-  Array<T> c = zeros<T>(shape);
+  Array c = zeros(shape);
   use_one_thread();
   if (!c.values.empty() && k > 0)
     for (std::int64_t i = 0; i < batch; ++i)
@@ -95,17 +93,16 @@ Array<T> product(const Array<T>& left, const DimensionNames& left_names, const A
     order.push_back(at);
   }
   if (is_in_order(order)) return c;
-  return transposed(c, std::span<const std::size_t>(order));
+  return transposed(c, order);
 }
 
-template <class T>
-Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
-                          const DimensionNames& right_names, const DimensionNames& result_names) {
+Array product_by_loops(const Array& left, const DimensionNames& left_names, const Array& right,
+                       const DimensionNames& right_names, const DimensionNames& result_names) {
   // One loop per distinct name, the result's outermost; each knows its stride in each array.
   struct Loop {
     std::int64_t size, left, right;
   };
-  const auto stride = [](const Array<T>& array, const DimensionNames& names, const std::string& name) -> std::int64_t {
+  const auto stride = [](const Array& array, const DimensionNames& names, const std::string& name) -> std::int64_t {
     const std::size_t at = find(names, name);
     if (at == nowhere) return 0;
     std::int64_t step = 1;
@@ -122,28 +119,27 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
   for (const std::string& name : result_names) outer.push_back(loop(name)), shape.push_back(outer.back().size);
   for (const std::string& name : left_names)
     if (find(result_names, name) == nowhere) inner.push_back(loop(name));
-  Array<T> out = zeros<T>(shape);
+  Array out = zeros(shape);
 
-  // The last loop of the result runs innermost, which is cache-friendly; its row of sums is kept in double.
+  // The last loop of the result runs innermost, which is cache-friendly.
   const Loop last = outer.empty() ? Loop{1, 0, 0} : outer.back();
   if (!outer.empty()) outer.pop_back();
   std::vector<double> row(static_cast<std::size_t>(last.size));
-  const auto sum = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> void {
+  const auto sum = [&](const auto& self, std::size_t depth, const double* a, const double* b) -> void {
     if (depth == inner.size()) {
       for (std::int64_t i = 0; i < last.size; ++i)
-        row[static_cast<std::size_t>(i)] +=
-            static_cast<double>(a[i * last.left]) * static_cast<double>(b[i * last.right]);
+        row[static_cast<std::size_t>(i)] += a[i * last.left] * b[i * last.right];
       return;
     }
     const Loop& l = inner[depth];
     for (std::int64_t i = 0; i < l.size; ++i) self(self, depth + 1, a + i * l.left, b + i * l.right);
   };
   auto to = out.values.begin();
-  const auto fill = [&](const auto& self, std::size_t depth, const T* a, const T* b) -> void {
+  const auto fill = [&](const auto& self, std::size_t depth, const double* a, const double* b) -> void {
     if (depth == outer.size()) {
       std::fill(row.begin(), row.end(), 0.0);
       sum(sum, 0, a, b);
-      for (double value : row) *to++ = static_cast<T>(value);
+      to = std::copy(row.begin(), row.end(), to);
       return;
     }
     const Loop& l = outer[depth];
@@ -152,14 +148,5 @@ Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names
   fill(fill, 0, left.values.data(), right.values.data());
   return out;
 }
-
-#define ASSAY_INSTANTIATE(T)                                                                                         \
-  template Array<T> product(const Array<T>&, const DimensionNames&, const Array<T>&, const DimensionNames&,          \
-                            const DimensionNames&);                                                                  \
-  template Array<T> product_by_loops(const Array<T>&, const DimensionNames&, const Array<T>&, const DimensionNames&, \
-                                     const DimensionNames&);
-ASSAY_INSTANTIATE(double)
-ASSAY_INSTANTIATE(float)
-#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::engine

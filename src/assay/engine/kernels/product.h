@@ -12,13 +12,11 @@ using DimensionNames = std::vector<std::string>;
 
 /// The product summed over the dimensions that the result lacks. Dimensions of all three are batch dimensions; a
 /// dimension of a single operand must be in the result. Matrices are multiplied by BLAS on one thread.
-template <class T>
-Array<T> product(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
-                 const DimensionNames& right_names, const DimensionNames& result_names);
+Array product(const Array& left, const DimensionNames& left_names, const Array& right,
+              const DimensionNames& right_names, const DimensionNames& result_names);
 
 /// The same by loops over every index, in double; shares no code with the one above.
-template <class T>
-Array<T> product_by_loops(const Array<T>& left, const DimensionNames& left_names, const Array<T>& right,
-                          const DimensionNames& right_names, const DimensionNames& result_names);
+Array product_by_loops(const Array& left, const DimensionNames& left_names, const Array& right,
+                       const DimensionNames& right_names, const DimensionNames& result_names);
 
 }  // namespace assay::engine

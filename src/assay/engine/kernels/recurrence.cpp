@@ -59,15 +59,15 @@ double divisor_slope(Kind kind, double normaliser) {
 
 namespace assay::engine {
 
-std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place, Numbers* carried) {
+std::vector<Array> recurrence(const std::vector<const Array*>& in, const RecurrencePlace& place, Array* carried) {
   using recurrent::after, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
   using recurrent::Head, recurrent::Kind, recurrent::State, recurrent::Token;
   const bool apart = place.kind == Kind::rwkv7;
-  std::vector<Numbers> out(apart ? 2 : 1, zeros<double>(in[0]->shape));
+  std::vector<Array> out(apart ? 2 : 1, zeros(in[0]->shape));
   const std::int64_t heads = Head(in, place, 0).local_heads(), sequences = in[0]->shape[0];
   const std::size_t values = at(place.value_dim);
   const std::int64_t columns = place.value_dim + (has_normaliser(place.kind) ? 1 : 0);
-  if (carried && carried->values.empty()) *carried = zeros<double>({heads, sequences, place.key_dim, columns});
+  if (carried && carried->values.empty()) *carried = zeros({heads, sequences, place.key_dim, columns});
   for (std::int64_t h = 0; h < heads; ++h) {
     const Head head(in, place, h);
     for (std::int64_t b = 0; b < in[0]->shape[0]; ++b) {
@@ -92,13 +92,13 @@ std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const Rec
   return out;
 }
 
-std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, const std::vector<const Numbers*>& in,
-                                     const RecurrencePlace& place) {
+std::vector<Array> recurrence_grad(const std::vector<const Array*>& dy, const std::vector<const Array*>& in,
+                                   const RecurrencePlace& place) {
   using recurrent::after, recurrent::divisor, recurrent::found, recurrent::has_normaliser;
   using recurrent::divisor_slope, recurrent::removed_values;
   using recurrent::Head, recurrent::State, recurrent::Token;
-  std::vector<Numbers> out;
-  for (const Numbers* x : in) out.push_back(zeros<double>(x->shape));
+  std::vector<Array> out;
+  for (const Array* x : in) out.push_back(zeros(x->shape));
   const std::int64_t heads = Head(in, place, 0).local_heads();
   const std::size_t values = at(place.value_dim), keys = at(place.key_dim);
   const std::size_t columns = values + (has_normaliser(place.kind) ? 1 : 0);

@@ -24,10 +24,10 @@ struct RecurrencePlace {
 /// A, bonus; 5 and 6: v, r, k, decay, bonus; 7: v, r, k, decay, rate, scales of keys. mLSTM: v, q, k, input gate,
 /// forget gate. RWKV 7 returns the skipped part as a second result. `state` holds the states of all local sequences
 /// and heads: empty before the first token, new states afterwards.
-std::vector<Numbers> recurrence(const std::vector<const Numbers*>& in, const RecurrencePlace& place,
-                                Numbers* state = nullptr);
+std::vector<Array> recurrence(const std::vector<const Array*>& in, const RecurrencePlace& place,
+                              Array* state = nullptr);
 /// Gradients of all inputs, in input order, from the gradients of the results.
-std::vector<Numbers> recurrence_grad(const std::vector<const Numbers*>& dy, const std::vector<const Numbers*>& in,
-                                     const RecurrencePlace& place);
+std::vector<Array> recurrence_grad(const std::vector<const Array*>& dy, const std::vector<const Array*>& in,
+                                   const RecurrencePlace& place);
 
 }  // namespace assay::engine

@@ -48,7 +48,7 @@ inline double capped_slope(double x) { return 1.0 - std::tanh(x / soft_cap) * st
 /// Where the inputs of a head are, and their meaning for the recurrence.
 class Head {
  public:
-  Head(const std::vector<const Numbers*>& in, const RecurrencePlace& place, std::int64_t head)
+  Head(const std::vector<const Array*>& in, const RecurrencePlace& place, std::int64_t head)
       : in_(in), p_(place), head_(head) {
     tokens_ = in[0]->shape[1];
     local_heads_ = element_count(in[0]->shape) / (in[0]->shape[0] * tokens_ * p_.value_dim);
@@ -140,7 +140,7 @@ class Head {
   }
 
   /// Converts gradients of a token's update into gradients of the inputs it was computed from.
-  void add_gradients(std::int64_t b, std::int64_t t, const Token& token, Token grad, std::vector<Numbers>& out) const {
+  void add_gradients(std::int64_t b, std::int64_t t, const Token& token, Token grad, std::vector<Array>& out) const {
     if (has_normaliser(p_.kind)) grad.value.pop_back();
     switch (p_.kind) {
       case Kind::mamba1:
@@ -220,10 +220,10 @@ class Head {
   }
 
   // Gradients of the inputs, by kind of recurrence.
-  static void add_row(std::vector<Numbers>& out, std::size_t i, std::size_t from, const std::vector<double>& row) {
+  static void add_row(std::vector<Array>& out, std::size_t i, std::size_t from, const std::vector<double>& row) {
     for (std::size_t k = 0; k < row.size(); ++k) out[i].values[from + k] += row[k];
   }
-  void add_mamba(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+  void add_mamba(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     add_row(out, 0, value(b, t), grad.value);
     add_row(out, 1, key(b, t), grad.key);
     add_row(out, 2, key(b, t), grad.query);
@@ -237,8 +237,7 @@ class Head {
     out[3].values[scalar(b, t)] += d_dt, out[5].values[at(head_)] += d_dt;
     out[6].values[at(head_)] += grad.skip;
   }
-  void add_gated_delta(std::int64_t b, std::int64_t t, const Token& token, Token& grad,
-                       std::vector<Numbers>& out) const {
+  void add_gated_delta(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     for (std::size_t n = 0; n < token.key.size(); ++n) {
       grad.decay[n] += grad.removed[n] * token.key[n];
       grad.key[n] += grad.removed[n] * token.decay[n] + grad.removal[n] * token.weight;
@@ -257,7 +256,7 @@ class Head {
     }
   }
   void add_gated_linear(std::int64_t b, std::int64_t t, const Token& token, Token& grad,
-                        std::vector<Numbers>& out) const {
+                        std::vector<Array>& out) const {
     const std::size_t i = scalar(b, t);
     const double gate = sigmoid(in_[1]->values[i]), x = in_[0]->values[i], open = sigmoid(in_[2]->values[i]);
     out[0].values[i] += grad.value[0] * gate;
@@ -268,7 +267,7 @@ class Head {
     out[2].values[i] -= d * linear_rate * softplus(raw) * open * (1.0 - open);
     out[3].values[at(head_)] -= d * linear_rate * open * sigmoid(raw);
   }
-  void add_lightning(std::int64_t b, std::int64_t t, const Token& grad, std::vector<Numbers>& out) const {
+  void add_lightning(std::int64_t b, std::int64_t t, const Token& grad, std::vector<Array>& out) const {
     const auto add_silu = [&](std::size_t i, std::size_t from, const std::vector<double>& row) {
       for (std::size_t k = 0; k < row.size(); ++k)
         out[i].values[from + k] += row[k] * silu_slope(in_[i]->values[from + k]);
@@ -277,13 +276,13 @@ class Head {
     add_silu(1, key(b, t), grad.query);
     add_silu(2, key(b, t), grad.key);
   }
-  void add_rwkv4(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+  void add_rwkv4(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     add_row(out, 0, value(b, t), grad.value);
     out[1].values[scalar(b, t)] += grad.key[0] * token.key[0];
     out[2].values[at(head_)] += grad.decay[0] * token.decay[0] * std::log(token.decay[0]);
     out[3].values[at(head_)] += grad.bonus[0] * token.bonus[0];
   }
-  void add_rwkv5(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+  void add_rwkv5(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     add_row(out, 0, value(b, t), grad.value);
     add_row(out, 1, key(b, t), grad.query);
     add_row(out, 2, key(b, t), grad.key);
@@ -291,7 +290,7 @@ class Head {
       out[3].values[rwkv5_decay(b, t) + n] += grad.decay[n] * token.decay[n] * std::log(token.decay[n]);
     add_row(out, 4, at(head_ * p_.key_dim), grad.bonus);
   }
-  void add_mlstm(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+  void add_mlstm(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     add_row(out, 0, value(b, t), grad.value);
     add_row(out, 2, key(b, t), grad.key);
     for (double& number : grad.query) number *= scale();
@@ -301,7 +300,7 @@ class Head {
     out[3].values[i] += grad.weight * token.weight * capped_slope(in_[3]->values[i]);
     for (const double d : grad.decay) out[4].values[i] += d * forget * (1.0 - forget) * capped_slope(in_[4]->values[i]);
   }
-  void add_rwkv7(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Numbers>& out) const {
+  void add_rwkv7(std::int64_t b, std::int64_t t, const Token& token, Token& grad, std::vector<Array>& out) const {
     const std::size_t first = key(b, t);
     const std::vector<double> raw(in_[2]->values.begin() + static_cast<std::ptrdiff_t>(first),
                                   in_[2]->values.begin() + static_cast<std::ptrdiff_t>(first) + p_.key_dim);
@@ -333,7 +332,7 @@ class Head {
     return std::exp2(-8.0 * static_cast<double>(p_.first_head + head_ + 1) / static_cast<double>(p_.heads));
   }
 
-  const std::vector<const Numbers*>& in_;
+  const std::vector<const Array*>& in_;
   const RecurrencePlace& p_;
   std::int64_t head_, tokens_, local_heads_, key_head_, key_rows_;
   bool wide_decay_;

@@ -16,11 +16,11 @@ constexpr std::int64_t batch = 2, steps = 5, head_count = 2;
 
 struct Case {
   RecurrencePlace place;
-  std::vector<Numbers> in;
+  std::vector<Array> in;
 
-  std::vector<const Numbers*> inputs() const {
-    std::vector<const Numbers*> out;
-    for (const Numbers& x : in) out.push_back(&x);
+  std::vector<const Array*> inputs() const {
+    std::vector<const Array*> out;
+    for (const Array& x : in) out.push_back(&x);
     return out;
   }
 };
@@ -29,7 +29,7 @@ Case made(Kind kind, std::int64_t key_dim, std::int64_t value_dim, const std::ve
   Case out;
   out.place = {kind, 0, 0, head_count, head_count, key_dim, value_dim};
   for (const Shape& shape : shapes) {
-    out.in.push_back(random_reals<double>(shape, 11 + out.in.size()));
+    out.in.push_back(random_reals(shape, 11 + out.in.size()));
     for (double& value : out.in.back().values) value *= spread;
   }
   return out;
@@ -55,7 +55,7 @@ std::vector<Case> cases() {
 // Every earlier token has the weight exp(k - (t - 1 - i) exp(A)), the token itself exp(k + bonus).
 TEST(Recurrence, Rwkv4IsAWeightedAverage) {
   const Case c = rwkv4();
-  const Numbers y = recurrence(c.inputs(), c.place).front();
+  const Array y = recurrence(c.inputs(), c.place).front();
   const auto at = [&](std::int64_t b, std::int64_t t, std::int64_t h) {
     return static_cast<std::size_t>((b * steps + t) * head_count + h);
   };
@@ -77,7 +77,7 @@ TEST(Recurrence, Rwkv4IsAWeightedAverage) {
 // As kernels compute it: scaled by the largest exponent so far (Beck et al. 2024).
 TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
   const Case c = mlstm();
-  const Numbers y = recurrence(c.inputs(), c.place).front();
+  const Array y = recurrence(c.inputs(), c.place).front();
   const auto cap = [](double x) { return 15.0 * std::tanh(x / 15.0); };
   bool above = false, below = false;
   for (std::int64_t b = 0; b < batch; ++b)
@@ -108,7 +108,7 @@ TEST(Recurrence, AnMlstmIsItsStabilisedForm) {
 }
 
 /// One number of an input of heads [b, s, h, 3], or of weights [h, 3].
-double number(const Numbers& x, std::int64_t b, std::int64_t t, std::int64_t h, std::size_t n) {
+double number(const Array& x, std::int64_t b, std::int64_t t, std::int64_t h, std::size_t n) {
   const std::int64_t row = x.shape.size() == 2 ? h : (b * steps + t) * head_count + h;
   return x.values[3 * static_cast<std::size_t>(row) + n];
 }
@@ -116,7 +116,7 @@ double number(const Numbers& x, std::int64_t b, std::int64_t t, std::int64_t h, 
 // y = r' (S + diag(u) k v'), then S <- diag(exp(-exp(w))) S + k v' (Peng et al. 2024).
 TEST(Recurrence, Rwkv5And6AreTheirDefinition) {
   for (const Case& c : {cases()[2], cases()[3]}) {
-    const Numbers y = recurrence(c.inputs(), c.place).front();
+    const Array y = recurrence(c.inputs(), c.place).front();
     for (std::int64_t b = 0; b < batch; ++b)
       for (std::int64_t h = 0; h < head_count; ++h) {
         double state[3][2] = {};
@@ -140,7 +140,7 @@ TEST(Recurrence, Rwkv5And6AreTheirDefinition) {
 // (Peng et al. 2025).
 TEST(Recurrence, Rwkv7IsItsDefinition) {
   const Case c = cases()[4];
-  const std::vector<Numbers> y = recurrence(c.inputs(), c.place);
+  const std::vector<Array> y = recurrence(c.inputs(), c.place);
   ASSERT_EQ(y.size(), 2U);
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   for (std::int64_t b = 0; b < batch; ++b)
@@ -181,19 +181,19 @@ TEST(Recurrence, Rwkv7IsItsDefinition) {
 TEST(Recurrence, GradientsAreFiniteDifferences) {
   constexpr double step = 1e-6;
   for (const Case& c : cases()) {
-    const std::vector<Numbers> results = recurrence(c.inputs(), c.place);
-    std::vector<Numbers> weights;  // of the results in what is differentiated
-    for (const Numbers& result : results) weights.push_back(random_reals<double>(result.shape, 7 + weights.size()));
+    const std::vector<Array> results = recurrence(c.inputs(), c.place);
+    std::vector<Array> weights;  // of the results in what is differentiated
+    for (const Array& result : results) weights.push_back(random_reals(result.shape, 7 + weights.size()));
     const auto total = [&](const Case& with) {
-      const std::vector<Numbers> made_now = recurrence(with.inputs(), with.place);
+      const std::vector<Array> made_now = recurrence(with.inputs(), with.place);
       double sum = 0;
       for (std::size_t r = 0; r < weights.size(); ++r)
         for (std::size_t i = 0; i < weights[r].values.size(); ++i) sum += weights[r].values[i] * made_now[r].values[i];
       return sum;
     };
-    std::vector<const Numbers*> dy;
-    for (const Numbers& w : weights) dy.push_back(&w);
-    const std::vector<Numbers> gradients = recurrence_grad(dy, c.inputs(), c.place);
+    std::vector<const Array*> dy;
+    for (const Array& w : weights) dy.push_back(&w);
+    const std::vector<Array> gradients = recurrence_grad(dy, c.inputs(), c.place);
     ASSERT_EQ(gradients.size(), c.in.size());
     for (std::size_t n = 0; n < c.in.size(); ++n)
       for (std::size_t i = 0; i < c.in[n].values.size(); ++i) {

@@ -10,22 +10,22 @@ namespace assay::engine {
 
 /// The token before each token of x [b, s, c]. Before the first comes the last token of part `part` - 1 in `edges`
 /// [b, parts, c], or the one stored in `last`, or nothing.
-Numbers shifted(const Numbers& x, const Numbers* edges, std::int64_t part, Numbers* last = nullptr);
+Array shifted(const Array& x, const Array* edges, std::int64_t part, Array* last = nullptr);
 /// Gradients of x, and of the edges if there are `parts` of them.
-std::vector<Numbers> shifted_grad(const Numbers& dy, std::int64_t part, std::int64_t parts);
+std::vector<Array> shifted_grad(const Array& dy, std::int64_t part, std::int64_t parts);
 /// The last token, and the gradient of x [b, s, c] from its gradient.
-Numbers edge(const Numbers& x);
-Numbers edge_grad(const Numbers& dy, const Shape& shape);
+Array edge(const Array& x);
+Array edge_grad(const Array& dy, const Shape& shape);
 
 /// x + w (y - x), `count` times: w [count, c], or [b, s, count, c].
-std::vector<Numbers> mixes(const Numbers& x, const Numbers& y, const Numbers& weights, std::int64_t count);
+std::vector<Array> mixes(const Array& x, const Array& y, const Array& weights, std::int64_t count);
 /// Gradients of x, y and the weights.
-std::vector<Numbers> mixes_grad(const std::vector<const Numbers*>& dy, const Numbers& x, const Numbers& y,
-                                const Numbers& weights);
+std::vector<Array> mixes_grad(const std::vector<const Array*>& dy, const Array& x, const Array& y,
+                              const Array& weights);
 
 /// silu of a sum over the last `width` tokens of x [b, s, c], per channel: weights [c, width], optionally a bias.
 /// `before` holds the earlier tokens of x that a sum reaches back to, in the same layout.
-Numbers convolve(const Numbers& x, const Numbers& weights, const Numbers* bias, Numbers* before = nullptr);
-std::vector<Numbers> convolve_grad(const Numbers& dy, const Numbers& x, const Numbers& weights, const Numbers* bias);
+Array convolve(const Array& x, const Array& weights, const Array* bias, Array* before = nullptr);
+std::vector<Array> convolve_grad(const Array& dy, const Array& x, const Array& weights, const Array* bias);
 
 }  // namespace assay::engine

@@ -10,8 +10,8 @@ namespace {
 std::size_t index_of(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The position of each device on some axes, by device along the axes that are longer than one.
-Array<double> positions(const program::Mesh& mesh, program::AxisList axes, Shape shape) {
-  Array<double> out = zeros<double>(std::move(shape));
+Array positions(const program::Mesh& mesh, program::AxisList axes, Shape shape) {
+  Array out = zeros(std::move(shape));
   std::vector<std::int64_t> seen;
   for (std::int64_t d = 0; d < mesh.devices(); ++d)
     out.values[index_of(d)] = static_cast<double>(shard_index(mesh, axes.axes(), coordinates(mesh, d)));
@@ -66,13 +66,13 @@ std::vector<Seconds> slowest_times(Transport& transport, const StepRunner& runne
 
 }  // namespace
 
-Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given) {
+Array given_array(const language::Compiled& compiled, const language::GivenTensor& given) {
   const program::Program& program = compiled.program;
   const Shape shape = global_shape(program::to_tensor(program, program.tensor(given.tensor)));
   if (given.kind == language::Value::Given::axis_index) return positions(program.mesh, given.axes, shape);
   const language::Fill& fill = given.fill;
-  if (fill.kind == language::Fill::Kind::random && fill.below == 0) return random_reals<double>(shape, fill.seed);
-  Array<double> out = zeros<double>(shape);
+  if (fill.kind == language::Fill::Kind::random && fill.below == 0) return random_reals(shape, fill.seed);
+  Array out = zeros(shape);
   for (std::size_t i = 0; i < out.values.size(); ++i) {
     double& value = out.values[i];
     switch (fill.kind) {
@@ -140,11 +140,11 @@ TimedRun run_timed(const language::Compiled& compiled, Transport& transport, Ove
   return fastest;
 }
 
-Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport) {
-  return VirtualDevices<double>(compiled.program.mesh, {transport}).gathered(run.memory[index_of(tensor)]);
+Shards gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport) {
+  return VirtualDevices(compiled.program.mesh, {transport}).gathered(run.memory[index_of(tensor)]);
 }
 
-double relative_error(const Array<double>& got, const Array<double>& expected) {
+double relative_error(const Array& got, const Array& expected) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (got.shape != expected.shape) return infinity;
   double error = 0.0, scale = 1.0;

@@ -12,14 +12,14 @@ namespace assay::engine {
 struct TextRun {
   NamedArrays results;  ///< and gradients, by name
   /// What every device of this process held of every tensor, by tensor and device.
-  std::vector<Shards<double>> memory;
+  std::vector<Shards> memory;
   RunFacts facts;
   Bytes predicted;             ///< received per device in all movements, by the steps
   std::vector<Seconds> times;  ///< of each step on the slowest rank; none without ranks
 };
 
 /// The array that a given tensor of a program holds.
-Array<double> given_array(const language::Compiled& compiled, const language::GivenTensor& given);
+Array given_array(const language::Compiled& compiled, const language::GivenTensor& given);
 
 /// On virtual devices or, with a transport, on one device for each rank: results and facts are then those of all ranks.
 TextRun run_text(const language::Compiled& compiled, Transport* transport = nullptr);
@@ -31,10 +31,10 @@ struct TimedRun {
 /// fastest of so many runs, in every process. To be called by all.
 TimedRun run_timed(const language::Compiled& compiled, Transport& transport, Overlap overlap, int runs);
 /// What the devices of all ranks hold of a tensor, in every process. To be called by all.
-Shards<double> gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport);
+Shards gathered(const language::Compiled& compiled, const TextRun& run, int tensor, Transport* transport);
 
 /// The largest difference between two arrays, as a share of the largest value; infinite where their shapes differ. Two
 /// values that are both no numbers are equal.
-double relative_error(const Array<double>& got, const Array<double>& expected);
+double relative_error(const Array& got, const Array& expected);
 
 }  // namespace assay::engine

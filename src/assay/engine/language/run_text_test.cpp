@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "assay/engine/thread_ranks.h"
 #include "assay/testing/sampling.h"
+#include "assay/testing/thread_ranks.h"
 
 namespace assay::engine {
 namespace {
@@ -58,7 +58,7 @@ void expect_as_on_virtual_devices(const std::string& text) {
   if (ranks < 2 || ranks > 8) return;
   std::vector<TextRun> runs(ranks);
   std::vector<TimedRun> overlapped(ranks);
-  on_thread_ranks(ranks, [&](Transport& transport) {
+  testing::on_thread_ranks(ranks, [&](Transport& transport) {
     runs[transport.rank()] = run_text(both->sharded, &transport);
     overlapped[transport.rank()] = run_timed(both->sharded, transport, Overlap::all, 1);
   });
@@ -108,7 +108,7 @@ TEST(TextProgram, SliceAndAverageIsTheTextbooks) {
 TEST(TextProgram, MeansOfShardsAreTheTextbooks) {
   const auto both = run_both(file_text("examples/shard_means.assay"));
   ASSERT_TRUE(both);
-  const Array<double>& means = both->run.results.at("means");
+  const Array& means = both->run.results.at("means");
   EXPECT_EQ(means.shape, (Shape{4, 2}));
   EXPECT_EQ(means.values.front(), 509.5);
   EXPECT_EQ(means.values.back(), 3585.5);
@@ -371,7 +371,7 @@ TEST(TextProgramOnRanks, ChunksOfACollectiveMatmulTravelBesideProducts) {
   const auto both = run_both(file_text("examples/collective_matmul.assay"));
   ASSERT_TRUE(both);
   std::vector<TimedRun> blocking(8), overlapped(8);
-  on_thread_ranks(8, [&](Transport& transport) {
+  testing::on_thread_ranks(8, [&](Transport& transport) {
     blocking[transport.rank()] = run_timed(both->sharded, transport, Overlap::none, 1);
     overlapped[transport.rank()] = run_timed(both->sharded, transport, Overlap::all, 1);
   });

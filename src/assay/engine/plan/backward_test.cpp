@@ -17,12 +17,12 @@ Choose random_choices() {
   return [](std::int64_t n) { return *rc::gen::resize(100, rc::gen::inRange<std::int64_t>(0, n)); };
 }
 
-void expect_gradient(const program::Mesh& mesh, const program::Tensor& operand, const Shards<double>& shards,
-                     const Array<double>& expected) {
+void expect_gradient(const program::Mesh& mesh, const program::Tensor& operand, const Shards& shards,
+                     const Array& expected) {
   program::Tensor gradient = operand;
   gradient.sharding = plan::without_unit_axes(mesh, operand.sharding);
   gradient.sharding.unreduced = 0;
-  const Collected<double> collected = collect(shards, gradient, mesh);
+  const Collected collected = collect(shards, gradient, mesh);
   RC_ASSERT(collected.disagreement == 0.0);
   RC_ASSERT(largest_difference(collected.array, expected) == 0.0);
 }
@@ -31,19 +31,19 @@ void expect_gradients_right(const program::Mesh& mesh, const plan::ShardingExpre
   RC_LOG(program::mesh_text(mesh) + " " + plan::expression_text(mesh, e));
   const plan::BackwardPlan back = plan::plan_backward(mesh, e, plan, plan::byte_prices(mesh));
   for (const program::Step& step : back.plan.steps) RC_LOG(program::step_text(mesh, back.plan.tensors, step));
-  const Array<double> left = random_integers<double>(global_shape(e.left), 1);
-  const Array<double> right = random_integers<double>(global_shape(*e.right), 2);
-  const Array<double> flowing = random_integers<double>(global_shape(*e.result), 3);
+  const Array left = random_integers(global_shape(e.left), 1);
+  const Array right = random_integers(global_shape(*e.right), 2);
+  const Array flowing = random_integers(global_shape(*e.result), 3);
   // The forward factors, cut directly: that plans lead there is tested elsewhere.
-  std::vector<Shards<double>> memory(back.plan.tensors.size());
-  const auto give = [&](int id, const Array<double>& array) {
+  std::vector<Shards> memory(back.plan.tensors.size());
+  const auto give = [&](int id, const Array& array) {
     memory[static_cast<std::size_t>(id)] =
         distribute(array, back.plan.tensor(id), mesh, 4 + static_cast<std::uint64_t>(id));
   };
   give(back.flowing, flowing);
   give(back.left_factor, left);
   give(back.right_factor, right);
-  VirtualDevices<double> devices(mesh);
+  VirtualDevices devices(mesh);
   RC_ASSERT(run_steps(devices, back.plan, memory).agree);
   expect_gradient(mesh, e.left, memory[static_cast<std::size_t>(back.left_gradient)],
                   product_by_loops(flowing, names_of(*e.result), right, names_of(*e.right), names_of(e.left)));
@@ -83,11 +83,11 @@ RC_GTEST_PROP(Backward, GradientsOfReshardingsComeBack, ()) {
   const program::Tensor from = testing::random_tensor(choose, mesh, Sizes::divide);
   const program::Sharding to = testing::random_sharding(choose, mesh, from.dims.size(), ~from.sharding.unreduced);
   const plan::Plan plan = plan::plan_reshard(mesh, from, to, plan::byte_prices(mesh));
-  const Array<double> flowing = random_integers<double>(global_shape(from), 1);
+  const Array flowing = random_integers(global_shape(from), 1);
   const plan::Plan back = plan::reshard_backward(mesh, plan, plan::byte_prices(mesh));
-  std::vector<Shards<double>> memory(back.tensors.size());
+  std::vector<Shards> memory(back.tensors.size());
   memory[0] = distribute(flowing, back.tensor(0), mesh, 2);
-  VirtualDevices<double> devices(mesh);
+  VirtualDevices devices(mesh);
   RC_ASSERT(run_steps(devices, back, memory).agree);
   expect_gradient(mesh, from, memory[static_cast<std::size_t>(back.last())], flowing);
 }

@@ -15,8 +15,7 @@ constexpr auto most_multiplies = static_cast<double>(std::int64_t{1} << 32);  //
 constexpr std::int64_t most_devices = 4096;
 
 /// The bytes of an executed movement against those of its step.
-template <class T>
-void compare(const program::Mesh& mesh, const plan::Plan& plan, const program::Step& step, const Moved<T>& run,
+void compare(const program::Mesh& mesh, const plan::Plan& plan, const program::Step& step, const Moved& run,
              MovedBytes& out) {
   const program::Tensor &before = plan.tensor(step.in[0]), &after = plan.tensor(step.out[0]);
   const bool permutes = step.is(program::Collective::permute);
@@ -43,14 +42,13 @@ DimensionNames names_of(const program::Tensor& tensor) {
   return names;
 }
 
-template <class T>
-MovedBytes run_steps(VirtualDevices<T>& devices, const plan::Plan& plan, std::vector<Shards<T>>& memory) {
+MovedBytes run_steps(VirtualDevices& devices, const plan::Plan& plan, std::vector<Shards>& memory) {
   MovedBytes bytes;
-  const auto shards = [&](int id) -> Shards<T>& { return memory[static_cast<std::size_t>(id)]; };
+  const auto shards = [&](int id) -> Shards& { return memory[static_cast<std::size_t>(id)]; };
   for (const program::Step& step : plan.steps) {
     const program::Tensor &left = plan.tensor(step.in[0]), &result = plan.tensor(step.out[0]);
     if (program::is_movement(step.op)) {
-      Moved<T> run = run_movement(devices, step, left, result, shards(step.in[0]));
+      Moved run = run_movement(devices, step, left, result, shards(step.in[0]));
       compare(devices.mesh(), plan, step, run, bytes);
       shards(step.out[0]) = std::move(run.shards);
       continue;
@@ -63,13 +61,10 @@ MovedBytes run_steps(VirtualDevices<T>& devices, const plan::Plan& plan, std::ve
   return bytes;
 }
 
-template <class T>
-PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e,
-                    std::uint64_t seed, Fill fill) {
+PlanRun run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e,
+                 std::uint64_t seed) {
   const auto filled = [&](const program::Tensor& tensor, std::uint64_t which) {
-    const Shape shape = global_shape(tensor);
-    return fill == Fill::integers ? random_integers<T>(shape, mixed(seed, which))
-                                  : random_reals<T>(shape, mixed(seed, which));
+    return random_integers(global_shape(tensor), mixed(seed, which));
   };
   const auto check_start = [&](int tensor, const program::Tensor& operand) {
     if (!(plan.tensor(tensor).sharding == plan::without_unit_axes(mesh, operand.sharding)))
@@ -77,21 +72,21 @@ PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const pla
   };
   if (!(plan.tensor(plan.last()).sharding == plan::without_unit_axes(mesh, e.result->sharding)))
     throw InternalError("a plan does not end in its result");
-  std::vector<Shards<T>> memory(plan.tensors.size());
-  Array<T> expected = filled(e.left, 0);
+  std::vector<Shards> memory(plan.tensors.size());
+  Array expected = filled(e.left, 0);
   check_start(0, e.left);
   memory[0] = distribute(expected, e.left, mesh, mixed(seed, 2));
   if (e.right) {
-    const Array<T> right = filled(*e.right, 1);
+    const Array right = filled(*e.right, 1);
     check_start(1, *e.right);
     memory[1] = distribute(right, *e.right, mesh, mixed(seed, 3));
     expected = product_by_loops(expected, names_of(e.left), right, names_of(*e.right), names_of(*e.result));
   }
-  PlanRun<T> run;
-  VirtualDevices<T> devices(mesh);
+  PlanRun run;
+  VirtualDevices devices(mesh);
   run.bytes = run_steps(devices, plan, memory);
   run.received = devices.received();
-  Collected<T> collected = collect(memory[static_cast<std::size_t>(plan.last())], *e.result, mesh);
+  Collected collected = collect(memory[static_cast<std::size_t>(plan.last())], *e.result, mesh);
   const double scale = std::max(1.0, largest_magnitude(expected));
   run.max_error = std::max(largest_difference(collected.array, expected), collected.disagreement) / scale;
   run.result = std::move(collected.array);
@@ -145,13 +140,5 @@ Result<void> check_runnable(const program::Mesh& mesh, const plan::Plan& plan, c
                 "give smaller --sizes; the plan is the same for sizes in the same proportions");
   return {};
 }
-
-#define ASSAY_INSTANTIATE(T)                                                                             \
-  template MovedBytes run_steps(VirtualDevices<T>&, const plan::Plan&, std::vector<Shards<T>>&);         \
-  template PlanRun<T> run_plan(const program::Mesh&, const plan::Plan&, const plan::ShardingExpression&, \
-                               std::uint64_t, Fill);
-ASSAY_INSTANTIATE(double)
-ASSAY_INSTANTIATE(float)
-#undef ASSAY_INSTANTIATE
 
 }  // namespace assay::engine

@@ -19,27 +19,22 @@ struct MovedBytes {
 
 /// Runs the steps of a plan. `memory` has the shards of every tensor by number: those of the given tensors before,
 /// those of all tensors afterwards.
-template <class T>
-MovedBytes run_steps(VirtualDevices<T>& devices, const plan::Plan& plan, std::vector<Shards<T>>& memory);
+MovedBytes run_steps(VirtualDevices& devices, const plan::Plan& plan, std::vector<Shards>& memory);
 
-template <class T>
 struct PlanRun {
-  Array<T> result;
+  Array result;
   double max_error = 0;         ///< largest difference to the unsharded result, as a share of its largest value
   std::vector<Bytes> received;  ///< by each device
   MovedBytes bytes;
 };
 
-/// Values to fill operands with: small integers make sums exact, so that any difference is a fault.
-enum class Fill { integers, reals };
-
 /// The names of a tensor's dimensions in order.
 DimensionNames names_of(const program::Tensor& tensor);
 
-/// Runs a product or a resharding. The expression is over the plan's mesh.
-template <class T>
-PlanRun<T> run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& expression,
-                    std::uint64_t seed = 0, Fill fill = Fill::integers);
+/// Runs a product or a resharding. The expression is over the plan's mesh. Operands hold small integers: their sums are
+/// exact, so that any difference is a fault.
+PlanRun run_plan(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& expression,
+                 std::uint64_t seed = 0);
 
 /// The expression over the mesh of a thorough plan, whose axes may be parts of the axes of `mesh`.
 plan::ShardingExpression over_plan_mesh(const program::Mesh& mesh, const program::Mesh& plan_mesh,

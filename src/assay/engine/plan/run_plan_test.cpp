@@ -25,7 +25,7 @@ std::string plan_text(const program::Mesh& mesh, const plan::Plan& plan) {
 void expect_right(const program::Mesh& mesh, const plan::Plan& plan, const plan::ShardingExpression& e,
                   std::uint64_t seed) {
   RC_LOG(plan::expression_text(mesh, e) + "\n" + plan_text(mesh, plan));
-  const PlanRun<double> run = run_plan<double>(mesh, plan, e, seed);
+  const PlanRun run = run_plan(mesh, plan, e, seed);
   RC_ASSERT(run.max_error == 0.0);
   RC_ASSERT(run.bytes.agree);
   RC_ASSERT(std::abs(run.bytes.predicted.value() - plan.bytes.value()) <= 1e-9 * plan.bytes.value());
@@ -72,16 +72,6 @@ void expect_reshard_right(Sizes sizes) {
 RC_GTEST_PROP(RunPlan, ReshardingsOfSizesThatDivideKeepTheArray, ()) { expect_reshard_right(Sizes::divide); }
 RC_GTEST_PROP(RunPlan, ReshardingsOfAnySizesKeepTheArray, ()) { expect_reshard_right(Sizes::any); }
 
-TEST(RunPlan, RealNumbersAgreeToRounding) {
-  const program::Mesh mesh = *program::parse_mesh("X=4,Y=2", "");
-  const plan::ShardingExpression e = *plan::parse_sharding("A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]", mesh,
-                                                           {{"I", 40}, {"J", 48}, {"K", 24}}, Dtype::fp32);
-  const plan::Plan plan = plan::plan_product(mesh, e, plan::byte_prices(mesh)).best;
-  EXPECT_LT(run_plan<double>(mesh, plan, e, 1, Fill::reals).max_error, 1e-14);
-  EXPECT_LT(run_plan<float>(mesh, plan, e, 1, Fill::reals).max_error, 1e-6);
-  EXPECT_EQ(run_plan<float>(mesh, plan, e, 1).max_error, 0.0);
-}
-
 TEST(RunPlan, AWrongPlanIsFound) {
   // C is a partial sum over X; taking it as it is loses all addends but one.
   const program::Mesh mesh = *program::parse_mesh("X=2", "");
@@ -90,7 +80,7 @@ TEST(RunPlan, AWrongPlanIsFound) {
   plan::Plan plan = plan::plan_product(mesh, e, plan::byte_prices(mesh)).best;
   for (program::Step& step : plan.steps)
     if (step.is(program::Collective::all_reduce)) step.op = program::Op::slice;
-  const PlanRun<double> run = run_plan<double>(mesh, plan, e);
+  const PlanRun run = run_plan(mesh, plan, e);
   EXPECT_GT(run.max_error, 1e-9);
   EXPECT_FALSE(run.bytes.agree);
 }
@@ -100,7 +90,7 @@ TEST(RunPlan, EveryDeviceReceivesWhatIsPredicted) {
   const program::Mesh mesh = *program::parse_mesh("X=4", "");
   const plan::ShardingExpression e =
       *plan::parse_sharding("A[I_X, J] * B[J, K] -> C[I, K]", mesh, {{"I", 8}, {"J", 16}, {"K", 8}}, Dtype::bf16);
-  const PlanRun<double> run = run_plan<double>(mesh, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best, e);
+  const PlanRun run = run_plan(mesh, plan::plan_product(mesh, e, plan::byte_prices(mesh)).best, e);
   for (Bytes bytes : run.received) EXPECT_EQ(bytes.value(), 96.0);
 }
 

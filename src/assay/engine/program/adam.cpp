@@ -4,8 +4,8 @@
 
 namespace assay::engine {
 
-void adam_step(const AdamW& adam, std::int64_t number, const Array<double>& gradient, Array<double>& weight,
-               Array<double>& first, Array<double>& second) {
+void adam_step(const AdamW& adam, std::int64_t number, const Array& gradient, Array& weight, Array& first,
+               Array& second) {
   const auto steps = static_cast<double>(number);
   const double first_whole = 1.0 - std::pow(adam.first_decay, steps);
   const double second_whole = 1.0 - std::pow(adam.second_decay, steps);

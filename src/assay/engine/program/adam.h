@@ -15,11 +15,11 @@ struct AdamW {
 
 /// Running means of a weight's gradients and of their squares.
 struct Moments {
-  Shards<double> first, second;
+  Shards first, second;
 };
 
 /// The `number`-th step, counted from 1.
-void adam_step(const AdamW& adam, std::int64_t number, const Array<double>& gradient, Array<double>& weight,
-               Array<double>& first, Array<double>& second);
+void adam_step(const AdamW& adam, std::int64_t number, const Array& gradient, Array& weight, Array& first,
+               Array& second);
 
 }  // namespace assay::engine

@@ -19,12 +19,12 @@ class Background {
   /// The result of a movement: a tensor of some memory.
   using Key = std::pair<const void*, int>;
   struct Done {
-    Moved<double> moved;
+    Moved moved;
     Seconds start, end;  ///< on the clock of activities
     Seconds busy;        ///< with a core
     std::exception_ptr error = {};
   };
-  using Work = std::function<Moved<double>(VirtualDevices<double>&)>;
+  using Work = std::function<Moved(VirtualDevices&)>;
 
   /// Its messages have a tag of their own.
   Background(const program::Mesh& mesh, Placement placement);
@@ -43,7 +43,7 @@ class Background {
  private:
   void run();
 
-  VirtualDevices<double> devices_;
+  VirtualDevices devices_;
   std::map<Key, int> started_;  ///< with the step that each is of
   std::mutex guard_;
   std::condition_variable changed_;

@@ -5,19 +5,19 @@
 
 namespace assay::engine {
 
-void Handover::send(const Way& way, const Shards<double>& shards) {
+void Handover::send(const Way& way, const Shards& shards) {
   if (is_remote(way))
     return send_array(*transport_, at(way.to) * devices_ + device(), first_stage_tag + way.tag, shards[device()]);
   if (!boxes_.emplace(std::pair(way.to, way.tag), shards).second)
     throw InternalError("a stage was sent the same twice");
 }
 
-Shards<double> Handover::take(const Way& way) {
-  Shards<double> out;
+Shards Handover::take(const Way& way) {
+  Shards out;
   if (is_remote(way)) {
     out.resize(devices_);
     const Seconds start = clock_time();
-    out[device()] = receive_array<double>(*transport_, at(way.from) * devices_ + device(), first_stage_tag + way.tag);
+    out[device()] = receive_array(*transport_, at(way.from) * devices_ + device(), first_stage_tag + way.tag);
     activities_.push_back({-1, Activity::Kind::waits, start, clock_time(), {}});
   } else {
     const auto box = boxes_.find({way.to, way.tag});
@@ -26,8 +26,7 @@ Shards<double> Handover::take(const Way& way) {
     boxes_.erase(box);
   }
   if (way.from != way.to)
-    for (const Array<double>& shard : out)
-      received_ += Bytes(static_cast<double>(shard.values.size() * sizeof(double)));
+    for (const Array& shard : out) received_ += Bytes(static_cast<double>(shard.values.size() * sizeof(double)));
   return out;
 }
 

@@ -18,10 +18,10 @@ class Handover {
     std::int64_t from = 0, to = 0;  ///< stages
     int tag = 0;
   };
-  void send(const Way& way, const Shards<double>& shards);
+  void send(const Way& way, const Shards& shards);
   /// Whether something waits there; from other processes it is waited for.
   bool has(const Way& way) const { return is_remote(way) || boxes_.contains({way.to, way.tag}); }
-  Shards<double> take(const Way& way);
+  Shards take(const Way& way);
 
   /// When this process waited for other stages since the last call.
   std::vector<Activity> take_activities() { return std::exchange(activities_, {}); }
@@ -35,7 +35,7 @@ class Handover {
 
   std::size_t devices_;
   Transport* transport_;
-  std::map<std::pair<std::int64_t, int>, Shards<double>> boxes_;  ///< by receiving stage and tag
+  std::map<std::pair<std::int64_t, int>, Shards> boxes_;  ///< by receiving stage and tag
   Bytes received_;
   std::vector<Activity> activities_;
 };

@@ -18,17 +18,17 @@ bool is_activation(const program::ProgramTensor& tensor) {
 
 }  // namespace
 
-Bytes HostCopies::bytes_of(int tensor, const Shards<double>& shards) const {
+Bytes HostCopies::bytes_of(int tensor, const Shards& shards) const {
   double elements = 0;
-  for (const Array<double>& shard : shards) elements += static_cast<double>(shard.values.size());
+  for (const Array& shard : shards) elements += static_cast<double>(shard.values.size());
   return Bytes(elements * program_.tensor(tensor).bits / 8.0);
 }
 
 Bytes HostCopies::bytes_of(const std::map<int, Moments>& moments) {
   double elements = 0;
   for (const auto& [weight, of_weight] : moments)
-    for (const Shards<double>* shards : {&of_weight.first, &of_weight.second})
-      for (const Array<double>& shard : *shards) elements += static_cast<double>(shard.values.size());
+    for (const Shards* shards : {&of_weight.first, &of_weight.second})
+      for (const Array& shard : *shards) elements += static_cast<double>(shard.values.size());
   return Bytes(elements * static_cast<double>(sizeof(double)));
 }
 
@@ -37,14 +37,14 @@ HostCopies::Away HostCopies::send(const program::Block& forward, ProgramMemory& 
   const int result = result_of(program_, forward);
   const auto take = [&](int id) {
     if (id < 0 || away.contains(id) || !is_activation(program_.tensor(id))) return;
-    Shards<double>& held = memory[at(id)];
+    Shards& held = memory[at(id)];
     out_ += bytes_of(id, held);
     const bool is_read_on = id == result || program_.tensor(id).is_cross_layer;
     away[id] = is_read_on ? held : std::exchange(held, {});
   };
-  for (std::int32_t i = forward.first; i < forward.last; ++i) {
-    for (const int id : program_.steps[at(i)].in) take(id);
-    for (const int id : program_.steps[at(i)].out) take(id);
+  for (const program::Step& step : program_.steps_of(forward)) {
+    for (const int id : step.in) take(id);
+    for (const int id : step.out) take(id);
   }
   return away;
 }
@@ -67,9 +67,8 @@ Bytes HostCopies::stated_activations(const program::Block& forward) const {
 Bytes HostCopies::stated_states(int kind) const {
   double elements = 0;
   for (const program::Block& block : program_.blocks)
-    for (std::int32_t i = block.first; block.kind == kind && i < block.last; ++i)
-      if (const program::Step& step = program_.steps[at(i)]; step.op == program::Op::update)
-        elements += program_.tensor(step.out[0]).elements;
+    for (const program::Step& step : program_.steps_of(block))
+      if (block.kind == kind && step.op == program::Op::update) elements += program_.tensor(step.out[0]).elements;
   return elements * what_.state_bytes;
 }
 

@@ -26,7 +26,7 @@ class HostCopies {
   Bytes in() const { return in_; }
 
   /// Results of a layer on the host.
-  using Away = std::map<int, Shards<double>>;
+  using Away = std::map<int, Shards>;
   /// Takes what the backward pass reads out of a layer's memory; what other layers read as well is copied.
   Away send(const program::Block& forward, ProgramMemory& memory);
   void fetch(Away& away, ProgramMemory& memory);
@@ -38,7 +38,7 @@ class HostCopies {
   Bytes stated_states(int kind) const;
 
  private:
-  Bytes bytes_of(int tensor, const Shards<double>& shards) const;
+  Bytes bytes_of(int tensor, const Shards& shards) const;
   static Bytes bytes_of(const std::map<int, Moments>& moments);
 
   const program::Program& program_;

@@ -7,245 +7,169 @@
 #include <utility>
 
 #include "assay/base/result.h"
+#include "assay/engine/kernels/attention.h"
+#include "assay/engine/kernels/elements.h"
 #include "assay/engine/kernels/expert.h"
+#include "assay/engine/kernels/layer.h"
 #include "assay/engine/kernels/product.h"
+#include "assay/engine/kernels/recurrence.h"
 #include "assay/engine/kernels/shift.h"
 
 namespace assay::engine {
+namespace {
 
-/// The kernel of each operation, by its number; nullptr for operations that all devices run together.
-struct LocalStep::Kernels {
-  using Kernel = Results (LocalStep::*)() const;
-  struct Row {
-    program::Op op;
-    Kernel kernel;
-  };
-  static constexpr Row rows[] = {
-      {program::Op::product, &LocalStep::product},
-      {program::Op::embed, &LocalStep::embed},
-      {program::Op::embed_grad, &LocalStep::embed_grad},
-      {program::Op::place, &LocalStep::place},
-      {program::Op::place_grad, &LocalStep::place_grad},
-      {program::Op::bias_grad, &LocalStep::bias_grad},
-      {program::Op::norm, &LocalStep::norm},
-      {program::Op::norm_grad, &LocalStep::norm_grad},
-      {program::Op::rotate, &LocalStep::rotate},
-      {program::Op::rotate_grad, &LocalStep::rotate},
-      {program::Op::attention, &LocalStep::attention},
-      {program::Op::attention_grad, &LocalStep::attention_grad},
-      {program::Op::pick, &LocalStep::pick},
-      {program::Op::activate, &LocalStep::activate},
-      {program::Op::activate_grad, &LocalStep::activate_grad},
-      {program::Op::gate, &LocalStep::gate},
-      {program::Op::gate_grad, &LocalStep::gate_grad},
-      {program::Op::add, &LocalStep::add},
-      {program::Op::split, &LocalStep::split},
-      {program::Op::split_grad, &LocalStep::split_grad},
-      {program::Op::route, &LocalStep::route},
-      {program::Op::route_grad, &LocalStep::route_grad},
-      {program::Op::dispatch, &LocalStep::dispatch},
-      {program::Op::dispatch_grad, &LocalStep::dispatch_grad},
-      {program::Op::combine, &LocalStep::combine},
-      {program::Op::combine_grad, &LocalStep::combine_grad},
-      {program::Op::scan, &LocalStep::scan},
-      {program::Op::scan_grad, &LocalStep::scan_grad},
-      {program::Op::convolve, &LocalStep::convolve},
-      {program::Op::convolve_grad, &LocalStep::convolve_grad},
-      {program::Op::edge, &LocalStep::edge},
-      {program::Op::edge_grad, &LocalStep::edge_grad},
-      {program::Op::shift, &LocalStep::shift},
-      {program::Op::shift_grad, &LocalStep::shift_grad},
-      {program::Op::mix, &LocalStep::mix},
-      {program::Op::mix_grad, &LocalStep::mix_grad},
-      {program::Op::cast, &LocalStep::cast},
-      {program::Op::loss_sums, &LocalStep::loss_sums},
-      {program::Op::loss, &LocalStep::loss},
-      {program::Op::loss_grad, &LocalStep::loss_grad},
-      {program::Op::sample, &LocalStep::sample},
-      {program::Op::map, &LocalStep::map},
-      {program::Op::map_grad, &LocalStep::map_grad},
-      {program::Op::sum, &LocalStep::bias_grad},
-      {program::Op::sum_grad, &LocalStep::sum_grad},
-      {program::Op::largest, &LocalStep::largest},
-      {program::Op::largest_grad, &LocalStep::largest_grad},
-      {program::Op::softmax, &LocalStep::softmax},
-      {program::Op::softmax_grad, &LocalStep::softmax_grad},
-      {program::Op::view, &LocalStep::view},
-      {program::Op::view_grad, &LocalStep::view},
-      {program::Op::chunk, &LocalStep::chunk},
-      {program::Op::chunk_grad, &LocalStep::chunk_grad},
-      {program::Op::put, &LocalStep::put},
-      {program::Op::put_grad, &LocalStep::put_grad},
-  };
-  static constexpr std::array<Kernel, program::op_count> by_op() {
-    std::array<Kernel, program::op_count> kernels{};
-    for (const Row& row : rows) kernels[static_cast<std::size_t>(row.op)] = row.kernel;
-    return kernels;
+using model::LogicalDim;
+using program::Op;
+using Results = std::vector<Array>;
+
+/// A step on one device: its operands, and where they lie in the whole tensors.
+struct Local {
+  const program::Step& step;
+  const LocalContext& context;
+  const TensorLayout& layout = context.layout;
+  const program::Program& program = layout.program();
+
+  /// nullptr where the step has no such input.
+  const Array* maybe(std::size_t i) const {
+    if (i >= step.in.size() || step.in[i] < 0) return nullptr;
+    return &context.memory[static_cast<std::size_t>(step.in[i])][context.device];
   }
-  /// All devices run movements and updates together.
-  static constexpr bool is_complete() {
-    for (const program::OpFacts& facts : program::ops::table) {
-      const bool is_local = !program::is_movement(facts.op) && facts.op != program::Op::update;
-      if (is_local != (by_op()[static_cast<std::size_t>(facts.op)] != nullptr)) return false;
-    }
-    return true;
+  const Array& in(std::size_t i) const {
+    const Array* found = maybe(i);
+    if (!found) throw InternalError(fmt::format("{} lacks an input", program::name(step.op)));
+    return *found;
   }
+  std::vector<const Array*> all_inputs() const {
+    std::vector<const Array*> inputs;
+    for (std::size_t i = 0; i < step.in.size(); ++i)
+      if (maybe(i)) inputs.push_back(maybe(i));
+    return inputs;
+  }
+  struct InputGroups {
+    std::vector<const Array*> first, others;
+  };
+  InputGroups inputs_cut_at(std::size_t first) const {
+    const std::vector<const Array*> each = all_inputs();
+    const auto end = each.begin() + static_cast<std::ptrdiff_t>(first);
+    return {{each.begin(), end}, {end, each.end()}};
+  }
+  /// Widths of the rows of all results.
+  std::vector<std::int64_t> widths() const {
+    std::vector<std::int64_t> each;
+    for (int id : step.out)
+      if (id >= 0) each.push_back(width(id));
+    return each;
+  }
+
+  Extent extent(int id, LogicalDim dim) const { return layout.extent(id, dim, context.device); }
+  Extent vocabulary(int id) const { return extent(id, LogicalDim::vocabulary); }
+  Extent table_rows(int id) const { return layout.extents(id, context.device).front(); }
+  std::int64_t first_expert(int id) const { return extent(id, LogicalDim::experts).start; }
+  std::int64_t width(int id) const { return layout.row_width(id, context.device); }
+  std::int64_t first_position(int id) const { return layout.first_position(id, context.device); }
+  std::int64_t sequence_part(int id) const { return layout.sequence_part(id, context.device); }
+  Shape strides_in(int small, int large) const { return layout.strides_in(small, large, context.device); }
+  Shape result_shape() const { return layout.local_shape(step.out[0]); }
+  std::int64_t experts_per_token() const { return context.layer->feed_forward->experts_per_token; }
+  /// The dimension that a step names.
+  std::size_t dim() const { return static_cast<std::size_t>(step.detail); }
 };
+using Step = const Local&;
 
-LocalStep::Results LocalStep::run() const {
-  static_assert(Kernels::is_complete(), "an operation has no kernel");
-  constexpr auto kernels = Kernels::by_op();
-  const Kernels::Kernel kernel = kernels[static_cast<std::size_t>(step_.op)];
-  if (!kernel) throw InternalError(fmt::format("{} is not executed on one device", program::name(step_.op)));
-  return (this->*kernel)();
-}
+Results pair_of(std::pair<Array, Array> both) { return {std::move(both.first), std::move(both.second)}; }
 
-const Numbers* LocalStep::maybe(std::size_t i) const {
-  if (i >= step_.in.size() || step_.in[i] < 0) return nullptr;
-  return &context_.memory[static_cast<std::size_t>(step_.in[i])][context_.device];
-}
-
-const Numbers& LocalStep::in(std::size_t i) const {
-  const Numbers* found = maybe(i);
-  if (!found) throw InternalError(fmt::format("{} lacks an input", program::name(step_.op)));
-  return *found;
-}
-
-std::vector<const Numbers*> LocalStep::all_inputs() const {
-  std::vector<const Numbers*> inputs;
-  for (std::size_t i = 0; i < step_.in.size(); ++i)
-    if (maybe(i)) inputs.push_back(maybe(i));
-  return inputs;
-}
-
-LocalStep::InputGroups LocalStep::inputs_cut_at(std::size_t first) const {
-  const std::vector<const Numbers*> each = all_inputs();
-  const auto end = each.begin() + static_cast<std::ptrdiff_t>(first);
-  return {{each.begin(), end}, {end, each.end()}};
-}
-
-std::vector<std::int64_t> LocalStep::widths() const {
-  std::vector<std::int64_t> each;
-  for (int id : step_.out)
-    if (id >= 0) each.push_back(width(id));
-  return each;
-}
-
-LocalStep::Results LocalStep::product() const {
+Array run_product(Step s) {
   // Numbers of the logical dimensions, because some share a letter.
   const auto names = [&](int id) {
-    const program::ProgramTensor& tensor = program_.tensor(id);
+    const program::ProgramTensor& tensor = s.program.tensor(id);
     DimensionNames numbers;
     for (int i = 0; i < tensor.rank; ++i)
       numbers.push_back(std::to_string(static_cast<int>(tensor.dims[static_cast<std::size_t>(i)].dim)));
     return numbers;
   };
-  Numbers out = engine::product(in(0), names(step_.in[0]), in(1), names(step_.in[1]), names(step_.out[0]));
-  if (const Numbers* onto = maybe(2)) engine::add(out, *onto);
-  if (const Numbers* bias = maybe(3)) {
-    out.shape = layout_.local_shape(step_.out[0]);
-    add_spread(out, *bias, layout_.strides_in(step_.in[3], step_.out[0], context_.device));
+  Array out = product(s.in(0), names(s.step.in[0]), s.in(1), names(s.step.in[1]), names(s.step.out[0]));
+  if (const Array* onto = s.maybe(2)) add(out, *onto);
+  if (const Array* bias = s.maybe(3)) {
+    out.shape = s.result_shape();
+    add_spread(out, *bias, s.strides_in(s.step.in[3], s.step.out[0]));
   }
-  return {out};
+  return out;
 }
 
-LocalStep::Results LocalStep::embed() const {
-  return {engine::embed(in(0), in(1), layout_.extents(step_.in[1], context_.device).front())};
+/// The sum over the dimensions that the result lacks.
+Array run_sum(Step s) {
+  return summed_up(s.in(0), element_count(s.result_shape()), s.strides_in(s.step.out[0], s.step.in[0]));
 }
 
-LocalStep::Results LocalStep::embed_grad() const {
-  return {engine::embed_grad(in(0), in(1), layout_.extents(step_.out[0], context_.device).front())};
-}
-
-LocalStep::Results LocalStep::place() const { return {placed(in(0), in(1), first_position(step_.in[0]))}; }
-
-LocalStep::Results LocalStep::place_grad() const {
-  return {placed_grad(in(0), extent(step_.out[0], model::LogicalDim::positions).size, first_position(step_.in[0]))};
-}
-
-LocalStep::Results LocalStep::bias_grad() const {
-  return {summed_up(in(0), element_count(layout_.local_shape(step_.out[0])),
-                    layout_.strides_in(step_.out[0], step_.in[0], context_.device))};
-}
-
-bool LocalStep::is_sums_of(int made, int x) const {
-  const program::ProgramTensor &sums = program_.tensor(made), &rows = program_.tensor(x);
+/// Whether a norm computes the sums of rows instead of the rows.
+bool is_sums_of(Step s, int made, int x) {
+  const program::ProgramTensor &sums = s.program.tensor(made), &rows = s.program.tensor(x);
   return sums.rank != rows.rank || sums.dims[sums.rank - 1u].dim != rows.dims[rows.rank - 1u].dim;
 }
 
-NormShape LocalStep::norm_shape(int x, int scale) const {
-  const program::ProgramTensor& rows = program_.tensor(x);
-  const int over = scale >= 0 ? program_.tensor(scale).rank : 1;
-  NormShape shape{1, 1, step_.is_centred};
+NormShape norm_shape(Step s, int x, int scale) {
+  const program::ProgramTensor& rows = s.program.tensor(x);
+  const int over = scale >= 0 ? s.program.tensor(scale).rank : 1;
+  NormShape shape{1, 1, s.step.is_centred};
   for (int i = rows.rank - over; i < rows.rank; ++i) {
     const auto dim = static_cast<std::size_t>(i);
-    shape.local *= layout_.extents(x, context_.device)[dim].size;
+    shape.local *= s.layout.extents(x, s.context.device)[dim].size;
     shape.whole *= rows.dims[dim].size;
   }
+  if (s.step.detail <= 0) return shape;
+  // Each device holds whole groups: they are separate rows, each with its part of the scale.
+  shape.rows_per_scale = shape.local * s.step.detail / shape.whole;
+  shape.whole /= s.step.detail;
+  shape.local = shape.whole;
   return shape;
 }
 
-void LocalStep::cut_into_groups(NormShape& shape) const {
-  if (step_.detail <= 0) return;
-  shape.rows_per_scale = shape.local * step_.detail / shape.whole;
-  shape.whole /= step_.detail;
-  shape.local = shape.whole;
-}
-
-LocalStep::Results LocalStep::norm() const {
-  if (is_sums_of(step_.out[0], step_.in[0])) {
+Array run_norm(Step s) {
+  if (is_sums_of(s, s.step.out[0], s.step.in[0])) {
     // All dimensions that the sums lack were summed over.
-    NormShape shape{1, 1, step_.is_centred};
-    for (int i = program_.tensor(step_.out[0]).rank - 1; i < program_.tensor(step_.in[0]).rank; ++i)
-      shape.local *= layout_.extents(step_.in[0], context_.device)[static_cast<std::size_t>(i)].size;
-    return {norm_sums(in(0), shape)};
+    NormShape shape{1, 1, s.step.is_centred};
+    for (int i = s.program.tensor(s.step.out[0]).rank - 1; i < s.program.tensor(s.step.in[0]).rank; ++i)
+      shape.local *= s.layout.extents(s.step.in[0], s.context.device)[static_cast<std::size_t>(i)].size;
+    return norm_sums(s.in(0), shape);
   }
-  NormShape shape = norm_shape(step_.in[0], step_.in[1]);
-  cut_into_groups(shape);
-  return {engine::norm(in(0), maybe(1), maybe(3), maybe(2) ? in(2) : norm_sums(in(0), shape), shape)};
+  const NormShape shape = norm_shape(s, s.step.in[0], s.step.in[1]);
+  return norm(s.in(0), s.maybe(1), s.maybe(3), s.maybe(2) ? s.in(2) : norm_sums(s.in(0), shape), shape);
 }
 
-LocalStep::Results LocalStep::norm_grad() const {
-  NormShape shape = norm_shape(step_.in[1], step_.in[2]);
-  cut_into_groups(shape);
-  const Numbers sums = maybe(3) ? in(3) : norm_sums(in(1), shape);
-  const Numbers own = maybe(4) ? in(4) : norm_grad_sums(in(0), in(1), maybe(2), sums, shape);
-  if (is_sums_of(step_.out[0], step_.in[1])) return {own};
-  auto [dx, d_scale, d_bias] = engine::norm_grad(in(0), in(1), maybe(2), sums, own, shape);
+Results run_norm_grad(Step s) {
+  const NormShape shape = norm_shape(s, s.step.in[1], s.step.in[2]);
+  const Array sums = s.maybe(3) ? s.in(3) : norm_sums(s.in(1), shape);
+  const Array own = s.maybe(4) ? s.in(4) : norm_grad_sums(s.in(0), s.in(1), s.maybe(2), sums, shape);
+  if (is_sums_of(s, s.step.out[0], s.step.in[1])) return {own};
+  auto [dx, d_scale, d_bias] = norm_grad(s.in(0), s.in(1), s.maybe(2), sums, own, shape);
   return {std::move(dx), std::move(d_scale), std::move(d_bias)};
 }
 
-LocalStep::Results LocalStep::rotate() const {
-  const std::int64_t rope = context_.layer->attention->rope_dim;
-  return {engine::rotate(in(0), first_position(step_.in[0]), rope > 0 ? rope : width(step_.in[0]),
-                         step_.op == program::Op::rotate_grad)};
+Array run_rotate(Step s) {
+  const std::int64_t rope = s.context.layer->attention->rope_dim;
+  return rotate(s.in(0), s.first_position(s.step.in[0]), rope > 0 ? rope : s.width(s.step.in[0]),
+                s.step.op == Op::rotate_grad);
 }
 
-const model::Attention& LocalStep::attention_of_layer() const {
-  const bool cross = step_.detail >= 0 && program_.attentions[static_cast<std::size_t>(step_.detail)].cross;
-  return cross ? *context_.layer->cross_attention : *context_.layer->attention;
-}
-
-AttentionPlace LocalStep::attention_place(int q, int k, int out, const Numbers* picks) const {
-  const model::Attention& a = attention_of_layer();
-  const program::AttentionShape& shape = program_.attentions[static_cast<std::size_t>(step_.detail)];
-  const program::ProgramTensor& keys = program_.tensor(k);
-  const model::LogicalDim along =
-      keys.find(model::LogicalDim::context) >= 0 ? model::LogicalDim::context : model::LogicalDim::sequence;
+/// Positions for an attention step or its gradient, from the tensors of queries, keys and result.
+AttentionPlace attention_place(Step s, int q, int k, int out, const Array* picks) {
+  const program::AttentionShape& shape = s.program.attentions[static_cast<std::size_t>(s.step.detail)];
+  const model::Attention& a = shape.cross ? *s.context.layer->cross_attention : *s.context.layer->attention;
+  const program::ProgramTensor& keys = s.program.tensor(k);
+  const LogicalDim along = keys.find(LogicalDim::context) >= 0 ? LogicalDim::context : LogicalDim::sequence;
   AttentionPlace place;
-  place.first_query = shape.keys - shape.queries + extent(q, model::LogicalDim::sequence).start;
-  place.first_key = shape.keys - keys.dims[1].size + extent(k, along).start;
-  place.key_count = extent(k, along).count;
-  place.first_head = extent(q, model::LogicalDim::heads).start;
-  const model::LogicalDim by =
-      keys.find(model::LogicalDim::kv_heads) >= 0 ? model::LogicalDim::kv_heads : model::LogicalDim::heads;
+  place.first_query = shape.keys - shape.queries + s.extent(q, LogicalDim::sequence).start;
+  place.first_key = shape.keys - keys.dims[1].size + s.extent(k, along).start;
+  place.key_count = s.extent(k, along).count;
+  place.first_head = s.extent(q, LogicalDim::heads).start;
+  const LogicalDim by = keys.find(LogicalDim::kv_heads) >= 0 ? LogicalDim::kv_heads : LogicalDim::heads;
   if (keys.find(by) < 0) {
     place.heads_per_kv_head = 0;
   } else {
-    place.first_kv_head = extent(k, by).start;
+    place.first_kv_head = s.extent(k, by).start;
     place.heads_per_kv_head = a.heads / keys.dims[static_cast<std::size_t>(keys.find(by))].size;
   }
-  place.value_dim = program_.tensor(out).dims[3].size;
+  place.value_dim = s.program.tensor(out).dims[3].size;
   place.scale = 1.0 / std::sqrt(static_cast<double>(a.head_dim));
   place.causal = a.causal && !a.cross;
   place.buckets = a.sinks ? 0 : a.relative_buckets;
@@ -253,162 +177,236 @@ AttentionPlace LocalStep::attention_place(int q, int k, int out, const Numbers* 
   place.chunk = a.chunk;
   place.flash = shape.flash;
   place.picks = picks;
-  place.partial = program_.tensor(out).sharding.unreduced != 0;
+  place.partial = s.program.tensor(out).sharding.unreduced != 0;
   return place;
 }
 
-LocalStep::Results LocalStep::attention() const {
-  if (step_.detail < 0) return {attention_quotient(in(0), in(1), maybe(2))};
-  const AttentionPlace place = attention_place(step_.in[0], step_.in[1], step_.out[0], maybe(4));
-  auto [result, rest] = engine::attention(in(0), in(1), maybe(2), maybe(3), place);
-  return {std::move(result), std::move(rest)};
+Results run_attention(Step s) {
+  if (s.step.detail < 0) return {attention_quotient(s.in(0), s.in(1), s.maybe(2))};
+  const AttentionPlace place = attention_place(s, s.step.in[0], s.step.in[1], s.step.out[0], s.maybe(4));
+  return pair_of(attention(s.in(0), s.in(1), s.maybe(2), s.maybe(3), place));
 }
 
-LocalStep::Results LocalStep::attention_grad() const {
-  const AttentionPlace place = attention_place(step_.in[1], step_.in[2], step_.in[4], maybe(7));
-  const AttentionPass forward{in(1), in(2), in(3), in(4), in(5), maybe(6)};
-  AttentionGradients made = engine::attention_grad(in(0), forward, place);
+Results run_attention_grad(Step s) {
+  const AttentionPlace place = attention_place(s, s.step.in[1], s.step.in[2], s.step.in[4], s.maybe(7));
+  const AttentionPass forward{s.in(1), s.in(2), s.in(3), s.in(4), s.in(5), s.maybe(6)};
+  AttentionGradients made = attention_grad(s.in(0), forward, place);
   return {std::move(made.dq), std::move(made.dk), std::move(made.dv), std::move(made.d_terms)};
 }
 
-LocalStep::Results LocalStep::pick() const {
-  return {picked_keys(in(0), in(1), in(2), width(step_.out[0]), first_position(step_.in[0]))};
-}
-
-LocalStep::Results LocalStep::activate() const { return {engine::activate(in(0), maybe(1))}; }
-
-LocalStep::Results LocalStep::activate_grad() const {
-  auto [d_up, d_gate] = engine::activate_grad(in(0), in(1), maybe(2));
-  return {std::move(d_up), std::move(d_gate)};
-}
-
-LocalStep::Results LocalStep::gate() const { return {gated(in(0), in(1))}; }
-
-LocalStep::Results LocalStep::gate_grad() const {
-  auto [dx, d_gate] = gated_grad(in(0), in(1), in(2));
-  return {std::move(dx), std::move(d_gate)};
-}
-
-LocalStep::Results LocalStep::add() const {
-  Numbers sum = in(0);
-  for (std::size_t i = 1; i < step_.in.size(); ++i) {
-    const Numbers* term = maybe(i);
+Array run_add(Step s) {
+  Array sum = s.in(0);
+  for (std::size_t i = 1; i < s.step.in.size(); ++i) {
+    const Array* term = s.maybe(i);
     if (!term) continue;
-    if (program_.tensor(step_.in[i]).rank == program_.tensor(step_.out[0]).rank)
-      engine::add(sum, *term);
-    else if (layout_.is_first_of(step_.out[0], context_.device))
-      add_spread(sum, *term, layout_.strides_in(step_.in[i], step_.out[0], context_.device));
+    if (s.program.tensor(s.step.in[i]).rank == s.program.tensor(s.step.out[0]).rank)
+      add(sum, *term);
+    else if (s.layout.is_first_of(s.step.out[0], s.context.device))
+      add_spread(sum, *term, s.strides_in(s.step.in[i], s.step.out[0]));
   }
-  return {sum};
+  return sum;
 }
 
-LocalStep::Results LocalStep::split() const { return engine::split(all_inputs(), widths()); }
-
-LocalStep::Results LocalStep::split_grad() const { return engine::split_grad(all_inputs(), widths()); }
-
-LocalStep::Results LocalStep::route() const { return {engine::route(in(0), experts_per_token())}; }
-
-LocalStep::Results LocalStep::route_grad() const { return {engine::route_grad(in(0), in(1), experts_per_token())}; }
-
-LocalStep::Results LocalStep::dispatch() const {
-  const Extent here = experts(step_.out[0]);
-  return {
-      engine::dispatch(in(0), in(1), here.start, here.count, extent(step_.out[0], model::LogicalDim::capacity).size)};
+Array run_dispatch(Step s) {
+  const Extent here = s.extent(s.step.out[0], LogicalDim::experts);
+  return dispatch(s.in(0), s.in(1), here.start, here.count, s.extent(s.step.out[0], LogicalDim::capacity).size);
 }
 
-LocalStep::Results LocalStep::dispatch_grad() const {
-  return {engine::dispatch_grad(in(0), in(1), experts(step_.in[0]).start)};
-}
-
-LocalStep::Results LocalStep::combine() const { return {engine::combine(in(0), in(1), experts(step_.in[0]).start)}; }
-
-LocalStep::Results LocalStep::combine_grad() const {
-  auto [d_slots, d_gates] = engine::combine_grad(in(0), in(1), in(2), experts(step_.in[1]).start);
-  return {std::move(d_slots), std::move(d_gates)};
-}
-
-RecurrencePlace LocalStep::recurrence_place(int values, int keys) const {
-  const model::StateSpace& s = *context_.layer->state_space;
+RecurrencePlace recurrence_place(Step s, int values, int keys) {
+  const model::StateSpace& space = *s.context.layer->state_space;
   RecurrencePlace place;
-  place.kind = s.kind;
-  const bool linear = s.kind == model::StateSpace::Kind::gated_linear;
-  const bool channels = linear || s.kind == model::StateSpace::Kind::mamba1;  // one head per channel
-  place.heads = channels ? s.inner : s.heads;
-  place.value_dim = s.inner / place.heads;
-  place.key_heads = linear ? s.inner : channels ? 1 : s.key_heads;
-  place.key_dim = s.key_dim;
-  place.first_head = layout_.extents(values, context_.device)[2].start / place.value_dim;
-  const bool by_heads = program_.tensor(keys).rank == 4;
-  place.first_key_head = layout_.extents(keys, context_.device)[2].start / (by_heads ? 1 : place.key_dim);
+  place.kind = space.kind;
+  const bool linear = space.kind == model::StateSpace::Kind::gated_linear;
+  const bool channels = linear || space.kind == model::StateSpace::Kind::mamba1;  // one head per channel
+  place.heads = channels ? space.inner : space.heads;
+  place.value_dim = space.inner / place.heads;
+  place.key_heads = linear ? space.inner : channels ? 1 : space.key_heads;
+  place.key_dim = space.key_dim;
+  place.first_head = s.layout.extents(values, s.context.device)[2].start / place.value_dim;
+  const bool by_heads = s.program.tensor(keys).rank == 4;
+  place.first_key_head = s.layout.extents(keys, s.context.device)[2].start / (by_heads ? 1 : place.key_dim);
   return place;
 }
 
-LocalStep::Results LocalStep::scan() const {
-  return recurrence(all_inputs(), recurrence_place(step_.in[0], step_.in[1]), context_.state);
+Results run_scan_grad(Step s) {
+  const std::size_t results = s.context.layer->state_space->kind == model::StateSpace::Kind::rwkv7 ? 2 : 1;
+  const auto [dy, inputs] = s.inputs_cut_at(results);
+  return recurrence_grad(dy, inputs, recurrence_place(s, s.step.in[results], s.step.in[results + 1]));
 }
 
-LocalStep::Results LocalStep::scan_grad() const {
-  const std::size_t results = context_.layer->state_space->kind == model::StateSpace::Kind::rwkv7 ? 2 : 1;
-  const auto [dy, inputs] = inputs_cut_at(results);
-  return recurrence_grad(dy, inputs, recurrence_place(step_.in[results], step_.in[results + 1]));
+Results run_shift_grad(Step s) {
+  return shifted_grad(s.in(0), s.sequence_part(s.step.in[0]),
+                      s.step.out[1] < 0 ? 0 : s.program.tensor(s.step.out[1]).dims[1].size);
 }
 
-LocalStep::Results LocalStep::convolve() const { return {engine::convolve(in(0), in(1), maybe(2), context_.state)}; }
-
-LocalStep::Results LocalStep::convolve_grad() const { return engine::convolve_grad(in(0), in(1), in(2), maybe(3)); }
-
-LocalStep::Results LocalStep::edge() const { return {engine::edge(in(0))}; }
-
-LocalStep::Results LocalStep::edge_grad() const {
-  return {engine::edge_grad(in(0), layout_.local_shape(step_.out[0]))};
-}
-
-LocalStep::Results LocalStep::shift() const {
-  return {shifted(in(0), maybe(1), layout_.sequence_part(step_.in[0], context_.device), context_.state)};
-}
-
-LocalStep::Results LocalStep::shift_grad() const {
-  return shifted_grad(in(0), layout_.sequence_part(step_.in[0], context_.device),
-                      step_.out[1] < 0 ? 0 : program_.tensor(step_.out[1]).dims[1].size);
-}
-
-LocalStep::Results LocalStep::mix() const { return mixes(in(0), in(1), in(2), std::ssize(widths())); }
-
-LocalStep::Results LocalStep::mix_grad() const {
-  const auto [dy, inputs] = inputs_cut_at(all_inputs().size() - 3);
+Results run_mix_grad(Step s) {
+  const auto [dy, inputs] = s.inputs_cut_at(s.all_inputs().size() - 3);
   return mixes_grad(dy, *inputs[0], *inputs[1], *inputs[2]);
 }
 
-Numbers LocalStep::written_cache() const {
-  Numbers out = in(1);
-  const Numbers& fresh = in(0);
-  const Extent here = extent(step_.in[1], model::LogicalDim::context);
-  const std::int64_t added = fresh.shape[1], all = program_.tensor(step_.in[1]).dims[1].size;
+/// A change of format, or new keys and values written to their place in the cache.
+Array run_cast(Step s) {
+  if (!s.maybe(1)) return s.in(0);
+  Array out = s.in(1);
+  const Array& fresh = s.in(0);
+  const Extent here = s.extent(s.step.in[1], LogicalDim::context);
+  const std::int64_t added = fresh.shape[1], all = s.program.tensor(s.step.in[1]).dims[1].size;
   const std::int64_t row = element_count(out.shape) / (out.shape[0] * out.shape[1]);
   for (std::int64_t b = 0; b < out.shape[0]; ++b)
     for (std::int64_t t = 0; t < here.count; ++t) {
-      const std::int64_t s = here.start + t - (all - added);
-      if (s >= 0)
-        std::copy_n(fresh.values.begin() + (b * added + s) * row, row,
+      const std::int64_t from = here.start + t - (all - added);
+      if (from >= 0)
+        std::copy_n(fresh.values.begin() + (b * added + from) * row, row,
                     out.values.begin() + (b * out.shape[1] + t) * row);
     }
   return out;
 }
 
-LocalStep::Results LocalStep::cast() const { return {maybe(1) ? written_cache() : in(0)}; }
-
-LocalStep::Results LocalStep::loss_sums() const { return {engine::loss_sums(in(0), in(1), vocabulary(step_.in[0]))}; }
-
-LocalStep::Results LocalStep::loss() const { return {engine::loss(in(0))}; }
-
-LocalStep::Results LocalStep::loss_grad() const {
-  return {engine::loss_grad(in(0), in(1), in(2), vocabulary(step_.in[0]), context_.tokens)};
+Array run_sample(Step s) {
+  if (s.program.tensor(s.step.in[0]).find(LogicalDim::vocabulary) < 0) return best_of_all(s.in(0));
+  const Array best = best_of_part(s.in(0), s.vocabulary(s.step.in[0]));
+  return s.program.tensor(s.step.out[0]).rank == 3 ? best : best_of_all(best);
 }
 
-LocalStep::Results LocalStep::sample() const {
-  if (program_.tensor(step_.in[0]).find(model::LogicalDim::vocabulary) < 0) return {best_of_all(in(0))};
-  const Numbers best = best_of_part(in(0), vocabulary(step_.in[0]));
-  return {program_.tensor(step_.out[0]).rank == 3 ? best : best_of_all(best)};
+/// Operands from the given one on, spread over a tensor that has all of their dimensions.
+std::vector<SpreadOperand> spread_operands(Step s, std::size_t first, int over) {
+  std::vector<SpreadOperand> operands;
+  for (std::size_t i = first; i < s.step.in.size() && s.maybe(i); ++i)
+    operands.push_back({s.maybe(i), s.strides_in(s.step.in[i], over)});
+  return operands;
+}
+
+Array run_map(Step s) {
+  return mapped(static_cast<program::Function>(s.step.detail), s.result_shape(), spread_operands(s, 0, s.step.out[0]));
+}
+
+Results run_map_grad(Step s) {
+  const std::vector<SpreadOperand> operands = spread_operands(s, 1, s.step.in[0]);
+  Results made;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    if (s.step.out[k] >= 0)
+      made.push_back(mapped_grad(static_cast<program::Function>(s.step.detail), s.in(0), operands, k));
+  return made;
+}
+
+std::int64_t whole_number(const Array& x) {
+  const double value = x.values.empty() ? 0.0 : std::floor(x.values.front() + 0.5);
+  return std::abs(value) < 1e15 ? static_cast<std::int64_t>(value) : -1;
+}
+
+Array chunk_at(Step s, std::size_t index) {
+  return chunk_of(s.in(0), s.dim(), s.result_shape()[s.dim()], whole_number(s.in(index)));
+}
+
+Array put_at(Step s, std::size_t index) {
+  return put_into(s.result_shape(), s.in(0), s.dim(), whole_number(s.in(index)));
+}
+
+/// The kernel of an operation: what it makes on one device.
+struct Kernel {
+  Op op;
+  Array (*one)(Step) = nullptr;
+  Results (*several)(Step) = nullptr;
+
+  constexpr Kernel(Op made, Array (*kernel)(Step)) : op(made), one(kernel) {}
+  constexpr Kernel(Op made, Results (*kernel)(Step)) : op(made), several(kernel) {}
+};
+constexpr Kernel kernels[] = {
+    {Op::product, run_product},
+    {Op::embed, [](Step s) { return embed(s.in(0), s.in(1), s.table_rows(s.step.in[1])); }},
+    {Op::embed_grad, [](Step s) { return embed_grad(s.in(0), s.in(1), s.table_rows(s.step.out[0])); }},
+    {Op::place, [](Step s) { return placed(s.in(0), s.in(1), s.first_position(s.step.in[0])); }},
+    {Op::place_grad,
+     [](Step s) {
+       return placed_grad(s.in(0), s.extent(s.step.out[0], LogicalDim::positions).size, s.first_position(s.step.in[0]));
+     }},
+    {Op::bias_grad, run_sum},
+    {Op::norm, run_norm},
+    {Op::norm_grad, run_norm_grad},
+    {Op::rotate, run_rotate},
+    {Op::rotate_grad, run_rotate},
+    {Op::attention, run_attention},
+    {Op::attention_grad, run_attention_grad},
+    {Op::pick,
+     [](Step s) {
+       return picked_keys(s.in(0), s.in(1), s.in(2), s.width(s.step.out[0]), s.first_position(s.step.in[0]));
+     }},
+    {Op::activate, [](Step s) { return activate(s.in(0), s.maybe(1)); }},
+    {Op::activate_grad, [](Step s) { return pair_of(activate_grad(s.in(0), s.in(1), s.maybe(2))); }},
+    {Op::gate, [](Step s) { return gated(s.in(0), s.in(1)); }},
+    {Op::gate_grad, [](Step s) { return pair_of(gated_grad(s.in(0), s.in(1), s.in(2))); }},
+    {Op::add, run_add},
+    {Op::split, [](Step s) { return split(s.all_inputs(), s.widths()); }},
+    {Op::split_grad, [](Step s) { return split_grad(s.all_inputs(), s.widths()); }},
+    {Op::route, [](Step s) { return route(s.in(0), s.experts_per_token()); }},
+    {Op::route_grad, [](Step s) { return route_grad(s.in(0), s.in(1), s.experts_per_token()); }},
+    {Op::dispatch, run_dispatch},
+    {Op::dispatch_grad, [](Step s) { return dispatch_grad(s.in(0), s.in(1), s.first_expert(s.step.in[0])); }},
+    {Op::combine, [](Step s) { return combine(s.in(0), s.in(1), s.first_expert(s.step.in[0])); }},
+    {Op::combine_grad,
+     [](Step s) { return pair_of(combine_grad(s.in(0), s.in(1), s.in(2), s.first_expert(s.step.in[1]))); }},
+    {Op::scan,
+     [](Step s) {
+       return recurrence(s.all_inputs(), recurrence_place(s, s.step.in[0], s.step.in[1]), s.context.state);
+     }},
+    {Op::scan_grad, run_scan_grad},
+    {Op::convolve, [](Step s) { return convolve(s.in(0), s.in(1), s.maybe(2), s.context.state); }},
+    {Op::convolve_grad, [](Step s) { return convolve_grad(s.in(0), s.in(1), s.in(2), s.maybe(3)); }},
+    {Op::edge, [](Step s) { return edge(s.in(0)); }},
+    {Op::edge_grad, [](Step s) { return edge_grad(s.in(0), s.result_shape()); }},
+    {Op::shift, [](Step s) { return shifted(s.in(0), s.maybe(1), s.sequence_part(s.step.in[0]), s.context.state); }},
+    {Op::shift_grad, run_shift_grad},
+    {Op::mix, [](Step s) { return mixes(s.in(0), s.in(1), s.in(2), std::ssize(s.widths())); }},
+    {Op::mix_grad, run_mix_grad},
+    {Op::cast, run_cast},
+    {Op::loss_sums, [](Step s) { return loss_sums(s.in(0), s.in(1), s.vocabulary(s.step.in[0])); }},
+    {Op::loss, [](Step s) { return loss(s.in(0)); }},
+    {Op::loss_grad,
+     [](Step s) { return loss_grad(s.in(0), s.in(1), s.in(2), s.vocabulary(s.step.in[0]), s.context.tokens); }},
+    {Op::sample, run_sample},
+    {Op::map, run_map},
+    {Op::map_grad, run_map_grad},
+    {Op::sum, run_sum},
+    {Op::sum_grad,
+     [](Step s) {
+       return spread(s.result_shape(), {&s.in(0), s.strides_in(s.step.in[0], s.step.out[0])});
+     }},
+    {Op::largest,
+     [](Step s) {
+       return largest_of(s.in(0), element_count(s.result_shape()), s.strides_in(s.step.out[0], s.step.in[0]));
+     }},
+    {Op::largest_grad, [](Step s) { return largest_grad(s.in(0), s.in(1), s.strides_in(s.step.in[0], s.step.in[1])); }},
+    {Op::softmax, [](Step s) { return softmax(s.in(0), s.dim()); }},
+    {Op::softmax_grad, [](Step s) { return softmax_grad(s.in(0), s.in(1), s.dim()); }},
+    {Op::view, [](Step s) { return s.in(0); }},
+    {Op::view_grad, [](Step s) { return s.in(0); }},
+    {Op::chunk, [](Step s) { return chunk_at(s, 1); }},
+    {Op::chunk_grad, [](Step s) { return s.step.out[0] < 0 ? Results{} : Results{put_at(s, 2)}; }},
+    {Op::put, [](Step s) { return put_at(s, 1); }},
+    {Op::put_grad, [](Step s) { return s.step.out[0] < 0 ? Results{} : Results{chunk_at(s, 2)}; }},
+};
+
+constexpr const Kernel* kernel_of(Op op) {
+  for (const Kernel& kernel : kernels)
+    if (kernel.op == op) return &kernel;
+  return nullptr;
+}
+
+/// All devices run movements and updates together.
+constexpr bool is_complete() {
+  for (const program::OpFacts& facts : program::ops::table)
+    if ((!program::is_movement(facts.op) && facts.op != Op::update) != (kernel_of(facts.op) != nullptr)) return false;
+  return true;
+}
+static_assert(is_complete(), "an operation has no kernel");
+
+}  // namespace
+
+std::vector<Array> run_local(const program::Step& step, const LocalContext& context) {
+  const Kernel* kernel = kernel_of(step.op);
+  if (!kernel) throw InternalError(fmt::format("{} is not executed on one device", program::name(step.op)));
+  const Local local{step, context};
+  return kernel->one ? Results{kernel->one(local)} : kernel->several(local);
 }
 
 }  // namespace assay::engine

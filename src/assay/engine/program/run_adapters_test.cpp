@@ -60,7 +60,7 @@ TEST(RunAdapters, OnlyTheyHaveGradientsAndTheseAreFiniteDifferences) {
       if (!picks) EXPECT_EQ(one.gradients.contains(name), is_adapter(name)) << variety.name << ' ' << name;
     for (const auto& named : one.gradients) {
       const auto& name = named.first;
-      const Array<double>& gradient = named.second;
+      const Array& gradient = named.second;
       ASSERT_TRUE(is_adapter(name)) << variety.name << ' ' << name;
       const auto most =
           static_cast<std::size_t>(std::max_element(gradient.values.begin(), gradient.values.end(),

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/engine/program/training_session.h"
+#include "assay/engine/program/runner.h"
 
 namespace assay::engine {
 namespace {
@@ -27,7 +27,7 @@ std::vector<WeightStart> random_starts(const program::Program& program, const mo
 NamedArrays drawn(const std::vector<WeightStart>& starts) {
   NamedArrays out;
   for (const WeightStart& start : starts) {
-    Array<double> values = random_reals<double>(start.shape, start.seed);
+    Array values = random_reals(start.shape, start.seed);
     for (double& value : values.values)
       value = (WeightStart::spread * value + start.shift) * start.factor + start.constant;
     out[start.name] = std::move(values);
@@ -63,20 +63,6 @@ NamedArrays random_weights(const program::Program& program, const model::Transfo
 
 NamedArrays initial_weights(const program::Program& program, const model::Transformer& model, std::uint64_t seed) {
   return drawn(initial_starts(program, model, seed));
-}
-
-TrainingRun run_training(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                         const Array<double>& tokens, const Array<double>& targets) {
-  TrainingSession session(program, model, weights, {});
-  session.keep_gradients();
-  TrainingRun out;
-  out.loss = session.step(tokens, targets).loss;
-  out.gradients = session.gradients();
-  out.updated = session.weights();
-  for (auto weight = out.updated.begin(); weight != out.updated.end();)  // frozen weights have no gradient
-    weight = out.gradients.contains(weight->first) ? std::next(weight) : out.updated.erase(weight);
-  out.facts = session.facts();
-  return out;
 }
 
 }  // namespace assay::engine

@@ -17,7 +17,7 @@ namespace assay::engine {
 
 /// Arrays by weight name: "0.W_q" of layer 0, "0.norm.2" its second norm, "embedding". Shared weights
 /// have the number of the first layer that uses them.
-using NamedArrays = std::map<std::string, Array<double>>;
+using NamedArrays = std::map<std::string, Array>;
 
 /// How the values of a weight are drawn: element i is (spread u + shift) factor + constant, u uniform between -1 and 1.
 struct WeightStart {
@@ -54,29 +54,20 @@ struct StepClock {
   Seconds waited = {};  ///< of `time`: a collective waits for other ranks, where that is known
 };
 
-struct TrainingRun {
-  double loss = 0;  ///< mean over all tokens
-  NamedArrays gradients, updated;
-  RunFacts facts;
-};
-/// One optimizer step of plain gradient descent. `tokens` and `targets` are [microbatches x sequences, queries].
-TrainingRun run_training(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                         const Array<double>& tokens, const Array<double>& targets);
-
 /// Keys and values of one layer, or their latent form: [sequences, tokens so far, ...] each.
-using LayerCache = std::vector<Array<double>>;
+using LayerCache = std::vector<Array>;
 
 /// What a server keeps for its sequences from step to step; empty before the first step.
 struct ServedSequences {
-  std::vector<LayerCache> caches;                   ///< by layer
-  std::vector<std::vector<Shards<double>>> states;  ///< by layer and recurrent step, as the devices hold them
-  std::vector<LayerCache> encoded_caches;           ///< by layer: keys and values of the encoder's output
-  Array<double> encoded;                            ///< the encoder's output: [sequences, tokens, d_model]
+  std::vector<LayerCache> caches;           ///< by layer
+  std::vector<std::vector<Shards>> states;  ///< by layer and recurrent step, as the devices hold them
+  std::vector<LayerCache> encoded_caches;   ///< by layer: keys and values of the encoder's output
+  Array encoded;                            ///< the encoder's output: [sequences, tokens, d_model]
 };
 
 struct ServingRun {
-  Array<double> logits;  ///< [sequences, scored, vocabulary] of the last tokens
-  Array<double> chosen;  ///< [sequences, 1]
+  Array logits;  ///< [sequences, scored, vocabulary] of the last tokens
+  Array chosen;  ///< [sequences, 1]
   RunFacts facts;
   std::vector<StepClock> clocks;  ///< by step of the program
 };
@@ -86,6 +77,6 @@ struct ServingOptions {
 };
 /// One serving step; appends the new tokens to the caches and states.
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, ServedSequences& kept, const ServingOptions& options = {});
+                       const Array& tokens, ServedSequences& kept, const ServingOptions& options = {});
 
 }  // namespace assay::engine

@@ -95,7 +95,7 @@ TEST(RunTraining, GradientsAreFiniteDifferencesOfTheLoss) {
     std::vector<std::string> names;
     for (const auto& named : one.gradients) names.push_back(named.first);
     for (const std::string& name : sampled(names)) {
-      const Array<double>& gradient = one.gradients.at(name);
+      const Array& gradient = one.gradients.at(name);
       // The entry with the largest gradient: of an embedding most are zero.
       std::size_t most = 0;
       for (std::size_t i = 0; i < gradient.values.size(); ++i)
@@ -183,7 +183,7 @@ RC_GTEST_PROP(RunReshard, AnyShardingBecomesAnyOther, ()) {
   RC_ASSERT(program.tensor(to).sharding == after);
   StepRunner runner(program, 1);
   ProgramMemory memory(program.tensors.size());
-  const Array<double> whole = random_integers<double>({8, 8, 8}, 5);
+  const Array whole = random_integers({8, 8, 8}, 5);
   memory[0] = runner.distributed(whole, from);
   for (const program::Step& step : program.steps) runner.run(step, nullptr, memory);
   RC_ASSERT(runner.collected(to, memory) == whole);

@@ -12,8 +12,7 @@ namespace {
 std::vector<int> fresh_entries(const program::Program& program, const program::Block& block) {
   std::vector<int> out;
   int index = -1, latent = -1, place = -1;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const program::Step& step = program.steps[at(i)];
+  for (const program::Step& step : program.steps_of(block)) {
     if (step.op == program::Op::cast && step.in[1] >= 0) out.push_back(step.in[0]);
     if (step.op == program::Op::norm && program.tensor(step.out[0]).name == "C") latent = step.out[0];
     if (step.op == program::Op::rotate && program.tensor(step.out[0]).name == "K_pos") place = step.out[0];
@@ -28,8 +27,8 @@ std::vector<int> fresh_entries(const program::Program& program, const program::B
 
 /// Keys and values that a block computed from the encoder's output; nothing if it has them in a cache, or has none.
 std::vector<int> encoded_entries(const program::Program& program, const program::Block& block) {
-  for (std::int32_t i = block.first; i < block.last; ++i)
-    if (const program::Step& step = program.steps[at(i)]; step.op == program::Op::attention && step.detail >= 0)
+  for (const program::Step& step : program.steps_of(block))
+    if (step.op == program::Op::attention && step.detail >= 0)
       if (program.attentions[at(step.detail)].cross && !program.tensor(step.in[1]).is_given)
         return {step.in[1], step.in[2]};
   return {};
@@ -38,9 +37,8 @@ std::vector<int> encoded_entries(const program::Program& program, const program:
 /// Keys and values of a block as a later layer reads them: its caches with the new tokens, or only the new tokens.
 std::vector<int> readable_keys(const program::Program& program, const program::Block& block) {
   std::vector<int> out;
-  for (std::int32_t i = block.first; i < block.last; ++i)
-    if (const program::Step& step = program.steps[at(i)]; step.op == program::Op::cast && step.in[1] >= 0)
-      out.push_back(step.out[0]);
+  for (const program::Step& step : program.steps_of(block))
+    if (step.op == program::Op::cast && step.in[1] >= 0) out.push_back(step.out[0]);
   return out.empty() ? lent_keys(program, block, false) : out;
 }
 
@@ -48,16 +46,15 @@ std::vector<int> readable_keys(const program::Program& program, const program::B
 void give_caches(ProgramRunner& runner, const program::Program& program, const program::Block& block,
                  const LayerCache& cache, ProgramMemory& memory) {
   std::size_t next = 0;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const program::Step& step = program.steps[at(i)];
+  for (const program::Step& step : program.steps_of(block)) {
     if (step.op != program::Op::cast || step.in[1] < 0) continue;
     const program::ProgramTensor& tensor = program.tensor(step.in[1]);
     const std::int64_t kept = tensor.dims[1].size, added = program.tensor(step.in[0]).dims[1].size;
-    const Array<double>& old = cache.at(next++);
+    const Array& old = cache.at(next++);
     const std::int64_t held = old.shape[1], used = std::min(held, kept - added);
     Shape shape = old.shape;
     shape[1] = kept;
-    Array<double> whole = zeros<double>(shape);
+    Array whole = zeros(shape);
     Shape from(shape.size(), 0), to(shape.size(), 0), extent = old.shape;
     from[1] = held - used;
     to[1] = kept - added - used;
@@ -70,7 +67,7 @@ void give_caches(ProgramRunner& runner, const program::Program& program, const p
 }  // namespace
 
 ServingRun run_serving(const program::Program& program, const model::Transformer& model, const NamedArrays& weights,
-                       const Array<double>& tokens, ServedSequences& kept, const ServingOptions& options) {
+                       const Array& tokens, ServedSequences& kept, const ServingOptions& options) {
   ProgramRunner runner(program, model, 1, options.placement);
   StepRunner& step = runner.step();
   kept.caches.resize(at(runner.layers()));
@@ -83,9 +80,9 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
   outer[at(input)] = step.distributed(tokens, input);
   runner.run(embedding, -1, outer);
   step.settle();
-  const Shards<double> embedded_tokens = outer[at(embedded_by(program, embedding))];
-  Shards<double> x = embedded_tokens;
-  std::map<std::int64_t, std::vector<Shards<double>>> lent;  // by layer: keys and values for later layers
+  const Shards embedded_tokens = outer[at(embedded_by(program, embedding))];
+  Shards x = embedded_tokens;
+  std::map<std::int64_t, std::vector<Shards>> lent;  // by layer: keys and values for later layers
   for (std::int64_t l = runner.first_decoding(); l < runner.layers(); ++l) {
     const program::Block& block = runner.layer_block(l, program::Phase::forward);
     ProgramMemory memory = runner.memory(l, weights);
@@ -113,12 +110,12 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
     if (encoded_cache.empty())
       for (int id : encoded_entries(program, block)) encoded_cache.push_back(step.collected(id, memory));
     const std::vector<int> fresh = fresh_entries(program, block);
-    std::vector<Array<double>> entries;
+    std::vector<Array> entries;
     for (int id : fresh) entries.push_back(step.collected(id, memory));
     // Latent attention caches one row per token: the latent and the positional part.
     const std::optional<model::Attention>& attention = model.decoder.kinds[at(runner.kind(l))].attention;
     if (attention && attention->kv_rank > 0 && entries.size() == (attention->index_heads > 0 ? 3u : 2u)) {
-      const Array<double> row = joined(std::span<const Array<double>>(entries).last(2), 2);
+      const Array row = joined(std::span<const Array>(entries).last(2), 2);
       entries.resize(entries.size() - 2);
       entries.push_back(row);
     }
@@ -127,15 +124,15 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
       if (cache.size() <= i) {
         cache.push_back(entries[i]);
       } else {
-        const std::vector<Array<double>> both{cache[i], entries[i]};
-        cache[i] = joined(std::span<const Array<double>>(both), 1);
+        const std::vector<Array> both{cache[i], entries[i]};
+        cache[i] = joined(both, 1);
       }
     }
   }
   ServingRun out;
-  std::vector<Array<double>> logits;
+  std::vector<Array> logits;
   for (std::int64_t back = options.scored; back-- > 0;) {  // serving never splits a sequence
-    Shards<double>& scored = outer[at(given(program, head, "In"))];
+    Shards& scored = outer[at(given(program, head, "In"))];
     scored.assign(x.size(), {});
     for (std::size_t d : step.devices().here()) scored[d] = part(x[d], 1, x[d].shape[1] - 1 - back, 1);
     runner.run(head, -1, outer);
@@ -146,7 +143,7 @@ ServingRun run_serving(const program::Program& program, const model::Transformer
         logits.push_back(step.collected(made.in[0], outer));
     }
   }
-  out.logits = joined(std::span<const Array<double>>(logits), 1);
+  out.logits = joined(logits, 1);
   out.chosen = step.collected(result_of(program, head), outer);
   out.facts = runner.facts();
   out.clocks = step.clocks();

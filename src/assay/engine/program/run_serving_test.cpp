@@ -73,8 +73,8 @@ lower::Workload served(const model::Transformer& m, std::int64_t queries, std::i
   return work;
 }
 
-ServingRun serve(const model::Transformer& m, const ServingCase& how, const NamedArrays& weights,
-                 const Array<double>& tokens, std::int64_t from, std::int64_t to, ServedSequences& kept) {
+ServingRun serve(const model::Transformer& m, const ServingCase& how, const NamedArrays& weights, const Array& tokens,
+                 std::int64_t from, std::int64_t to, ServedSequences& kept) {
   const auto [mesh, rules] = lower::serving_stage(how.parallelism, how.scheme, m);
   const program::Program program = lower::lower_serving(m, mesh, rules, served(m, to - from, to), lower::Formats{});
   return run_serving(program, m, weights, part(tokens, 1, from, to - from), kept);
@@ -83,7 +83,7 @@ ServingRun serve(const model::Transformer& m, const ServingCase& how, const Name
 /// Before the first token; of an encoder-decoder with what its encoder made.
 ServedSequences unserved(const model::Transformer& m) {
   ServedSequences out;
-  if (m.encoder) out.encoded = random_reals<double>({sequences, length, m.d_model}, 5);
+  if (m.encoder) out.encoded = random_reals({sequences, length, m.d_model}, 5);
   return out;
 }
 
@@ -94,7 +94,7 @@ TEST(RunServing, CachedDecodingEqualsRecomputation) {
     if (first && !first->causal) continue;  // an encoder writes nothing
     const model::Transformer& m = variety.model;
     const NamedArrays weights = weights_of(m);
-    const Array<double> tokens = random_tokens(length, m.vocabulary, 3);
+    const Array tokens = random_tokens(length, m.vocabulary, 3);
     std::vector<ServingRun> expected;
     for (std::int64_t keys = prompt; keys <= length; ++keys) {
       ServedSequences fresh = unserved(m);

@@ -24,9 +24,10 @@ bool is_forward_of(const program::Block& block, int kind) {
 std::map<int, std::string> weight_names(const program::Program& program, int kind) {
   std::map<int, std::string> names;
   for (const program::Block& block : program.blocks)
-    for (std::int32_t i = block.first; is_forward_of(block, kind) && i < block.last; ++i)
-      for (int id : program.steps[at(i)].in)
-        if (id >= 0 && is_stored_weight(program.tensor(id))) names[id] = program.tensor(id).name;
+    for (const program::Step& step : program.steps_of(block))
+      for (int id : step.in)
+        if (is_forward_of(block, kind) && id >= 0 && is_stored_weight(program.tensor(id)))
+          names[id] = program.tensor(id).name;
   std::map<std::string, int> seen;
   for (auto& [id, text] : names)
     if (const int times = ++seen[text]; times > 1) text += fmt::format(".{}", times);
@@ -48,8 +49,8 @@ std::vector<StackedLayer> all_layers(const model::Transformer& model) {
 }  // namespace
 
 int given(const program::Program& program, const program::Block& block, std::string_view name, bool is_gradient) {
-  for (std::int32_t i = block.first; i < block.last; ++i)
-    for (int id : program.steps[at(i)].in)
+  for (const program::Step& step : program.steps_of(block))
+    for (int id : step.in)
       if (id >= 0 && program.tensor(id).is_given && program.tensor(id).is_gradient == is_gradient &&
           (name.empty() || program.tensor(id).name == name))
         return id;
@@ -62,8 +63,8 @@ int result_of(const program::Program& program, const program::Block& block) {
 
 int embedded_by(const program::Program& program, const program::Block& block) {
   int found = -1;
-  for (std::int32_t i = block.first; i < block.last; ++i) {
-    const int made = program.steps[at(i)].out[0];
+  for (const program::Step& step : program.steps_of(block)) {
+    const int made = step.out[0];
     if (program.tensor(made).name == "TokenRows") break;
     if (program.tensor(made).tensor_class == program::TensorClass::residual) found = made;
   }
@@ -75,9 +76,9 @@ int token_inputs_by(const program::Program& program, const program::Block& block
   return program.tensor(last).name == "TokenInputs" ? last : -1;
 }
 
-Shards<double> token_input(const Shards<double>& all, std::int64_t layer) {
-  Shards<double> out;
-  for (const Array<double>& shard : all) {
+Shards token_input(const Shards& all, std::int64_t layer) {
+  Shards out;
+  for (const Array& shard : all) {
     out.emplace_back();
     if (shard.shape.empty()) continue;  // of another process
     out.back() = part(shard, 2, layer, 1);
@@ -88,8 +89,8 @@ Shards<double> token_input(const Shards<double>& all, std::int64_t layer) {
 
 std::vector<int> lent_keys(const program::Program& program, const program::Block& block, bool is_given) {
   std::vector<int> out;
-  for (std::int32_t i = block.first; i < block.last; ++i)
-    for (const auto& ids : {std::span<const std::int16_t>(program.steps[at(i)].in), {program.steps[at(i)].out}})
+  for (const program::Step& step : program.steps_of(block))
+    for (const auto& ids : {std::span<const std::int16_t>(step.in), {step.out}})
       for (int id : ids)
         if (id >= 0 && program.tensor(id).is_cross_layer && program.tensor(id).is_given == is_given &&
             program.tensor(id).tensor_class == program::TensorClass::key_value &&
@@ -143,10 +144,10 @@ const program::Block& ProgramRunner::block(std::string_view name, program::Phase
 
 void ProgramRunner::run(const program::Block& which, std::int64_t layer, ProgramMemory& memory, bool once) {
   const model::Layer* shape = layer < 0 ? nullptr : layers_[at(layer)].shape;
-  for (std::int32_t i = which.first; step_.overlaps() && i < which.last; ++i)
-    if (program_.steps[at(i)].once == once) step_.start_ahead(program_.steps[at(i)], memory);
-  for (std::int32_t i = which.first; i < which.last; ++i)
-    if (program_.steps[at(i)].once == once) step_.run(program_.steps[at(i)], shape, memory);
+  for (const program::Step& step : program_.steps_of(which))
+    if (step_.overlaps() && step.once == once) step_.start_ahead(step, memory);
+  for (const program::Step& step : program_.steps_of(which))
+    if (step.once == once) step_.run(step, shape, memory);
 }
 
 void ProgramRunner::run_marked(const program::Block& which, std::int64_t layer, ProgramMemory& memory,

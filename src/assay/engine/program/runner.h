@@ -21,7 +21,7 @@ int embedded_by(const program::Program& program, const program::Block& block);
 /// The token inputs of all layers: the embedding's last result; below 0: none.
 int token_inputs_by(const program::Program& program, const program::Block& block);
 /// One layer's part of it: [B, S, layers, width] to [B, S, width].
-Shards<double> token_input(const Shards<double>& all, std::int64_t layer);
+Shards token_input(const Shards& all, std::int64_t layer);
 /// Keys and values that a block uses from another layer (given), or makes for others.
 std::vector<int> lent_keys(const program::Program& program, const program::Block& block, bool is_given);
 

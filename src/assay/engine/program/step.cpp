@@ -55,15 +55,15 @@ void StepRunner::record(const program::Step& step, Activity::Kind kind, Seconds 
   if (records_) activities_.push_back({static_cast<int>(&step - program_.steps.data()), kind, start, end, busy});
 }
 
-Shards<double> StepRunner::distributed(const Array<double>& global, int tensor) const {
-  Shards<double> shards = distribute(global, layout_.tensor(tensor), program_.mesh);
+Shards StepRunner::distributed(const Array& global, int tensor) const {
+  Shards shards = distribute(global, layout_.tensor(tensor), program_.mesh);
   for (std::size_t d = 0; d < shards.size(); ++d)
     if (!devices_.is_here(d)) shards[d] = {};
   return shards;
 }
 
-Array<double> StepRunner::collected(int tensor, const ProgramMemory& memory) {
-  const Collected<double> all = collect(devices_.gathered(memory[at(tensor)]), layout_.tensor(tensor), program_.mesh);
+Array StepRunner::collected(int tensor, const ProgramMemory& memory) {
+  const Collected all = collect(devices_.gathered(memory[at(tensor)]), layout_.tensor(tensor), program_.mesh);
   disagreement_ = std::max(disagreement_, all.disagreement);
   return all.array;
 }
@@ -103,7 +103,7 @@ void StepRunner::start(const program::Step& step, ProgramMemory& memory) {
   background_->start(
       key, static_cast<int>(&step - program_.steps.data()),
       [&step, &before, &after, permutation = permutation_of(step), from = memory[at(step.in[0])]](
-          VirtualDevices<double>& devices) { return run_movement(devices, step, before, after, from, permutation); });
+          VirtualDevices& devices) { return run_movement(devices, step, before, after, from, permutation); });
 }
 
 void StepRunner::start_ready(const program::Step& step, ProgramMemory& memory) {
@@ -177,14 +177,14 @@ void StepRunner::run(const program::Step& step, const model::Layer* layer, Progr
 void StepRunner::run_on_devices(const program::Step& step, const model::Layer* layer, ProgramMemory& memory) {
   for (int id : step.out)
     if (id >= 0) memory[at(id)].assign(devices_.count(), {});
-  Shards<double>* state = state_of(step);
+  Shards* state = state_of(step);
   for (std::size_t d : devices_.here()) {
     const LocalContext context{layout_, layer, memory, d, state ? &(*state)[d] : nullptr, tokens_};
-    std::vector<Numbers> made = LocalStep(step, context).run();
+    std::vector<Array> made = run_local(step, context);
     std::size_t next = 0;
     for (int id : step.out) {
       if (id < 0) continue;
-      Numbers& result = made.at(next++);
+      Array& result = made.at(next++);
       result.shape = layout_.local_shape(id);
       if (element_count(result.shape) != static_cast<std::int64_t>(result.values.size()))
         throw InternalError("a step's result has the wrong size: " + program::step_text(program_, step));
@@ -195,32 +195,28 @@ void StepRunner::run_on_devices(const program::Step& step, const model::Layer* l
 
 void StepRunner::run_update(const program::Step& step, ProgramMemory& memory) {
   // The optimizer's part of the weight may be smaller than the stored part.
-  Shards<double> mine =
-      sliced(devices_, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
-  const program::AxisSet split = program_.tensor(step.in[0]).sharding.split_axes();
+  Shards mine = sliced(devices_, layout_.tensor(step.in[1]), layout_.tensor(step.out[0]), memory[at(step.in[1])]);
   Moments* moments = adam_ ? &(*moments_)[step.in[1]] : nullptr;
   if (moments && moments->first.empty()) {
     moments->first.resize(mine.size());
-    for (std::size_t d : devices_.here()) moments->first[d] = zeros<double>(mine[d].shape);
+    for (std::size_t d : devices_.here()) moments->first[d] = zeros(mine[d].shape);
     moments->second = moments->first;
   }
   for (std::size_t d : devices_.here()) {
-    const Array<double>& gradient = memory[at(step.in[0])][d];
+    const Array& gradient = memory[at(step.in[0])][d];
     if (gradient.values.size() != mine[d].values.size()) throw InternalError("a gradient is not of its weight");
     if (moments)
       adam_step(*adam_, update_number_, gradient, mine[d], moments->first[d], moments->second[d]);
     else
       for (std::size_t i = 0; i < mine[d].values.size(); ++i) mine[d].values[i] -= descent_rate * gradient.values[i];
-    bool counts = true;  // of the devices with the same part, the first one
-    for (std::size_t axis = 0; axis < devices_.at(d).size(); ++axis)
-      counts = counts && ((split & program::axis_bit(static_cast<int>(axis))) != 0 || devices_.at(d)[axis] == 0);
+    const bool counts = layout_.is_first_holder(step.in[0], d);
     for (std::size_t i = 0; counts && i < gradient.values.size(); ++i)
       squared_gradients_ += gradient.values[i] * gradient.values[i];
   }
   memory[at(step.out[0])] = std::move(mine);
 }
 
-Shards<double>* StepRunner::state_of(const program::Step& step) {
+Shards* StepRunner::state_of(const program::Step& step) {
   const bool is_recurrent =
       step.op == program::Op::scan || step.op == program::Op::convolve || step.op == program::Op::shift;
   if (!states_ || !is_recurrent) return nullptr;
@@ -228,8 +224,8 @@ Shards<double>* StepRunner::state_of(const program::Step& step) {
   return &(*states_)[next_state_++];
 }
 
-Shards<double> StepRunner::exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to) {
-  RaggedMove<double> run = run_ragged(devices_, step, from, to, layout_.tensor(step.out[0]));
+Shards StepRunner::exchanged(const program::Step& step, const Shards& from, const Shards& to) {
+  RaggedMove run = run_ragged(devices_, step, from, to, layout_.tensor(step.out[0]));
   count(run.moved.received, run.routed);  // the step states what even routing would move
   return std::move(run.moved.shards);
 }
@@ -240,13 +236,13 @@ void StepRunner::count(Bytes received, Bytes predicted) {
   byte_error_ = std::max(byte_error_, std::abs((received - predicted).value()) / std::max(1.0, predicted.value()));
 }
 
-Shards<double> StepRunner::moved(const program::Step& step, const Shards<double>& from) {
-  Moved<double> run =
+Shards StepRunner::moved(const program::Step& step, const Shards& from) {
+  Moved run =
       run_movement(devices_, step, layout_.tensor(step.in[0]), layout_.tensor(step.out[0]), from, permutation_of(step));
   return counted(step, std::move(run));
 }
 
-Shards<double> StepRunner::counted(const program::Step& step, Moved<double> run) {
+Shards StepRunner::counted(const program::Step& step, Moved run) {
   // Scales travel with their values.
   const program::ProgramTensor& tensor = program_.tensor(step.in[0]);
   const double scaled = tensor.bits / facts(tensor.dtype).bits;

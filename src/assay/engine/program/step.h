@@ -33,7 +33,7 @@ class StepRunner {
   /// Runs a step of a block of `layer` (nullptr: embedding and head).
   void run(const program::Step& step, const model::Layer* layer, ProgramMemory& memory);
   /// From now on recurrent steps start from these states, in order, and store new ones; nullptr: no state.
-  void carry(std::vector<Shards<double>>* states) {
+  void carry(std::vector<Shards>* states) {
     states_ = states;
     next_state_ = 0;
   }
@@ -59,10 +59,10 @@ class StepRunner {
   Seconds background_time() const { return background_time_; }
   Seconds waited_time() const { return waited_time_; }
 
-  const VirtualDevices<double>& devices() const { return devices_; }
-  Shards<double> distributed(const Array<double>& global, int tensor) const;
+  const VirtualDevices& devices() const { return devices_; }
+  Shards distributed(const Array& global, int tensor) const;
   /// The global array; records how far devices that should hold the same values disagree.
-  Array<double> collected(int tensor, const ProgramMemory& memory);
+  Array collected(int tensor, const ProgramMemory& memory);
 
   /// The largest difference so far between devices that should hold the same values.
   double disagreement() const { return disagreement_; }
@@ -81,12 +81,12 @@ class StepRunner {
 
  private:
   /// The result of a slice or a collective, whose bytes are counted.
-  Shards<double> moved(const program::Step& step, const Shards<double>& from);
+  Shards moved(const program::Step& step, const Shards& from);
   /// The same of rows that go where `to` says.
-  Shards<double> exchanged(const program::Step& step, const Shards<double>& from, const Shards<double>& to);
+  Shards exchanged(const program::Step& step, const Shards& from, const Shards& to);
   void count(Bytes received, Bytes predicted);
   /// What a movement did, counted.
-  Shards<double> counted(const program::Step& step, Moved<double> run);
+  Shards counted(const program::Step& step, Moved run);
   bool travels(const program::Step& step) const;
   const program::Permutation* permutation_of(const program::Step& step) const;
   void record(const program::Step& step, Activity::Kind kind, Seconds start, Seconds end, Seconds busy = {});
@@ -96,15 +96,15 @@ class StepRunner {
   /// Plain gradient descent or AdamW on a device's part of the weight.
   void run_update(const program::Step& step, ProgramMemory& memory);
   /// The state that a recurrent step continues from; nullptr: none.
-  Shards<double>* state_of(const program::Step& step);
+  Shards* state_of(const program::Step& step);
   /// Throws where operands that are combined element by element have different shardings.
   void check_layouts(const program::Step& step) const;
 
   const program::Program& program_;
   double tokens_;
-  VirtualDevices<double> devices_;
+  VirtualDevices devices_;
   TensorLayout layout_;
-  std::vector<Shards<double>>* states_ = nullptr;
+  std::vector<Shards>* states_ = nullptr;
   std::size_t next_state_ = 0;
   double disagreement_ = 0, byte_error_ = 0;
   Bytes moved_, predicted_;

@@ -50,12 +50,19 @@ std::int64_t TensorLayout::sequence_part(int tensor, std::size_t device) const {
   return here.start / here.size;
 }
 
-bool TensorLayout::is_first_of(int tensor, std::size_t device) const {
-  const program::AxisSet summed = program_.tensor(tensor).sharding.unreduced;
+bool TensorLayout::is_first_along(program::AxisSet axes, std::size_t device) const {
   const Coordinates& place = devices_[device];
   for (std::size_t axis = 0; axis < place.size(); ++axis)
-    if ((summed & program::axis_bit(static_cast<int>(axis))) != 0 && place[axis] != 0) return false;
+    if ((axes & program::axis_bit(static_cast<int>(axis))) != 0 && place[axis] != 0) return false;
   return true;
+}
+
+bool TensorLayout::is_first_of(int tensor, std::size_t device) const {
+  return is_first_along(program_.tensor(tensor).sharding.unreduced, device);
+}
+
+bool TensorLayout::is_first_holder(int tensor, std::size_t device) const {
+  return is_first_along(~program_.tensor(tensor).sharding.split_axes(), device);
 }
 
 Shape TensorLayout::strides_in(int small, int large, std::size_t device) const {

@@ -35,10 +35,14 @@ class TensorLayout {
   std::int64_t sequence_part(int tensor, std::size_t device) const;
   /// Whether a device is the first holder of partial sums of one part: the one that adds a bias.
   bool is_first_of(int tensor, std::size_t device) const;
+  /// Of the devices with the same part of a tensor, whether this is the first.
+  bool is_first_holder(int tensor, std::size_t device) const;
   /// The strides of a tensor along the dimensions of another one that has all of its dimensions.
   Shape strides_in(int small, int large, std::size_t device) const;
 
  private:
+  bool is_first_along(program::AxisSet axes, std::size_t device) const;
+
   const program::Program& program_;
   std::vector<Coordinates> devices_;
   std::vector<program::Tensor> tensors_;

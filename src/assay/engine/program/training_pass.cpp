@@ -29,7 +29,7 @@ int input_gradient(const program::Program& program, const program::Block& block,
   throw InternalError("a block has no gradient of its input");
 }
 
-void add_to(Shards<double>& sums, const Shards<double>& more) {
+void add_to(Shards& sums, const Shards& more) {
   if (sums.empty()) {
     sums = more;
     return;
@@ -45,9 +45,8 @@ std::vector<int> summed_tensors(const program::Program& program, bool shared) {
   std::vector<int> out;
   std::vector<char> done(program.tensors.size(), 0);
   for (const program::Block& block : program.blocks)
-    for (std::int32_t i = block.first; block.is_shared == shared && i < block.last; ++i) {
-      const program::Step& step = program.steps[at(i)];
-      if (!step.once) continue;
+    for (const program::Step& step : program.steps_of(block)) {
+      if (block.is_shared != shared || !step.once) continue;
       for (int id : step.in) {
         if (id < 0 || made[at(id)] || done[at(id)] || program.tensor(id).is_given) continue;
         done[at(id)] = 1;
@@ -63,14 +62,21 @@ std::vector<int> tied_tensors(const program::Program& program) {
   for (const bool reads : {false, true})
     for (const program::Block& block : program.blocks) {
       if (block.phase != program::Phase::backward || block.kind != -1 || (block.name == "embedding") != reads) continue;
-      for (std::int32_t i = block.first; i < block.last; ++i) {
-        const program::Step& step = program.steps[at(i)];
+      for (const program::Step& step : program.steps_of(block)) {
         for (int id : step.out)
           if (!reads && id >= 0) made[at(id)] = 1;
         for (int id : step.in)
           if (reads && id >= 0 && made[at(id)] && std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
       }
     }
+  return out;
+}
+
+std::vector<int> trained_weights(const program::Program& program, std::string_view name) {
+  std::vector<int> out;
+  for (const program::Block& block : program.blocks)
+    for (const program::Step& step : program.steps_of(block))
+      if (block.kind == -1 && block.name == name && step.op == program::Op::update) out.push_back(step.in[1]);
   return out;
 }
 
@@ -82,7 +88,7 @@ TrainingPass::TrainingPass(ProgramRunner& runner, const program::Program& progra
       outer_(weights.front()),
       layers_(weights.begin() + 1, weights.end()) {}
 
-double TrainingPass::run(const Array<double>& tokens, const Array<double>& targets) {
+double TrainingPass::run(const Array& tokens, const Array& targets) {
   // Embedding and head are blocks of the same kind; they follow each other in the program.
   const std::int64_t decoding = runner_.first_decoding();
   if (decoding > 0) {  // the encoder reads the same tokens
@@ -105,17 +111,17 @@ double TrainingPass::run(const Array<double>& tokens, const Array<double>& targe
   return sum;
 }
 
-void TrainingPass::give(ProgramMemory& memory, int id, const Array<double>& global) {
+void TrainingPass::give(ProgramMemory& memory, int id, const Array& global) {
   memory[at(id)] = runner_.step().distributed(global, id);
 }
 
-void TrainingPass::embed(int kind, const Array<double>& tokens) {
+void TrainingPass::embed(int kind, const Array& tokens) {
   const program::Block& embedding = runner_.block("embedding", program::Phase::forward, kind);
   give(outer_, given(program_, embedding, "Tokens"), tokens);
   runner_.run(embedding, -1, outer_);
 }
 
-void TrainingPass::run_forward(std::int64_t first, std::int64_t last, const Shards<double>& x) {
+void TrainingPass::run_forward(std::int64_t first, std::int64_t last, const Shards& x) {
   flowing_ = &x;
   for (std::int64_t l = first; l < last; ++l) {
     const program::Block& block = runner_.layer_block(l, program::Phase::forward);
@@ -167,17 +173,17 @@ void TrainingPass::embedding_backward(int kind) {
   if (embedding.first == embedding.last) return;  // nothing in it is trained
   const program::Block& forward = runner_.block("embedding", program::Phase::forward, kind);
   const auto seed = [&](int result) { return at(given(program_, embedding, program_.tensor(result).name, true)); };
-  Shards<double>& arriving = outer_[seed(embedded_by(program_, forward))];
+  Shards& arriving = outer_[seed(embedded_by(program_, forward))];
   arriving = *flowing_;
   if (!embedded_gradient_.empty()) add_to(arriving, embedded_gradient_);
   if (const int inputs = kind == -1 ? token_inputs() : -1; inputs >= 0) {
-    Shards<double> all;
+    Shards all;
     for (std::size_t d = 0; d < outer_[at(inputs)].size(); ++d) {
       all.emplace_back();
       if (outer_[at(inputs)][d].shape.empty()) continue;  // of another process
-      all.back() = zeros<double>(outer_[at(inputs)][d].shape);
+      all.back() = zeros(outer_[at(inputs)][d].shape);
       for (const auto& [layer, gradient] : token_gradients_) {
-        Array<double> one = gradient[d];
+        Array one = gradient[d];
         one.shape.insert(one.shape.begin() + 2, 1);
         copy_block(one, Shape(4, 0), one.shape, all.back(), {0, 0, layer, 0});
       }
@@ -201,8 +207,7 @@ void TrainingPass::layer_backward(std::int64_t l, Gradients which) {
     const int seed = given(program_, block, program_.tensor(lent[i]).name, true);
     auto& sums = key_gradients_[{l, i}];
     if (sums.empty())
-      for (const Array<double>& shard : memory[at(lent[i])])
-        sums.push_back(shard.shape.empty() ? Array<double>{} : zeros<double>(shard.shape));
+      for (const Array& shard : memory[at(lent[i])]) sums.push_back(shard.shape.empty() ? Array{} : zeros(shard.shape));
     memory[at(seed)] = sums;
   }
   if (which == Gradients::of_input)
@@ -223,17 +228,17 @@ void TrainingPass::layer_backward(std::int64_t l, Gradients which) {
   }
 }
 
-Shards<double> TrainingPass::embedded(const Array<double>& tokens) {
+Shards TrainingPass::embedded(const Array& tokens) {
   embed(-1, tokens);
   return outer_[at(embedded_by(program_, runner_.block("embedding", program::Phase::forward, -1)))];
 }
 
-Shards<double> TrainingPass::forward(std::int64_t first, std::int64_t last, const Shards<double>& x) {
+Shards TrainingPass::forward(std::int64_t first, std::int64_t last, const Shards& x) {
   run_forward(first, last, x);
   return *flowing_;
 }
 
-double TrainingPass::loss(const Shards<double>& x, const Array<double>& targets) {
+double TrainingPass::loss(const Shards& x, const Array& targets) {
   const program::Block& head = runner_.block("head", program::Phase::forward, -1);
   outer_[at(given(program_, head, "In"))] = x;
   give(outer_, given(program_, head, "Targets"), targets);
@@ -243,20 +248,19 @@ double TrainingPass::loss(const Shards<double>& x, const Array<double>& targets)
   return sum;
 }
 
-Shards<double> TrainingPass::head_gradient() {
+Shards TrainingPass::head_gradient() {
   const program::Block& head = runner_.block("head", program::Phase::backward, -1);
   runner_.run(head, -1, outer_);
   return outer_[at(input_gradient(program_, head))];
 }
 
-Shards<double> TrainingPass::backward(std::int64_t first, std::int64_t last, const Shards<double>& arriving,
-                                      Gradients which) {
+Shards TrainingPass::backward(std::int64_t first, std::int64_t last, const Shards& arriving, Gradients which) {
   flowing_ = &arriving;
   for (std::int64_t l = last; l-- > first;) layer_backward(l, which);
-  return which == Gradients::of_weights ? Shards<double>{} : *flowing_;
+  return which == Gradients::of_weights ? Shards{} : *flowing_;
 }
 
-void TrainingPass::embedding_gradient(const Shards<double>& arriving) {
+void TrainingPass::embedding_gradient(const Shards& arriving) {
   flowing_ = &arriving;
   embedding_backward(-1);
 }

@@ -23,26 +23,26 @@ class TrainingPass {
                HostCopies* copies = nullptr);
 
   /// Both passes. Returns the sum of the losses.
-  double run(const Array<double>& tokens, const Array<double>& targets);
+  double run(const Array& tokens, const Array& targets);
 
   // --- parts of a pass, for decoders whose layers only pass on their results
-  Shards<double> embedded(const Array<double>& tokens);
+  Shards embedded(const Array& tokens);
   /// Layers [first, last).
-  Shards<double> forward(std::int64_t first, std::int64_t last, const Shards<double>& x);
+  Shards forward(std::int64_t first, std::int64_t last, const Shards& x);
   /// The sum of the losses.
-  double loss(const Shards<double>& x, const Array<double>& targets);
-  Shards<double> head_gradient();
+  double loss(const Shards& x, const Array& targets);
+  Shards head_gradient();
   /// The gradient of the input of layers [first, last); nothing where only those of weights are computed.
-  Shards<double> backward(std::int64_t first, std::int64_t last, const Shards<double>& arriving, Gradients which);
-  void embedding_gradient(const Shards<double>& arriving);
+  Shards backward(std::int64_t first, std::int64_t last, const Shards& arriving, Gradients which);
+  void embedding_gradient(const Shards& arriving);
 
   ProgramMemory& memory(std::int64_t layer) { return layer < 0 ? outer_ : layers_[static_cast<std::size_t>(layer)]; }
 
  private:
-  void give(ProgramMemory& memory, int id, const Array<double>& global);
-  void embed(int kind, const Array<double>& tokens);
+  void give(ProgramMemory& memory, int id, const Array& global);
+  void embed(int kind, const Array& tokens);
   /// Runs layers [first, last) starting from x; afterwards `flowing_` is the last layer's result.
-  void run_forward(std::int64_t first, std::int64_t last, const Shards<double>& x);
+  void run_forward(std::int64_t first, std::int64_t last, const Shards& x);
   void run_backward();
   int token_inputs() const;
   void embedding_backward(int kind);
@@ -50,11 +50,11 @@ class TrainingPass {
 
   HostCopies* copies_;                             ///< nullptr: everything stays on the devices
   std::map<std::int64_t, HostCopies::Away> away_;  ///< by layer
-  Shards<double> encoded_, encoded_gradient_;
-  Shards<double> embedded_gradient_;  ///< from blocks that also read the embedding
-  std::map<std::pair<std::int64_t, std::size_t>, Shards<double>> key_gradients_;  ///< by lending layer and tensor
-  std::map<std::int64_t, Shards<double>> token_gradients_;                        ///< by layer of the decoder
-  const Shards<double>* flowing_ = nullptr;  ///< the residual stream, or its gradient
+  Shards encoded_, encoded_gradient_;
+  Shards embedded_gradient_;                                              ///< from blocks that also read the embedding
+  std::map<std::pair<std::int64_t, std::size_t>, Shards> key_gradients_;  ///< by lending layer and tensor
+  std::map<std::int64_t, Shards> token_gradients_;                        ///< by layer of the decoder
+  const Shards* flowing_ = nullptr;                                       ///< the residual stream, or its gradient
   ProgramRunner& runner_;
   const program::Program& program_;
   ProgramMemory outer_;
@@ -74,7 +74,10 @@ std::vector<int> summed_tensors(const program::Program& program, bool shared);
 /// Tensors of the embedding's backward pass that the head's makes: where both use one weight.
 std::vector<int> tied_tensors(const program::Program& program);
 
+/// Weights that updates of the decoder's embedding or head change, by the name of the block.
+std::vector<int> trained_weights(const program::Program& program, std::string_view name);
+
 /// Adds arrays of shards; empty sums are zero.
-void add_to(Shards<double>& sums, const Shards<double>& more);
+void add_to(Shards& sums, const Shards& more);
 
 }  // namespace assay::engine

@@ -31,7 +31,7 @@ double tokens_of(const program::Program& program) {
 }
 
 /// Rows [start, start + count) of the first dimension.
-Array<double> rows_of(const Array<double>& all, std::int64_t number, std::int64_t microbatches) {
+Array rows_of(const Array& all, std::int64_t number, std::int64_t microbatches) {
   const std::int64_t count = all.shape[0] / microbatches;
   return part(all, 0, number * count, count);
 }
@@ -78,18 +78,8 @@ TrainingSession::TrainingSession(const program::Program& program, const model::T
 
 void TrainingSession::add_stage(std::int64_t number, const NamedArrays& weights) {
   const Placement placement{transport_, at(number * program_.mesh.devices())};
-  Stage& stage = stages_.emplace_back(Stage{number,
-                                            ProgramRunner(program_, model_, tokens_of(program_), placement, overlap_),
-                                            {},
-                                            {},
-                                            {},
-                                            {},
-                                            false,
-                                            false,
-                                            {},
-                                            0,
-                                            {},
-                                            {}});
+  Stage& stage =
+      stages_.emplace_back(Stage{number, ProgramRunner(program_, model_, tokens_of(program_), placement, overlap_)});
   const std::int64_t layers = stage.runner.layers();
   stage.holds.assign(at(layers), 0);
   for (const std::int64_t part_number : parts_.held_by(number)) {
@@ -141,10 +131,10 @@ void TrainingSession::run_forward(Stage& stage, const clock::PipelineOperation& 
     loss_ += pass.run(rows_of(batch.tokens, m, shape().microbatches), rows_of(batch.targets, m, shape().microbatches));
     return;
   }
-  const Shards<double> x =
-      here == 0 ? pass.embedded(rows_of(batch.tokens, m, shape().microbatches))
-                : handover_.take(way(parts_.stage_of(here - 1, direction), stage.number, here, m, activations));
-  const Shards<double> y = pass.forward(parts_[here].first, parts_[here].last, x);
+  const Shards x = here == 0
+                       ? pass.embedded(rows_of(batch.tokens, m, shape().microbatches))
+                       : handover_.take(way(parts_.stage_of(here - 1, direction), stage.number, here, m, activations));
+  const Shards y = pass.forward(parts_[here].first, parts_[here].last, x);
   if (here + 1 == parts_.count())
     loss_ += pass.loss(y, rows_of(batch.targets, m, shape().microbatches));
   else
@@ -163,7 +153,7 @@ void TrainingSession::run_backward(Stage& stage, const clock::PipelineOperation&
   }
   // The gradients of embedding and head are small parts of a stage: they are never apart.
   const bool ties = parts_.stage_of(0, direction) != parts_.stage_of(parts - 1, direction);
-  Shards<double> arriving;
+  Shards arriving;
   if (here + 1 == parts) {
     arriving = pass.head_gradient();
     if (ties && !tied_.empty()) stage.runner.step().settle();
@@ -174,7 +164,7 @@ void TrainingSession::run_backward(Stage& stage, const clock::PipelineOperation&
     arriving = handover_.take(way(parts_.stage_of(here + 1, direction), stage.number, here, m, activation_gradients));
   }
   const Gradients which = operation.work == Work::backward ? Gradients::all : Gradients::of_input;
-  const Shards<double> dx = pass.backward(first, last, arriving, which);
+  const Shards dx = pass.backward(first, last, arriving, which);
   if (here == 0) {
     for (std::size_t i = 0; ties && i < tied_.size(); ++i)
       pass.memory(-1)[at(tied_[i])] = handover_.take(
@@ -215,11 +205,11 @@ void TrainingSession::add_copies() {
       }
   };
   for (Stage& stage : stages_)
-    each(stage, [&](const Shards<double>& sums, std::int64_t other, std::int64_t number) {
+    each(stage, [&](const Shards& sums, std::int64_t other, std::int64_t number) {
       handover_.send(way(stage.number, other, number, 0, copied_gradients), sums);
     });
   for (Stage& stage : stages_)
-    each(stage, [&](Shards<double>& sums, std::int64_t other, std::int64_t number) {
+    each(stage, [&](Shards& sums, std::int64_t other, std::int64_t number) {
       add_to(sums, handover_.take(way(other, stage.number, number, 0, copied_gradients)));
     });
 }
@@ -281,12 +271,7 @@ Bytes TrainingSession::stated_copies() const {
 void TrainingSession::share_embedding() {
   const std::int64_t from = parts_.stage_of(0, 0), to = parts_.stage_of(parts_.count() - 1, 0);
   if (tied_.empty() || parts_.is_dual() || from == to) return;
-  std::vector<int> weights;
-  for (const program::Block& block : program_.blocks)
-    for (std::int32_t i = block.first; i < block.last; ++i)
-      if (const program::Step& step = program_.steps[at(i)];
-          block.kind == -1 && block.name == "embedding" && step.op == program::Op::update)
-        weights.push_back(step.in[1]);
+  const std::vector<int> weights = trained_weights(program_, "embedding");
   const auto passed = [&](std::size_t i) { return way(from, to, static_cast<std::int64_t>(i), 0, new_weights); };
   for (Stage& stage : stages_)
     for (std::size_t i = 0; stage.number == from && i < weights.size(); ++i)
@@ -296,7 +281,7 @@ void TrainingSession::share_embedding() {
       stage.weights.front()[at(weights[i])] = handover_.take(passed(i));
 }
 
-TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<double>& targets) {
+TrainedStep TrainingSession::step(const Array& tokens, const Array& targets) {
   ++updates_;
   loss_ = 0;
   gradients_.clear();
@@ -345,17 +330,14 @@ TrainedStep TrainingSession::step(const Array<double>& tokens, const Array<doubl
 }
 
 NamedArrays TrainingSession::weights() {
-  std::vector<char> of_head(program_.tensors.size(), 0);
-  for (const program::Block& block : program_.blocks)
-    for (std::int32_t i = block.first; block.kind == -1 && block.name == "head" && i < block.last; ++i)
-      if (const program::Step& step = program_.steps[at(i)]; step.op == program::Op::update)
-        of_head[at(step.in[1])] = 1;
+  const std::vector<int> head = trained_weights(program_, "head");
+  const auto is_of_head = [&](int id) { return std::find(head.begin(), head.end(), id) != head.end(); };
   NamedArrays out;
   for (Stage& stage : stages_)
     for (std::int64_t layer = -1; layer < stage.runner.layers(); ++layer) {
       if (layer >= 0 && !stage.holds[at(layer)]) continue;
       for (const auto& [id, text] : stage.runner.names(layer))
-        if ((layer >= 0 || (of_head[at(id)] ? stage.ends : stage.embeds)) && !out.contains(text))
+        if ((layer >= 0 || (is_of_head(id) ? stage.ends : stage.embeds)) && !out.contains(text))
           out[text] = stage.runner.step().collected(id, stage.weights[at(layer + 1)]);
     }
   if (transport_ && shape().stages > 1) add_other_stages(out);
@@ -382,7 +364,7 @@ void TrainingSession::add_other_stages(NamedArrays& arrays) const {
     for (auto text = transport_->receive(rank, control_tag); !text.empty();
          text = transport_->receive(rank, control_tag)) {
       std::string name(reinterpret_cast<const char*>(text.data()), text.size());
-      arrays[std::move(name)] = receive_array<double>(*transport_, rank, control_tag);
+      arrays[std::move(name)] = receive_array(*transport_, rank, control_tag);
     }
   });
 }

@@ -43,7 +43,7 @@ class TrainingSession {
                   const SessionOptions& options);
 
   /// `tokens` and `targets` are [microbatches x sequences, queries].
-  TrainedStep step(const Array<double>& tokens, const Array<double>& targets);
+  TrainedStep step(const Array& tokens, const Array& targets);
   /// The gradients of the last step, and the weights, all in one place.
   const NamedArrays& gradients() const { return gradients_; }
   NamedArrays weights();
@@ -64,17 +64,17 @@ class TrainingSession {
   struct Stage {
     std::int64_t number = 0;
     ProgramRunner runner;
-    StackMemory weights, sums;                    ///< by layer, embedding and head first
-    std::vector<std::map<int, Moments>> moments;  ///< the same
-    std::vector<char> holds;                      ///< by layer
+    StackMemory weights = {}, sums = {};               ///< by layer, embedding and head first
+    std::vector<std::map<int, Moments>> moments = {};  ///< like the weights
+    std::vector<char> holds = {};                      ///< by layer
     bool embeds = false, ends = false;
-    clock::StageOrder order;
+    clock::StageOrder order = {};
     std::size_t next = 0;
-    std::map<std::int64_t, TrainingPass> passes;    ///< by microbatch
-    std::map<std::int64_t, std::int64_t> finished;  ///< by microbatch: parts whose gradients are complete
+    std::map<std::int64_t, TrainingPass> passes = {};    ///< by microbatch
+    std::map<std::int64_t, std::int64_t> finished = {};  ///< by microbatch: parts whose gradients are complete
   };
   struct Batch {
-    const Array<double>&tokens, &targets;
+    const Array &tokens, &targets;
   };
 
   const clock::PipelineShape& shape() const { return parts_.shape(); }

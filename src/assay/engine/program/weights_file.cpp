@@ -18,13 +18,13 @@ std::string shape_text(const Shape& shape) {
   return "[" + text + "]";
 }
 
-Result<Array<double>> read_array(const model::Json& entry, std::string_view data, const std::string& place) {
+Result<Array> read_array(const model::Json& entry, std::string_view data, const std::string& place) {
   const auto wrong = [&] {
     return fail(place, "not an fp64 tensor within the file", "`assay run train --save` writes such a file");
   };
   const model::Json *dtype = entry.find("dtype"), *shape = entry.find("shape"), *offsets = entry.find("data_offsets");
   if (!dtype || dtype->text != "F64" || !shape || !offsets || offsets->items.size() != 2) return wrong();
-  Array<double> out;
+  Array out;
   constexpr std::int64_t most = std::int64_t{1} << 32;
   double elements = 1;
   for (const model::Json& size : shape->items) {

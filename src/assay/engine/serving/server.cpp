@@ -49,9 +49,9 @@ ServedSequences stacked(const std::vector<const ServedSequences*>& each, std::si
   out.caches.resize(each.front()->caches.size());
   for (std::size_t l = 0; l < out.caches.size(); ++l)
     for (std::size_t i = 0; i < each.front()->caches[l].size(); ++i) {
-      std::vector<Array<double>> parts;
+      std::vector<Array> parts;
       for (std::size_t s = 0; s < rows; ++s) parts.push_back(each[std::min(s, each.size() - 1)]->caches[l][i]);
-      out.caches[l].push_back(joined(std::span<const Array<double>>(parts), 0));
+      out.caches[l].push_back(joined(parts, 0));
     }
   return out;
 }
@@ -112,7 +112,7 @@ Server::Server(const model::Transformer& model, const NamedArrays& weights, cons
 void Server::hand_over(const Group& group) {
   for (const Sequence* sequence : group) {
     for (const LayerCache& layer : sequence->large.kept.caches)
-      for (const Array<double>& array : layer)
+      for (const Array& array : layer)
         report_.handed += Bytes(static_cast<double>(array.values.size() * sizeof(double)));
     const std::int64_t values = model::kv_values_per_token(large_.model) * sequence->large.tokens;
     report_.cached += Bytes(static_cast<double>(values) * static_cast<double>(sizeof(double)));
@@ -163,7 +163,7 @@ Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache,
     side.programs.clear();  // lengths only grow: the others are not needed again soon
     found = side.programs.emplace(key, lowered(side.model, side.rules, rows, queries, keys)).first;
   }
-  Array<double> tokens = zeros<double>({rows, queries});
+  Array tokens = zeros({rows, queries});
   std::vector<const ServedSequences*> caches;
   for (std::int64_t row = 0; row < rows; ++row) {
     const Sequence& sequence = *group[std::min(at(row), group.size() - 1)];
@@ -192,7 +192,7 @@ Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache,
     own.kept.caches.resize(kept.caches.size());
     for (std::size_t l = 0; l < kept.caches.size(); ++l) {
       own.kept.caches[l].clear();
-      for (const Array<double>& all : kept.caches[l])
+      for (const Array& all : kept.caches[l])
         own.kept.caches[l].push_back(part(all, 0, static_cast<std::int64_t>(s), 1));
     }
   }
@@ -202,7 +202,7 @@ Result<std::vector<Scores>> Server::advance(Side& side, Cached Sequence::*cache,
 void Server::shorten(Cached& cache, std::int64_t tokens) const {
   if (cache.tokens <= tokens) return;
   for (LayerCache& layer : cache.kept.caches)
-    for (Array<double>& array : layer) array = part(array, 1, 0, tokens);
+    for (Array& array : layer) array = part(array, 1, 0, tokens);
   cache.tokens = tokens;
 }
 
@@ -288,8 +288,7 @@ void Server::record(EngineCall::Kind kind, const Group& group) {
     EngineCall call{kind, report_.iterations, sequence->request, sequence->place, std::ssize(sequence->tokens), {}};
     if (kind == EngineCall::Kind::insert)
       for (const LayerCache& layer : sequence->large.kept.caches)
-        for (const Array<double>& array : layer)
-          call.cache += storage(Dtype::fp64, static_cast<double>(array.values.size()));
+        for (const Array& array : layer) call.cache += storage(Dtype::fp64, static_cast<double>(array.values.size()));
     report_.calls.push_back(call);
   }
 }

@@ -22,7 +22,7 @@ struct Prompt {
 
 /// What a step says about the next tokens of a sequence.
 struct Scores {
-  Array<double> logits;   ///< [1, scored, vocabulary]; of a greedy step elsewhere, nothing
+  Array logits;           ///< [1, scored, vocabulary]; of a greedy step elsewhere, nothing
   std::vector<int> best;  ///< the likeliest tokens, where only they are known
 };
 

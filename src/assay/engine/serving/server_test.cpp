@@ -43,7 +43,7 @@ std::vector<double> logits_after(const model::Transformer& m, const NamedArrays&
   work.queries = work.keys = std::ssize(tokens);
   const program::Program program = lower::lower_serving(m, {}, {}, work, {});
   ServedSequences kept;
-  Array<double> row{{1, std::ssize(tokens)}, {tokens.begin(), tokens.end()}};
+  Array row{{1, std::ssize(tokens)}, {tokens.begin(), tokens.end()}};
   return run_serving(program, m, weights, row, kept).logits.values;
 }
 

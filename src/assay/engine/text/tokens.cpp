@@ -121,7 +121,7 @@ Result<Tokenizer> Tokenizer::from_merges(std::string_view text, std::string_view
 
 TextBatch text_batch(std::span<const int> text, std::int64_t sequences, std::int64_t length, std::uint64_t seed,
                      std::int64_t step) {
-  TextBatch out{zeros<double>({sequences, length}), zeros<double>({sequences, length})};
+  TextBatch out{zeros({sequences, length}), zeros({sequences, length})};
   const auto starts = static_cast<std::uint64_t>(std::ssize(text) - length);
   for (std::int64_t s = 0; s < sequences; ++s) {
     const std::uint64_t start = mixed(seed, static_cast<std::uint64_t>(step * sequences + s)) % starts;

@@ -38,7 +38,7 @@ class Tokenizer {
 
 /// The tokens of a step of training and the ones that follow them: [sequences, length], drawn from the text by a seed.
 struct TextBatch {
-  Array<double> tokens, targets;
+  Array tokens, targets;
 };
 TextBatch text_batch(std::span<const int> text, std::int64_t sequences, std::int64_t length, std::uint64_t seed,
                      std::int64_t step);

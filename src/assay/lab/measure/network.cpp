@@ -68,10 +68,10 @@ class RankGroup {
     step.op = program::Op::collective;
     step.collective = movement.kind;
     step.axes = program::axis_bit(0);
-    engine::Shards<double>& array = arrays_[{movement.op, bytes}];
+    engine::Shards& array = arrays_[{movement.op, bytes}];
     if (array.empty()) {
       array.resize(devices_.count());
-      array[devices_.here().front()] = engine::zeros<double>(program::local_shape(devices_.mesh(), before));
+      array[devices_.here().front()] = engine::zeros(program::local_shape(devices_.mesh(), before));
     }
     engine::run_movement(devices_, step, before, after, array);
   }
@@ -82,9 +82,9 @@ class RankGroup {
 
  private:
   static constexpr std::int64_t columns = 512;
-  engine::VirtualDevices<double> devices_;
+  engine::VirtualDevices devices_;
   OtherWork& other_;
-  std::map<std::pair<std::string, std::int64_t>, engine::Shards<double>> arrays_;
+  std::map<std::pair<std::string, std::int64_t>, engine::Shards> arrays_;
 };
 
 /// Seconds of the slowest of all ranks. Those without a group only keep step, and leave the cores to the others for

@@ -1,4 +1,4 @@
-// Functions of elements: the one list of those that a `map` step computes. A new one is a row here and a case in
+// Functions of elements: the one list of those that a `map` step computes. A new one is a row here and one in
 // engine/kernels/elements.cpp.
 #pragma once
 #include <array>

@@ -174,6 +174,10 @@ struct Program {
   bool composed_norms = false;  ///< libraries write them as single operations
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
+  std::span<const Step> steps_of(const Block& block) const {
+    return std::span(steps).subspan(static_cast<std::size_t>(block.first),
+                                    static_cast<std::size_t>(block.last - block.first));
+  }
   /// Adds a tensor; returns its number.
   int add(const ProgramTensor& tensor);
   /// Changes the sharding of a tensor.
@@ -248,7 +252,6 @@ inline void Program::place(int id, const Sharding& sharding) {
 bool makes_weight_gradient(const Program& program, const Step& step);
 
 /// A dimension that a program names itself.
-inline constexpr std::size_t most_own_dims = 200;
 constexpr model::LogicalDim own_dim(std::size_t number) {
   return static_cast<model::LogicalDim>(model::logical_dims + number);
 }

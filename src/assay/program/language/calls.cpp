@@ -9,35 +9,36 @@
 
 namespace assay::language {
 
-/// Functions beyond those of elements, with how they are written.
+/// Functions beyond those of elements: how many operands they take, and how they are written.
 struct Typing::Functions {
   struct Row {
     std::string_view name;
     Handler handler;
     bool is_manual;
+    std::size_t least, most;
     std::string_view form;
   };
+  static constexpr std::size_t most_dims = program::max_tensor_rank;
   static constexpr Row rows[] = {
-      {"sum", &Typing::sum_call, false, "sum(x, D)"},
-      {"max", &Typing::max_call, false, "max(x, D)"},
-      {"mean", &Typing::mean_call, false, "mean(x, D)"},
-      {"softmax", &Typing::softmax_call, false, "softmax(x, T)"},
-      {"gather", &Typing::gather_call, false, "gather(table, tokens)"},
-      {"rename", &Typing::rename_call, false, "rename(x, S -> T)"},
-      {"iota", &Typing::iota_call, false, "iota(D)"},
-      {"chunk", &Typing::chunk_call, false, "chunk(x, D, i, 4): part i of 4"},
-      {"put", &Typing::put_call, false, "put(x, D, i, 4): zeros, with x as part i of 4"},
-      {"axis_index", &Typing::axis_index_call, true, "axis_index(X)"},
-      {"axis_size", &Typing::axis_size_call, true, "axis_size(X)"},
-      {"psum", &Typing::psum_call, true, "psum(x, X)"},
-      {"pmean", &Typing::pmean_call, true, "pmean(x, X)"},
-      {"all_gather", &Typing::all_gather_call, true, "all_gather(x, X, D)"},
-      {"psum_scatter", &Typing::psum_scatter_call, true, "psum_scatter(x, X, D)"},
-      {"all_to_all", &Typing::all_to_all_call, true, "all_to_all(x, X, D, E): splits D, joins E"},
-      {"ragged_all_to_all", &Typing::ragged_call, true,
-       "ragged_all_to_all(x, X, S, to): row i of S goes to device to[i]"},
-      {"ragged_return", &Typing::ragged_return_call, true, "ragged_return(y, X, S, to): such rows go back"},
-      {"ppermute", &Typing::ppermute_call, true, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1, 1 -> 0)"},
+      {"sum", &Typing::reduce_call, false, 2, most_dims, "sum(x, D)"},
+      {"max", &Typing::reduce_call, false, 2, most_dims, "max(x, D)"},
+      {"mean", &Typing::mean_call, false, 2, most_dims, "mean(x, D)"},
+      {"softmax", &Typing::softmax_call, false, 2, 2, "softmax(x, T)"},
+      {"gather", &Typing::gather_call, false, 2, 2, "gather(table, tokens)"},
+      {"rename", &Typing::rename_call, false, 2, 6, "rename(x, S -> T)"},
+      {"iota", &Typing::iota_call, false, 1, 1, "iota(D)"},
+      {"chunk", &Typing::part_call, false, 4, 4, "chunk(x, D, i, 4)"},  // part i of 4
+      {"put", &Typing::part_call, false, 4, 4, "put(x, D, i, 4)"},      // zeros, with x as part i of 4
+      {"axis_index", &Typing::axis_index_call, true, 1, 1, "axis_index(X)"},
+      {"axis_size", &Typing::axis_size_call, true, 1, 1, "axis_size(X)"},
+      {"psum", &Typing::psum_call, true, 2, 2, "psum(x, X)"},
+      {"pmean", &Typing::pmean_call, true, 2, 2, "pmean(x, X)"},
+      {"all_gather", &Typing::all_gather_call, true, 3, 3, "all_gather(x, X, D)"},
+      {"psum_scatter", &Typing::psum_scatter_call, true, 3, 3, "psum_scatter(x, X, D)"},
+      {"all_to_all", &Typing::all_to_all_call, true, 4, 4, "all_to_all(x, X, D, E)"},             // splits D, joins E
+      {"ragged_all_to_all", &Typing::ragged_call, true, 4, 4, "ragged_all_to_all(x, X, S, to)"},  // row i goes to to[i]
+      {"ragged_return", &Typing::ragged_call, true, 4, 4, "ragged_return(x, X, S, to)"},          // such rows go back
+      {"ppermute", &Typing::ppermute_call, true, 3, 64, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1)"},
   };
 };
 
@@ -47,6 +48,7 @@ Result<int> Typing::call(const Expression& call, const Wanted& wanted) {
     if (row.is_manual && !is_manual())
       return source_.error(call.at, fmt::format("{} is a function of manual programs", row.name),
                            "write mode manual; elsewhere collectives follow from shardings");
+    ASSAY_CHECK(takes(call, row.least, row.most, row.form));
     return (this->*row.handler)(call, wanted);
   }
   for (const program::FunctionFacts& each : program::functions::table)
@@ -64,6 +66,17 @@ Result<void> Typing::takes(const Expression& call, std::size_t least, std::size_
                        fmt::format("{} takes {} operand{}, got {}", call.text, count,
                                    least == 1 && most == 1 ? "" : "s", call.operands.size()),
                        fmt::format("write {}", form));
+}
+
+/// What an operation makes of its operands, with the dimensions of the first one.
+Value Typing::made_by(const Expression& call, program::Op op, std::vector<int> in) const {
+  Value value;
+  value.at = call.at;
+  value.op = op;
+  value.dims = graph_.value(in[0]).dims;
+  value.has_whole_numbers = graph_.value(in[0]).has_whole_numbers;
+  value.in = std::move(in);
+  return value;
 }
 
 Result<int> Typing::map_call(const Expression& call, const Wanted& wanted, program::Function function) {
@@ -108,8 +121,7 @@ Result<std::int64_t> Typing::whole_operand(const Expression& operand, std::int64
   return static_cast<std::int64_t>(operand.number);
 }
 
-Result<int> Typing::reduced(const Expression& call, const Wanted& wanted, program::Op op) {
-  ASSAY_CHECK(takes(call, 2, program::max_tensor_rank, fmt::format("{}(x, D)", call.text)));
+Result<int> Typing::reduce_call(const Expression& call, const Wanted& wanted) {
   Wanted inner = wanted;  // the operand has the reduced dimensions, too
   for (std::size_t i = 1; i < call.operands.size(); ++i) {
     if (call.operands[i].kind != Expression::Kind::name)
@@ -119,30 +131,17 @@ Result<int> Typing::reduced(const Expression& call, const Wanted& wanted, progra
     if (inner && std::find(inner->begin(), inner->end(), id) == inner->end()) inner->push_back(id);
   }
   ASSAY_TRY(x, value_of(call.operands[0], inner));
-  Value value;
-  value.at = call.at;
-  value.op = op;
-  value.in = {x};
-  value.dims = graph_.value(x).dims;
+  Value value = made_by(call, call.text == "max" ? program::Op::largest : program::Op::sum, {x});
   for (std::size_t i = 1; i < call.operands.size(); ++i) {
     ASSAY_TRY(place, operand_dim(call.operands[i], x));
     const int id = graph_.value(x).dims[static_cast<std::size_t>(place)].id;
     std::erase_if(value.dims, [&](const Dim& dim) { return dim.id == id; });
   }
-  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
   return add(std::move(value));
 }
 
-Result<int> Typing::sum_call(const Expression& call, const Wanted& wanted) {
-  return reduced(call, wanted, program::Op::sum);
-}
-
-Result<int> Typing::max_call(const Expression& call, const Wanted& wanted) {
-  return reduced(call, wanted, program::Op::largest);
-}
-
 Result<int> Typing::mean_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_TRY(sum, reduced(call, wanted, program::Op::sum));
+  ASSAY_TRY(sum, reduce_call(call, wanted));
   const double count =
       element_count(graph_.value(graph_.value(sum).in[0]).dims) / element_count(graph_.value(sum).dims);
   graph_.values[static_cast<std::size_t>(sum)].has_whole_numbers = false;
@@ -150,30 +149,22 @@ Result<int> Typing::mean_call(const Expression& call, const Wanted& wanted) {
 }
 
 Result<int> Typing::softmax_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_CHECK(takes(call, 2, 2, "softmax(x, T)"));
   ASSAY_TRY(x, value_of(call.operands[0], wanted));
   ASSAY_TRY(place, operand_dim(call.operands[1], x));
-  Value value;
-  value.at = call.at;
-  value.op = program::Op::softmax;
+  Value value = made_by(call, program::Op::softmax, {x});
   value.detail = place;
-  value.in = {x};
-  value.dims = graph_.value(x).dims;
+  value.has_whole_numbers = false;
   return add(std::move(value));
 }
 
 Result<int> Typing::gather_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 2, 2, "gather(table, tokens)"));
   ASSAY_TRY(table, value_of(call.operands[0], {}));
   ASSAY_TRY(tokens, value_of(call.operands[1], {}));
   if (graph_.value(table).dims.empty())
     return source_.error(call.operands[0].at, "the table has no dimension to gather from",
                          "its first dimension has the rows");
-  Value value;
-  value.at = call.at;
-  value.op = program::Op::embed;
-  value.in = {tokens, table};
-  value.dims = graph_.value(tokens).dims;
+  Value value = made_by(call, program::Op::embed, {tokens, table});
+  value.has_whole_numbers = false;
   const Dims rows = graph_.value(table).dims;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (find_dim(value.dims, rows[i].id) >= 0)
@@ -185,13 +176,8 @@ Result<int> Typing::gather_call(const Expression& call, const Wanted&) {
 }
 
 Result<int> Typing::rename_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 2, 6, "rename(x, S -> T)"));
   ASSAY_TRY(x, value_of(call.operands[0], {}));
-  Value value;
-  value.at = call.at;
-  value.op = program::Op::view;
-  value.in = {x};
-  value.dims = graph_.value(x).dims;
+  Value value = made_by(call, program::Op::view, {x});
   for (std::size_t i = 1; i < call.operands.size(); ++i) {
     const Expression& pair = call.operands[i];
     if (pair.kind != Expression::Kind::arrow || pair.operands[1].kind != Expression::Kind::name)
@@ -208,12 +194,10 @@ Result<int> Typing::rename_call(const Expression& call, const Wanted&) {
                            "use another name");
     dim.id = to;
   }
-  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
   return add(std::move(value));
 }
 
 Result<int> Typing::iota_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 1, 1, "iota(D)"));
   if (call.operands[0].kind != Expression::Kind::name)
     return source_.error(call.operands[0].at, "expected the name of a dimension", "write iota(D)");
   ASSAY_TRY(id, dim_named({call.operands[0].text, call.operands[0].at}));
@@ -228,8 +212,7 @@ Result<int> Typing::iota_call(const Expression& call, const Wanted&) {
   return add(std::move(value));
 }
 
-Result<int> Typing::part(const Expression& call, program::Op op) {
-  ASSAY_CHECK(takes(call, 4, 4, fmt::format("{}(x, D, i, 4)", call.text)));
+Result<int> Typing::part_call(const Expression& call, const Wanted&) {
   ASSAY_TRY(x, value_of(call.operands[0], {}));
   ASSAY_TRY(place, operand_dim(call.operands[1], x));
   ASSAY_TRY(index, value_of(call.operands[2], {}));
@@ -240,28 +223,19 @@ Result<int> Typing::part(const Expression& call, program::Op op) {
                          "e.g. the counter of a loop, or axis_index(X)");
   if (!graph_.value(index).has_whole_numbers)
     return source_.error(call.operands[2].at, "the number of the part is no whole number", "use floor(...)");
-  Value value;
-  value.at = call.at;
-  value.op = op;
+  const bool takes_part = call.text == "chunk";
+  Value value = made_by(call, takes_part ? program::Op::chunk : program::Op::put, {x, index});
   value.detail = place;
-  value.in = {x, index};
-  value.dims = graph_.value(x).dims;
   Dim& dim = value.dims[static_cast<std::size_t>(place)];
-  if (op == program::Op::chunk && dim.size % parts != 0)
+  if (takes_part && dim.size % parts != 0)
     return source_.error(call.operands[3].at,
                          fmt::format("{} = {} does not divide by {}", dim_name(dim.id), dim.size, parts),
                          "parts are equal");
-  dim.size = op == program::Op::chunk ? dim.size / parts : dim.size * parts;
-  value.has_whole_numbers = graph_.value(x).has_whole_numbers;
+  dim.size = takes_part ? dim.size / parts : dim.size * parts;
   return add(std::move(value));
 }
 
-Result<int> Typing::chunk_call(const Expression& call, const Wanted&) { return part(call, program::Op::chunk); }
-
-Result<int> Typing::put_call(const Expression& call, const Wanted&) { return part(call, program::Op::put); }
-
 Result<int> Typing::axis_index_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 1, 1, "axis_index(X)"));
   ASSAY_TRY(axes, operand_axes(call.operands[0]));
   Value value;
   value.at = call.at;
@@ -273,23 +247,18 @@ Result<int> Typing::axis_index_call(const Expression& call, const Wanted&) {
 }
 
 Result<int> Typing::axis_size_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 1, 1, "axis_size(X)"));
   ASSAY_TRY(axes, operand_axes(call.operands[0]));
   return number(program::shard_count(graph_.mesh, axes.set()), call.at);
 }
 
 Result<int> Typing::called(const Expression& call, int operand, Call how, Dims dims) {
-  Value value;
-  value.at = call.at;
-  value.in = {operand};
+  Value value = made_by(call, program::Op::map, {operand});
   value.call = how;
   value.dims = std::move(dims);
-  value.has_whole_numbers = graph_.value(operand).has_whole_numbers;
   return add(std::move(value));
 }
 
 Result<int> Typing::psum_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_CHECK(takes(call, 2, 2, "psum(x, X)"));
   ASSAY_TRY(x, value_of(call.operands[0], wanted));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   return called(call, x, {program::Collective::all_reduce, axes}, graph_.value(x).dims);
@@ -304,7 +273,6 @@ Result<int> Typing::pmean_call(const Expression& call, const Wanted& wanted) {
 }
 
 Result<int> Typing::all_gather_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 3, 3, "all_gather(x, X, D)"));
   ASSAY_TRY(x, value_of(call.operands[0], {}));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   ASSAY_TRY(place, operand_dim(call.operands[2], x));
@@ -315,7 +283,6 @@ Result<int> Typing::all_gather_call(const Expression& call, const Wanted&) {
 }
 
 Result<int> Typing::psum_scatter_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_CHECK(takes(call, 3, 3, "psum_scatter(x, X, D)"));
   ASSAY_TRY(x, value_of(call.operands[0], wanted));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   ASSAY_TRY(place, operand_dim(call.operands[2], x));
@@ -330,7 +297,6 @@ Result<int> Typing::psum_scatter_call(const Expression& call, const Wanted& want
 }
 
 Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
-  ASSAY_CHECK(takes(call, 4, 4, "all_to_all(x, X, D, E)"));
   ASSAY_TRY(x, value_of(call.operands[0], {}));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   ASSAY_TRY(split, operand_dim(call.operands[2], x));
@@ -350,8 +316,8 @@ Result<int> Typing::all_to_all_call(const Expression& call, const Wanted&) {
   return called(call, x, {program::Collective::all_to_all, axes, split, join}, std::move(dims));
 }
 
-Result<int> Typing::ragged(const Expression& call, bool returns) {
-  ASSAY_CHECK(takes(call, 4, 4, fmt::format("{}(x, X, S, to)", call.text)));
+Result<int> Typing::ragged_call(const Expression& call, const Wanted&) {
+  const bool returns = call.text == "ragged_return";
   ASSAY_TRY(x, value_of(call.operands[0], {}));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   ASSAY_TRY(place, operand_dim(call.operands[2], x));
@@ -379,12 +345,7 @@ Result<int> Typing::ragged(const Expression& call, bool returns) {
   return id;
 }
 
-Result<int> Typing::ragged_call(const Expression& call, const Wanted&) { return ragged(call, false); }
-
-Result<int> Typing::ragged_return_call(const Expression& call, const Wanted&) { return ragged(call, true); }
-
 Result<int> Typing::ppermute_call(const Expression& call, const Wanted& wanted) {
-  ASSAY_CHECK(takes(call, 3, 64, "ppermute(x, X, 1) or ppermute(x, X, 0 -> 1)"));
   ASSAY_TRY(x, value_of(call.operands[0], wanted));
   ASSAY_TRY(axes, operand_axes(call.operands[1]));
   if (axes.axes().size() != 1) return source_.error(call.operands[1].at, "ppermute takes one axis", "");

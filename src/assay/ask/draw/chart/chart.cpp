@@ -83,7 +83,7 @@ class ChartPainter {
 
   void add_text(const PlacedText& text, double size, ColourRole colour, Anchor anchor = Anchor::start,
                 bool bold = false) {
-    scene_.add(Label{.at = text.at, .text = text.text, .size = size, .anchor = anchor, .colour = colour, .bold = bold});
+    scene_.add(Label{text.at, text.text, size, anchor, colour, bold});
   }
 
   void add_segment(PlotPoint from, PlotPoint to, const Paint& paint, std::string tooltip = {}) {
@@ -377,7 +377,7 @@ class ChartPainter {
       const double share = anchor == Anchor::start ? 0.0 : anchor == Anchor::middle ? 0.5 : 1.0;
       PlotPoint at = {box.x + share * box.width, box.y + 0.98 * metrics_.text_size};
       for (const std::string& line : label_lines_[i]) {
-        scene_.add(Label{.at = at, .text = line, .size = metrics_.text_size, .anchor = anchor, .halo = true});
+        scene_.add(Label{at, line, metrics_.text_size, anchor, ColourRole::ink, false, true});
         at.y += label_line();
       }
     }
@@ -390,8 +390,7 @@ class ChartPainter {
     if (!any) {
       const Frame& frame = layout_.frame;
       const PlotPoint middle = {(frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0};
-      scene_.add(
-          Label{.at = middle, .text = "no data", .anchor = Anchor::middle, .colour = ColourRole::muted, .halo = true});
+      scene_.add(Label{middle, "no data", 12.0, Anchor::middle, ColourRole::muted, false, true});
     }
     if (omitted_ == 0) return;
     const std::string text = fmt::format("{} omitted for lack of space.",

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 #include "assay/base/text.h"
 
 namespace assay::draw {
@@ -66,11 +66,13 @@ struct Cell {
 void draw_cell(Sketch& sketch, double x, double y, double width, double height, const Cell& cell) {
   sketch.add(Rectangle{x, y, width, height, 3.0, shard_paint(cell.index, cell.counts)}, cell.tooltip);
   if (cell.partial) hatch(sketch, x, y, width, height, cell.tooltip);
-  sketch.add(Label{.at = {x + width / 2.0, y + height / 2.0 + 0.35 * shard_text_size},
-                   .text = index_text(cell.index),
-                   .size = shard_text_size,
-                   .anchor = Anchor::middle,
-                   .halo = cell.partial},
+  sketch.add(Label{{x + width / 2.0, y + height / 2.0 + 0.35 * shard_text_size},
+                   index_text(cell.index),
+                   shard_text_size,
+                   Anchor::middle,
+                   ColourRole::ink,
+                   false,
+                   cell.partial},
              cell.tooltip);
 }
 
@@ -78,11 +80,8 @@ void draw_cell(Sketch& sketch, double x, double y, double width, double height, 
 void draw_gap(Sketch& sketch, const RowSlots& row, double pitch, double across, bool down) {
   if (!row.broken()) return;
   const double at = (row.place[row.head - 1] + row.place[row.head] + 1.0) / 2.0 * pitch - 1.5;
-  sketch.add(Label{.at = down ? PlotPoint{across, at + 4.0} : PlotPoint{at, across + 4.0},
-                   .text = down ? "\u22ee" : "\u2026",
-                   .size = 14.0,
-                   .anchor = Anchor::middle,
-                   .colour = ColourRole::muted});
+  sketch.add(Label{down ? PlotPoint{across, at + 4.0} : PlotPoint{at, across + 4.0}, down ? "\u22ee" : "\u2026", 14.0,
+                   Anchor::middle, ColourRole::muted});
 }
 
 /// Mesh axes longer than one: the first two span the grid of a layer, the others number the layers.
@@ -124,12 +123,7 @@ std::string coordinates_text(const program::Mesh& mesh, const std::vector<std::i
 }
 
 void label_axis(Sketch& sketch, PlotPoint at, const std::string& text, Anchor anchor, bool bold = false) {
-  sketch.add(Label{.at = at,
-                   .text = text,
-                   .size = picture_text_size,
-                   .anchor = anchor,
-                   .colour = bold ? ColourRole::ink : ColourRole::muted,
-                   .bold = bold});
+  sketch.add(Label{at, text, picture_text_size, anchor, bold ? ColourRole::ink : ColourRole::muted, bold});
 }
 
 double cell_width(const program::Mesh& mesh, const program::Tensor& tensor) {
@@ -248,11 +242,7 @@ Sketch sketch_array(const program::Mesh& mesh, const program::Tensor& tensor) {
   if (rank > 0) label_axis(sketch, {box.middle_x(), -7.0}, dimension_text(mesh, tensor, rank - 1), Anchor::middle);
   if (rank > 1) {
     const std::string text = dimension_text(mesh, tensor, rank - 2);
-    sketch.add(Label{.at = {-9.0, box.middle_y() + 4.0},
-                     .text = text,
-                     .size = picture_text_size,
-                     .anchor = Anchor::end,
-                     .colour = ColourRole::muted});
+    sketch.add(Label{{-9.0, box.middle_y() + 4.0}, text, picture_text_size, Anchor::end, ColourRole::muted});
   }
   std::vector<std::string> outer;
   for (std::size_t d = 0; d + 2 < rank; ++d) outer.push_back(dimension_text(mesh, tensor, d));
@@ -269,41 +259,6 @@ Sketch headed(const Sketch& body, const std::string& text, bool bold = true) {
   sketch.append(body, (width - body.bounds().width()) / 2.0 - body.bounds().left, 24.0 - body.bounds().top);
   return sketch;
 }
-
-/// A page that grows downwards under a title.
-class Page {
- public:
-  explicit Page(double width) : width_(width) {}
-
-  void text(const std::string& text, double size, ColourRole colour, bool bold) {
-    for (const std::string& line : wrapped(text, size, width_, 3, bold)) {
-      sketch_.add(Label{.at = {0.0, y_ + 0.8 * size}, .text = line, .size = size, .colour = colour, .bold = bold});
-      y_ += 1.4 * size;
-    }
-  }
-  void space(double height) { y_ += height; }
-  void add(const Sketch& part) {
-    sketch_.append(part, -part.bounds().left, y_ - part.bounds().top);
-    y_ += part.bounds().height();
-  }
-  void rule() { sketch_.line({0.0, y_}, {width_, y_}, {.stroke = ColourRole::grid}); }
-  Scene scene(std::string title, std::string description) const {
-    Scene scene{std::max(width_, sketch_.bounds().right) + 2.0 * picture_margin,
-                y_ + 2.0 * picture_margin,
-                std::move(title),
-                std::move(description),
-                {}};
-    Sketch placed;
-    placed.append(sketch_, picture_margin, picture_margin);
-    scene.items = placed.items();
-    return scene;
-  }
-
- private:
-  double width_;
-  double y_ = 0.0;
-  Sketch sketch_;
-};
 
 std::string holding_text(const program::Mesh& mesh, const program::Tensor& tensor) {
   std::vector<std::string> sides;
@@ -385,12 +340,12 @@ Scene draw_sharding(const program::Mesh& mesh, const program::Tensor& tensor) {
   const std::string title = fmt::format("{} on {}", program::tensor_text(mesh, tensor), program::mesh_text(mesh));
   Page page(std::max(520.0, body.bounds().width()));
   page.text(title, picture_title_size, ColourRole::ink, true);
-  page.text(holding_text(mesh, tensor), 13.0, ColourRole::muted, false);
+  page.text(holding_text(mesh, tensor), 13.0);
   page.space(18.0);
   page.add(body);
   page.space(20.0);
-  page.text(key_text(tensor.sharding.unreduced != 0), picture_text_size, ColourRole::muted, false);
-  return page.scene(title, holding_text(mesh, tensor));
+  page.text(key_text(tensor.sharding.unreduced != 0), picture_text_size);
+  return page.scene(title, holding_text(mesh, tensor), page.next());
 }
 
 Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::string& subtitle,
@@ -410,7 +365,7 @@ Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::
   }
   Page page(width);
   page.text(title, picture_title_size, ColourRole::ink, true);
-  page.text(subtitle, 13.0, ColourRole::muted, false);
+  page.text(subtitle, 13.0);
   for (std::size_t i = 0; i < panels.size(); ++i) {
     page.space(14.0);
     page.rule();
@@ -420,8 +375,8 @@ Scene draw_plan(const program::Mesh& mesh, const std::string& title, const std::
     page.add(panels[i]);
   }
   page.space(18.0);
-  page.text(key_text(partial), picture_text_size, ColourRole::muted, false);
-  return page.scene(title, description);
+  page.text(key_text(partial), picture_text_size);
+  return page.scene(title, description, page.next());
 }
 
 }  // namespace assay::draw

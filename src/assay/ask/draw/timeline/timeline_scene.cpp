@@ -8,7 +8,7 @@
 
 #include "assay/ask/draw/chart/axis.h"
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 #include "assay/ask/draw/timeline/lane_shares.h"
 #include "assay/base/text.h"
 
@@ -99,10 +99,10 @@ void draw_run(Sketch& sketch, const Run& run, const Rectangle& row, const std::s
   sketch.add(Rectangle{run.from, top, width, height, width < 6.0 ? 0.0 : 2.0, paint}, tooltip);
   if (run.count > 1 || height < bar_text_size + 2.0 || run.bar->label.empty()) return;
   if (text_width(run.bar->label, bar_text_size) + 6.0 <= width)
-    sketch.add(Label{.at = {run.from + width / 2.0, top + height / 2.0 + 0.35 * bar_text_size},
-                     .text = run.bar->label,
-                     .size = bar_text_size,
-                     .anchor = Anchor::middle},
+    sketch.add(Label{{run.from + width / 2.0, top + height / 2.0 + 0.35 * bar_text_size},
+                     run.bar->label,
+                     bar_text_size,
+                     Anchor::middle},
                tooltip);
 }
 
@@ -181,16 +181,10 @@ void draw_time_axis(Sketch& sketch, Seconds end, double bottom) {
   for (const AxisTick& tick : ticks(ScaleKind::linear, {0.0, end.in(unit)}, NumberStyle::compact, 8)) {
     const double x = plot_width * tick.value / end.in(unit);
     sketch.line({x, 0.0}, {x, bottom + 5.0}, grid);
-    sketch.add(Label{.at = {x, bottom + 19.0},
-                     .text = tick.text,
-                     .size = picture_text_size,
-                     .anchor = Anchor::middle,
-                     .colour = ColourRole::muted});
+    sketch.add(Label{{x, bottom + 19.0}, tick.text, picture_text_size, Anchor::middle, ColourRole::muted});
   }
-  sketch.add(Label{.at = {plot_width / 2.0, bottom + 38.0},
-                   .text = fmt::format("time [{}]", name),
-                   .size = picture_text_size,
-                   .anchor = Anchor::middle});
+  sketch.add(
+      Label{{plot_width / 2.0, bottom + 38.0}, fmt::format("time [{}]", name), picture_text_size, Anchor::middle});
 }
 
 /// Marks are dashed lines with their names above the lanes, in as many rows as it takes to keep them apart.
@@ -210,10 +204,8 @@ void draw_marks(Sketch& sketch, const Timeline& timeline, Seconds end, double bo
     left_end[row] = left;
     const double y = -8.0 - 17.0 * static_cast<double>(row);
     sketch.line({x, y + 3.0}, {x, bottom}, {.stroke = ColourRole::ink, .stroke_width = 1.3, .dash = Dash::dashed});
-    sketch.add(Label{.at = {x + (fits_left ? 3.0 : 0.0), y},
-                     .text = text,
-                     .size = picture_text_size,
-                     .anchor = fits_left ? Anchor::end : Anchor::start});
+    sketch.add(
+        Label{{x + (fits_left ? 3.0 : 0.0), y}, text, picture_text_size, fits_left ? Anchor::end : Anchor::start});
   }
 }
 
@@ -234,10 +226,11 @@ Sketch key_of(const Timeline& timeline, double width, bool in_columns) {
     key.add(Rectangle{x, y - 6.5, 22.0, 13.0, 2.0,
                       in_columns ? column_paint(timeline.classes, static_cast<int>(i))
                                  : class_paint(timeline.classes, static_cast<int>(i))});
-    key.add(Label{.at = {x + 29.0, y + 0.35 * picture_text_size},
-                  .text = timeline.classes[i].name,
-                  .size = picture_text_size,
-                  .colour = ColourRole::muted});
+    key.add(Label{{x + 29.0, y + 0.35 * picture_text_size},
+                  timeline.classes[i].name,
+                  picture_text_size,
+                  Anchor::start,
+                  ColourRole::muted});
     x += needed + 18.0;
   }
   return key;
@@ -292,52 +285,36 @@ Scene draw_timeline(const Timeline& timeline) {
     else
       for (const Run& run : runs_of(bars[lane], plot_width / end.value()))
         draw_run(plot, run, {.x = 0.0, .y = top, .width = plot_width, .height = bar_height}, name, timeline.classes);
-    plot.add(Label{.at = {-10.0, top + bar_height / 2.0 + 0.35 * picture_text_size},
-                   .text = shortened(name, picture_text_size, widest_name),
-                   .size = picture_text_size,
-                   .anchor = Anchor::end});
+    plot.add(Label{{-10.0, top + bar_height / 2.0 + 0.35 * picture_text_size},
+                   shortened(name, picture_text_size, widest_name),
+                   picture_text_size,
+                   Anchor::end});
     if (rows.broken() && i + 1 == rows.head)
-      plot.add(Label{.at = {-10.0, (rows.place[i] + rows.place[i + 1] + 1.0) / 2.0 * pitch + 0.35 * picture_text_size},
-                     .text = fmt::format("\u2026 {} more", timeline.lanes.size() - rows.size()),
-                     .size = picture_text_size,
-                     .anchor = Anchor::end,
-                     .colour = ColourRole::muted});
+      plot.add(Label{{-10.0, (rows.place[i] + rows.place[i + 1] + 1.0) / 2.0 * pitch + 0.35 * picture_text_size},
+                     fmt::format("\u2026 {} more", timeline.lanes.size() - rows.size()),
+                     picture_text_size,
+                     Anchor::end,
+                     ColourRole::muted});
   }
   draw_marks(plot, timeline, end, bottom);
 
-  Scene scene;
-  scene.title = timeline.title;
-  scene.description = description_of(timeline);
   const double width = plot.bounds().width();
-  Sketch page;
-  double y = 0.0;
-  const auto add_lines = [&](const std::string& text, double size, ColourRole colour, bool bold) {
-    for (const std::string& line : wrapped(text, size, width, 3, bold)) {
-      page.add(Label{.at = {0.0, y + 0.8 * size}, .text = line, .size = size, .colour = colour, .bold = bold});
-      y += 1.4 * size;
-    }
-  };
-  add_lines(timeline.title, picture_title_size, ColourRole::ink, true);
-  if (!timeline.subtitle.empty()) add_lines(timeline.subtitle, 13.0, ColourRole::muted, false);
-  y += 16.0;
-  page.append(plot, -plot.bounds().left, y - plot.bounds().top);
-  y = page.bounds().bottom + 24.0;
+  Page page(width);
+  page.text(timeline.title, picture_title_size, ColourRole::ink, true);
+  if (!timeline.subtitle.empty()) page.text(timeline.subtitle, 13.0);
+  page.space(16.0);
+  page.add(plot);
+  page.space(24.0);
   if (const Sketch key = key_of(timeline, width, in_columns); !key.empty()) {
-    page.append(key, 0.0, y - key.bounds().top);
-    y = page.bounds().bottom + 12.0;
+    page.add(key, key.bounds().left);
+    page.space(12.0);
   }
   if (in_columns)
-    add_lines(fmt::format("a column is {}: heights show which share of it each kind takes, white is idle",
+    page.text(fmt::format("a column is {}: heights show which share of it each kind takes, white is idle",
                           human(end / static_cast<double>(columns))),
-              picture_text_size, ColourRole::muted, false);
-  for (const std::string& note : timeline.notes) add_lines(note, picture_text_size, ColourRole::muted, false);
-
-  scene.width = std::max(page.bounds().right, width) + 2.0 * picture_margin;
-  scene.height = page.bounds().height() + 2.0 * picture_margin;
-  Sketch placed;
-  placed.append(page, picture_margin, picture_margin - page.bounds().top);
-  scene.items = placed.items();
-  return scene;
+              picture_text_size);
+  for (const std::string& note : timeline.notes) page.text(note, picture_text_size);
+  return page.scene(timeline.title, description_of(timeline), page.drawn());
 }
 
 }  // namespace assay::draw

@@ -108,10 +108,11 @@ class TreePainter {
                          .stroke = level_colour(i),
                          .stroke_opacity = 0.7,
                          .stroke_width = 1.0}});
-    boxed.add(Label{.at = {box.left - box_padding + 10.0, top + name_size + 4.0},
-                    .text = unit_name(i),
-                    .size = name_size,
-                    .colour = ColourRole::ink});
+    boxed.add(Label{{box.left - box_padding + 10.0, top + name_size + 4.0},
+                    unit_name(i),
+                    name_size,
+                    Anchor::start,
+                    ColourRole::ink});
     boxed.append(unit, 0.0, 0.0);
     unit = std::move(boxed);
   }
@@ -132,7 +133,7 @@ class TreePainter {
                            .stroke_width = 1.4,
                            .dash = is_host(i) ? Dash::solid : Dash::short_dashed};
       unit.add(Rectangle{x - width / 2.0, y - 10.0, width, 20.0, 4.0, paint});
-      unit.add(Label{.at = {x, y + 0.35 * name_size}, .text = name, .size = name_size, .anchor = Anchor::middle});
+      unit.add(Label{{x, y + 0.35 * name_size}, name, name_size, Anchor::middle});
       return;
     }
     const RowSlots slots = row_slots(each, 8, 5, 1);
@@ -220,16 +221,8 @@ class TreePainter {
             {.fill = colour, .fill_opacity = 0.08, .stroke = colour, .stroke_opacity = 0.7, .stroke_width = 1.0}});
       }
       const double top = box.top + 6.0 * static_cast<double>(cards - 1);
-      unit.add(Label{.at = {left + width / 2.0, top + 20.0},
-                     .text = count,
-                     .size = name_size,
-                     .anchor = Anchor::middle,
-                     .bold = true});
-      unit.add(Label{.at = {left + width / 2.0, top + 35.0},
-                     .text = kind,
-                     .size = name_size,
-                     .anchor = Anchor::middle,
-                     .colour = ColourRole::muted});
+      unit.add(Label{{left + width / 2.0, top + 20.0}, count, name_size, Anchor::middle, ColourRole::ink, true});
+      unit.add(Label{{left + width / 2.0, top + 35.0}, kind, name_size, Anchor::middle, ColourRole::muted});
       ends.push_back({left + width / 2.0 + 3.0 * static_cast<double>(cards - 1), box.top});
     }
     add_switches(i, (ends.front().x + ends.back().x) / 2.0, box.top - fan, ends, unit);

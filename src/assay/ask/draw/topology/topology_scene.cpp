@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "assay/ask/draw/lettering.h"
-#include "assay/ask/draw/sketch.h"
+#include "assay/ask/draw/page.h"
 #include "assay/ask/draw/topology/switched_sketch.h"
 #include "assay/ask/draw/topology/torus_sketch.h"
 #include "assay/base/text.h"
@@ -130,18 +130,17 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
     const double width = std::max(box.width(), text_width(name, picture_text_size));
     const double dx = left + (width - box.width()) / 2.0 - box.left, dy = top - box.top;
     slices.append(other.sketch, dx, dy);
-    slices.add(Label{.at = {left + width / 2.0, top + box.height() + 18.0},
-                     .text = name,
-                     .size = picture_text_size,
-                     .anchor = Anchor::middle,
-                     .colour = ColourRole::muted});
+    slices.add(Label{
+        {left + width / 2.0, top + box.height() + 18.0}, name, picture_text_size, Anchor::middle, ColourRole::muted});
     ports.push_back({other.port.x + dx, other.port.y + dy});
   }
   if (drawn < cluster.slices)
-    slices.add(Label{.at = {slices.bounds().right + gap / 2.0, top + box.height() / 2.0 + 5.0},
-                     .text = fmt::format("\u2026 {} slices", human_count(cluster.slices)),
-                     .size = 14.0,
-                     .bold = true});
+    slices.add(Label{{slices.bounds().right + gap / 2.0, top + box.height() / 2.0 + 5.0},
+                     fmt::format("\u2026 {} slices", human_count(cluster.slices)),
+                     14.0,
+                     Anchor::start,
+                     ColourRole::ink,
+                     true});
 
   const hardware::Level& network = cluster.levels.back();
   const std::string text = fmt::format("data-centre network: {} one way per chip, {} per slice",
@@ -157,11 +156,12 @@ Sketch sketch_slices(const hardware::Cluster& cluster) {
                        bar_height,
                        6.0,
                        {.fill = colour, .fill_opacity = 0.14, .stroke = colour, .stroke_width = 1.4}});
-  sketch.add(Label{.at = {width / 2.0, -drop - bar_height / 2.0 + 0.35 * picture_text_size},
-                   .text = text,
-                   .size = picture_text_size,
-                   .anchor = Anchor::middle,
-                   .bold = true});
+  sketch.add(Label{{width / 2.0, -drop - bar_height / 2.0 + 0.35 * picture_text_size},
+                   text,
+                   picture_text_size,
+                   Anchor::middle,
+                   ColourRole::ink,
+                   true});
   return sketch;
 }
 
@@ -179,10 +179,8 @@ class Key {
     Sketch one;
     one.add(sample);
     sketch_.append(one, x_ + 11.0, y_);
-    sketch_.add(Label{.at = {x_ + sample_width, y_ + 0.35 * picture_text_size},
-                      .text = text,
-                      .size = picture_text_size,
-                      .colour = ColourRole::muted});
+    sketch_.add(Label{
+        {x_ + sample_width, y_ + 0.35 * picture_text_size}, text, picture_text_size, Anchor::start, ColourRole::muted});
     x_ += needed + 20.0;
   }
 
@@ -258,41 +256,26 @@ Scene draw_cluster(const hardware::Cluster& cluster) {
   else
     body = sketch_one_chip(cluster);
 
-  Scene scene;
-  scene.title = title_of(cluster);
-  scene.description = description_of(cluster);
+  const std::string title = title_of(cluster);
   const double width = std::max(
-      {body.bounds().width(), least_picture_width, std::min(900.0, text_width(scene.title, picture_title_size, true))});
-  Sketch page;
-  double y = 0.0;
-  const auto add_lines = [&](const std::string& text, double size, std::size_t most, ColourRole colour, bool bold) {
-    for (const std::string& line : wrapped(text, size, width, most, bold)) {
-      page.add(Label{.at = {0.0, y + 0.8 * size}, .text = line, .size = size, .colour = colour, .bold = bold});
-      y += 1.4 * size;
-    }
-  };
-  add_lines(scene.title, picture_title_size, 2, ColourRole::ink, true);
-  y += 2.0;
-  add_lines(totals_of(cluster), picture_subtitle_size, 2, ColourRole::muted, false);
-  add_lines(network_of(cluster), picture_subtitle_size, 2, ColourRole::muted, false);
-  y += 22.0;
-  page.append(body, (width - body.bounds().width()) / 2.0 - body.bounds().left, y - body.bounds().top);
-  y = page.bounds().bottom + 24.0;
+      {body.bounds().width(), least_picture_width, std::min(900.0, text_width(title, picture_title_size, true))});
+  Page page(width);
+  page.text(title, picture_title_size, ColourRole::ink, true, 2);
+  page.space(2.0);
+  page.text(totals_of(cluster), picture_subtitle_size, ColourRole::muted, false, 2);
+  page.text(network_of(cluster), picture_subtitle_size, ColourRole::muted, false, 2);
+  page.space(22.0);
+  page.add(body, (width - body.bounds().width()) / 2.0);
+  page.space(24.0);
   Key key(width);
   if (torus) add_torus_key(cluster, key);
   if (!torus && !cluster.levels.empty()) add_switched_key(cluster, key);
   if (!key.sketch().empty()) {
-    page.append(key.sketch(), 0.0, y - key.sketch().bounds().top);
-    y = page.bounds().bottom + 12.0;
+    page.add(key.sketch(), key.sketch().bounds().left);
+    page.space(12.0);
   }
-  for (const std::string& note : cluster.notes) add_lines(note, 11.0, 3, ColourRole::muted, false);
-
-  scene.width = width + 2.0 * picture_margin;
-  scene.height = page.bounds().height() + 2.0 * picture_margin;
-  Sketch placed;
-  placed.append(page, picture_margin, picture_margin - page.bounds().top);
-  scene.items = placed.items();
-  return scene;
+  for (const std::string& note : cluster.notes) page.text(note, 11.0);
+  return page.scene(title, description_of(cluster), page.drawn());
 }
 
 }  // namespace assay::draw

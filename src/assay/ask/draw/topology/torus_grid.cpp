@@ -126,12 +126,7 @@ class GridPainter {
         const std::string name = fmt::format("{},{}", slots_[0].index[x], slots_[1].index[y]);
         sketch_.add(Rectangle{centre.x - side / 2.0, centre.y - side / 2.0, side, side, 0.18 * side, chip_paint()},
                     numbered() ? "" : "chip " + name);
-        if (numbered())
-          sketch_.add(Label{.at = {centre.x, centre.y + 3.6},
-                            .text = name,
-                            .size = 10.0,
-                            .anchor = Anchor::middle,
-                            .colour = ColourRole::surface});
+        if (numbered()) sketch_.add(Label{{centre.x, centre.y + 3.6}, name, 10.0, Anchor::middle, ColourRole::surface});
       }
   }
 

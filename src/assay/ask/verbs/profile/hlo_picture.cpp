@@ -202,8 +202,8 @@ Result<draw::Scene> program_graph(const ProgramQuery& query, std::string_view co
   scene.height = title_room + static_cast<double>(levels) * (box_height + gap) + margin;
   scene.title = fmt::format("Graph of {}", query.module.computations[number].name);
   scene.description = fmt::format("The {} costliest kernels and which of them needs which", graph.kernels.size());
-  scene.add(draw::Label{{margin, 30.0}, scene.title, 16.0, draw::Anchor::start, 0.0, draw::ColourRole::ink, true});
-  scene.add(draw::Label{{margin, 50.0}, scene.description, 12.0, draw::Anchor::start, 0.0, draw::ColourRole::muted});
+  scene.add(draw::Label{{margin, 30.0}, scene.title, 16.0, draw::Anchor::start, draw::ColourRole::ink, true});
+  scene.add(draw::Label{{margin, 50.0}, scene.description, 12.0, draw::Anchor::start, draw::ColourRole::muted});
   for (std::size_t i = 0; i < graph.kernels.size(); ++i)
     for (const std::size_t source : graph.sources[i]) {
       draw::Paint paint;
@@ -232,7 +232,6 @@ Result<draw::Scene> program_graph(const ProgramQuery& query, std::string_view co
                           draw::shortened(shapes, 11.0, box_width - 16.0),
                           11.0,
                           draw::Anchor::start,
-                          0.0,
                           draw::ColourRole::muted},
               tip);
   }

@@ -139,7 +139,7 @@ void add_steps(const Query& query, const language::Compiled& compiled, const eng
   out.emplace_back("collective_time", moving);
 }
 
-report::Value values_of(const engine::Array<double>& array) {
+report::Value values_of(const engine::Array& array) {
   if (array.values.size() > most_values) return {};
   return nested(array);
 }

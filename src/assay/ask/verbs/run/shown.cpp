@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t most_elements = 256;  // of one device
 constexpr std::size_t most_rows = 20000;
 
-report::Value nested(const engine::Array<double>& array, std::size_t dim, std::size_t& next) {
+report::Value nested(const engine::Array& array, std::size_t dim, std::size_t& next) {
   if (dim == array.shape.size()) return array.values[next++];
   report::Items items;
   for (std::int64_t i = 0; i < array.shape[dim]; ++i) items.push_back(nested(array, dim + 1, next));
@@ -24,7 +24,7 @@ std::string name_of(const program::ProgramTensor& tensor) {
 }
 
 /// What a device holds, without the dimension of the devices.
-engine::Array<double> held_array(const language::Compiled& compiled, int id, engine::Array<double> held) {
+engine::Array held_array(const language::Compiled& compiled, int id, engine::Array held) {
   const std::size_t rank = language::listed_tensor(compiled, id).dims.size();
   held.shape.erase(held.shape.begin(), held.shape.end() - static_cast<std::ptrdiff_t>(rank));
   return held;
@@ -41,7 +41,7 @@ std::string place_text(const program::Mesh& mesh, std::int64_t device) {
 
 }  // namespace
 
-report::Value nested(const engine::Array<double>& array) {
+report::Value nested(const engine::Array& array) {
   std::size_t next = 0;
   return nested(array, 0, next);
 }

@@ -13,7 +13,7 @@ Result<report::Items> shown_rows(const language::Compiled& compiled, const engin
                                  const std::vector<std::string>& names);
 
 /// An array as nested lists.
-report::Value nested(const engine::Array<double>& array);
+report::Value nested(const engine::Array& array);
 
 /// The type as explicit programs have it: "bf16[8@X, 16]".
 std::string type_text(const program::Mesh& mesh, const program::Tensor& tensor);

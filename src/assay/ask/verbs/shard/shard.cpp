@@ -153,7 +153,7 @@ Result<void> add_check(const Query& query, const program::Mesh& mesh, const plan
   constexpr double tolerance = 1e-9;  // the executed numbers are small integers, whose sums are exact
   const plan::ShardingExpression e = engine::over_plan_mesh(query.mesh, mesh, query.expression);
   ASSAY_CHECK(engine::check_runnable(mesh, plan, e));
-  const engine::PlanRun<double> run = engine::run_plan<double>(mesh, plan, e);
+  const engine::PlanRun run = engine::run_plan(mesh, plan, e);
   const bool ok = run.max_error <= tolerance && run.bytes.agree;
   response.results.emplace_back("check", report::Members{{"max_error", run.max_error},
                                                          {"bytes_moved", run.bytes.moved},

@@ -15,26 +15,26 @@
 
 #include "assay/engine/transport.h"
 
-namespace assay::engine {
+namespace assay::testing {
 
 /// Messages of all ranks, by receiver, sender and tag.
 class ThreadMail {
  public:
   using Place = std::tuple<std::size_t, std::size_t, int>;
 
-  void put(Place place, Message message) {
+  void put(Place place, engine::Message message) {
     {
       const std::lock_guard lock(mutex_);
       boxes_[place].push_back(std::move(message));
     }
     arrived_.notify_all();
   }
-  Message take(Place place) {
+  engine::Message take(Place place) {
     std::unique_lock lock(mutex_);
     const auto waits = std::chrono::seconds(60);
     if (!arrived_.wait_for(lock, waits, [&] { return !boxes_[place].empty(); }))
       throw std::runtime_error("a message that never came");
-    Message message = std::move(boxes_[place].front());
+    engine::Message message = std::move(boxes_[place].front());
     boxes_[place].pop_front();
     return message;
   }
@@ -42,16 +42,18 @@ class ThreadMail {
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::map<Place, std::deque<Message>> boxes_;
+  std::map<Place, std::deque<engine::Message>> boxes_;
 };
 
-class ThreadRank : public Transport {
+class ThreadRank : public engine::Transport {
  public:
   ThreadRank(ThreadMail& mail, std::size_t rank, std::size_t count) : mail_(mail), rank_(rank), count_(count) {}
   std::size_t rank() const override { return rank_; }
   std::size_t count() const override { return count_; }
-  void send(std::size_t to, int tag, Message message) override { mail_.put({to, rank_, tag}, std::move(message)); }
-  Message receive(std::size_t from, int tag) override { return mail_.take({rank_, from, tag}); }
+  void send(std::size_t to, int tag, engine::Message message) override {
+    mail_.put({to, rank_, tag}, std::move(message));
+  }
+  engine::Message receive(std::size_t from, int tag) override { return mail_.take({rank_, from, tag}); }
 
  private:
   ThreadMail& mail_;
@@ -59,7 +61,7 @@ class ThreadRank : public Transport {
 };
 
 /// Runs `work` once for each rank, at the same time; the first exception is thrown again.
-inline void on_thread_ranks(std::size_t count, const std::function<void(Transport&)>& work) {
+inline void on_thread_ranks(std::size_t count, const std::function<void(engine::Transport&)>& work) {
   ThreadMail mail;
   std::vector<std::exception_ptr> faults(count);
   std::vector<std::thread> threads;
@@ -77,4 +79,4 @@ inline void on_thread_ranks(std::size_t count, const std::function<void(Transpor
     if (fault) std::rethrow_exception(fault);
 }
 
-}  // namespace assay::engine
+}  // namespace assay::testing
