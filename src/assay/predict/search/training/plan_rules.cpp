@@ -32,7 +32,7 @@ constexpr std::string_view residual_names[] = {"replicated", "sequence", "model"
 constexpr std::string_view stage_names[] = {"0", "1", "2", "3"};
 constexpr std::string_view context_names[] = {"ring", "all-to-all"};
 constexpr std::string_view layers_names[] = {"even", "ends", "layout", "any"};
-constexpr std::string_view axis_names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // of whole_mesh_sizes()
+constexpr std::string_view axis_names[] = {"pp", "dp", "fsdp", "ep", "cp", "tp"};  // in the order of whole_mesh_sizes()
 
 PlanRules::Bits schedule_bits(const Words& words) {
   PlanRules::Bits bits = 0;
