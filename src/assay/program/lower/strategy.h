@@ -22,7 +22,7 @@ enum class ContextScheme : std::uint8_t {
 enum class ResidualScheme : std::uint8_t {
   replicated,  ///< nothing: partial sums end in an all-reduce
   sequence,    ///< the sequence (sequence parallelism): gather in, reduce-scatter out
-  model        ///< d_model, as the textbook writes it: the same bytes
+  model        ///< d_model, as the textbook writes it: as many bytes as `sequence`
 };
 
 /// Axes other than data parallelism that split experts.
@@ -59,7 +59,7 @@ Result<void> check_parallelism(const Parallelism& parallelism, const model::Tran
 /// The axes of a stage's mesh in order: replicas, fsdp, experts, context, tensor.
 inline constexpr std::string_view stage_axis_names = "RXWZY";
 
-/// Devices along each of them.
+/// Devices along each axis of stage_axis_names.
 std::array<std::int64_t, 5> stage_axis_sizes(const Parallelism& parallelism);
 
 /// The mesh of one pipeline stage. Axes of one device are left out.
@@ -70,8 +70,8 @@ struct StageRules {
   program::Mesh mesh;
   ShardingRules rules;
 };
-/// Like stage_mesh() and training_rules(). If the model has fewer key heads than the tensor axis has devices, that
-/// axis is cut into parts Y, V, ...: the leading parts split the key heads, the others hold copies of them.
+/// Mesh and rules as stage_mesh() and training_rules() give them. If the model has fewer key heads than the tensor axis
+/// has devices, that axis is cut into parts Y, V, ...: the leading parts split the key heads, the others hold copies.
 StageRules training_stage(const Parallelism& parallelism, const model::Transformer& model);
 /// The axis of stage_mesh() that contains or equals an axis of a stage: "Y" for "V".
 std::string_view whole_axis(std::string_view name);
@@ -91,7 +91,7 @@ struct ServingScheme {
 /// The rules of prefill and decode: data replicas R, X (the second direction of weights), experts W, tensor Y. With a
 /// context axis Z, Y splits caches by heads and Z by the scheme; both together are the tensor-parallel group.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
-/// Like stage_mesh() and serving_rules(), with the tensor axis cut as in training.
+/// Mesh and rules as stage_mesh() and serving_rules() give them, with the tensor axis cut as in training.
 StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const model::Transformer& model);
 
 }  // namespace assay::lower
