@@ -184,7 +184,7 @@ class Orders {
 
   std::span<const std::int64_t> sizes_;
   const hardware::Cluster& cluster_;
-  std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< of torus axes, from 1 on
+  std::array<std::uint8_t, max_torus_axes + 1> kinds_{};  ///< kinds of torus axes, from 1 on
   std::uint16_t torus_order_ = 0;
   std::vector<std::uint8_t> laid_, idle_;  ///< axes of more than one device and others, innermost first
   std::vector<AxisParts> parts_;           ///< by axis, on a torus

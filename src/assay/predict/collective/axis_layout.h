@@ -26,7 +26,7 @@ std::vector<AxisLayout> axis_layouts(std::span<const std::int64_t> sizes, const 
 
 /// What mesh axes map to: an axis of a torus, or its slices.
 struct PhysicalAxis {
-  static constexpr std::size_t slices = max_torus_axes;  ///< in place of a torus axis
+  static constexpr std::size_t slices = max_torus_axes;  ///< stands for the slices in place of a torus axis
   std::size_t axis = 0;
   std::int64_t size = 1;
   bool ring = false;
@@ -39,13 +39,13 @@ struct PhysicalAxis {
 using PhysicalAxes = FixedList<PhysicalAxis, max_torus_axes + 1>;
 /// Axes of more than one chip: the slices, then the axes of the torus.
 PhysicalAxes physical_axes_of(const hardware::Cluster& cluster);
-/// All distinct orders, the given one first.
+/// All distinct orders of physical axes, the given one first.
 std::vector<PhysicalAxes> physical_axis_orders(const PhysicalAxes& physical_axes);
 
 using AxisParts = FixedList<AxisPart, max_torus_axes + 1>;
 
-/// Places mesh axes, innermost first, along the physical_axes, the last one innermost. Where one ends inside the
-/// other, the rest continues; sizes must divide. Keeps a reference to the physical_axes.
+/// Places mesh axes, innermost first, along the physical axes, the last one innermost. Where one ends inside the other,
+/// the rest continues; sizes must divide. Keeps a reference to the physical axes.
 class AxisFilling {
  public:
   explicit AxisFilling(const PhysicalAxes& physical_axes)

@@ -97,7 +97,7 @@ TEST(AxisLayout, NoneWhereSizesDoNotFit) {
   EXPECT_TRUE(axis_layouts(std::vector<std::int64_t>{27, 64}, cluster("tpu-v5p:12x12x12")).empty());
 }
 
-// Bounds of a search: of as many devices, no group that a layout gives is faster.
+// Bounds of a search: no group that a layout gives is faster than the densest groups of as many devices.
 TEST(AxisLayout, DensestGroupsAreNoSlower) {
   for (const auto& [where, sizes] : questions) {
     const hardware::Cluster on = cluster(where);

@@ -28,7 +28,7 @@ double choose(double n, double k) {
 double Routing::sent_share(double children) const {
   if (copies <= 1.0) return 1.0;
   const double open = experts * picked / groups;  // experts in the selected groups
-  double touched = 0.0;                           // the probability that a child holds one of them
+  double touched = 0.0;                           // the probability that a child holds one of a token's experts
   if (children >= groups) {
     touched = picked / groups * (1.0 - none_drawn(open, experts / children, copies));
   } else {  // a child holds several groups; count how many of them are selected

@@ -17,7 +17,7 @@
 
 namespace assay::collective {
 
-/// Up to N values in place.
+/// A list of up to N values that does not allocate.
 template <class T, std::size_t N>
 class FixedList {
  public:
@@ -80,17 +80,17 @@ struct CollectiveGroup {
     double lanes = 1;   ///< chips whose links work in parallel for one copy of the array
     BytesPerSecond chip_bandwidth;
     bool reduces = false;    ///< the switches reduce
-    std::uint8_t level = 0;  ///< of the cluster
+    std::uint8_t level = 0;  ///< number of the level in the cluster
   };
   FixedList<TorusAxis, max_torus_axes> axes;
   FixedList<TreeLevel, max_tree_levels> levels;
   BytesPerSecond link;
-  Seconds hop_latency;   ///< of a torus link, or of a switch
-  double devices = 1;    ///< in one collective
+  Seconds hop_latency;   ///< latency of a torus link, or of a switch
+  double devices = 1;    ///< participants of one collective
   bool one_way = false;  ///< rings carry data in one direction only
   double inner = 1;      ///< devices that hold other shards of the same array
-  double imbalance = 1;  ///< of a ragged all-to-all: bytes received by the busiest device over the mean
-  Routing routing;       ///< of an all-to-all
+  double imbalance = 1;  ///< ragged all-to-all only: bytes received by the busiest device over the mean
+  Routing routing;       ///< all-to-all only
 
   bool torus() const { return levels.empty(); }
   /// Torus axes within slices, and the network between slices.
@@ -104,7 +104,7 @@ struct CollectiveLabels {
     std::string name, source;
   };
   std::string link, hop_latency;
-  std::vector<Level> levels;  ///< of the cluster
+  std::vector<Level> levels;  ///< levels of the cluster
 };
 CollectiveLabels collective_labels(const hardware::Cluster& cluster);
 

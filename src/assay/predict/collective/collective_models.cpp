@@ -75,12 +75,12 @@ class CollectiveFormer {
   using Bandwidth = NumberOf<N, BytesPerSecond>;
   using Level = collective::CollectiveGroup::TreeLevel;
 
-  /// What of a tree the group crosses.
+  /// The levels of a tree that the group crosses.
   struct Levels {
     const Level* node = nullptr;
     double members = 1, nodes = 1;
     double lanes = 1;                  ///< chips of a node whose interfaces work for the group
-    const Level* narrowest = nullptr;  ///< above the node
+    const Level* narrowest = nullptr;  ///< narrowest level above the node
   };
   Levels crossed() const {
     Levels out;
@@ -98,7 +98,7 @@ class CollectiveFormer {
     return out;
   }
 
-  /// Data for other nodes leave after a step for every doubling of them.
+  /// An exchange across nodes: data for other nodes leave after a step for every doubling of the nodes.
   CollectiveForm<N> exchanged(const Levels& levels, const Time& starts, const Rate& inside, const Time& fill) const {
     const auto doublings = num_.given("doublings of nodes", std::log2(levels.nodes), "of the group");
     const auto between = num_.named("between nodes", between_nodes(levels, interfaces(levels)));
@@ -138,7 +138,7 @@ class CollectiveFormer {
     return ways;
   }
 
-  /// The way for the longest arrays, the one that starts first, and those that gain most besides.
+  /// Keeps the way for the longest arrays, the one that starts first, and those that gain most in between.
   CollectiveForm<N> best_of(const Ways& ways) const {
     std::array<CollectiveWay<Plain>, std::tuple_size_v<decltype(ways.all)>> storage{};
     std::transform(ways.all.begin(), ways.all.end(), storage.begin(), plain_way<N>);
@@ -237,7 +237,7 @@ class CollectiveFormer {
                       true);
   }
 
-  /// Chunks of a fixed size fill the pipeline of short arrays, too.
+  /// With chunks of a fixed size, short arrays wait until the pipeline is full, too.
   CollectiveWay<N> filled_way(CollectiveWay<N> way, bool is_simple) const {
     if (!is_simple || !fit_.across(software_.fabric).runs.fixed_chunks) return way;
     way.latency = way.latency + way.pipeline;
@@ -278,7 +278,7 @@ class CollectiveFormer {
       return number;
   }
 
-  /// Time of a byte between chips of one node, by rings and in the best way.
+  /// Time per byte between chips of one node: by rings here, and the best way below.
   Rate in_node_ring(const Level& node) const {
     const double n = node.groups;
     double received = program::received_of_array(kind_, n);
@@ -301,7 +301,7 @@ class CollectiveFormer {
     return wide(std::max(1.0, collective::lanes_used(kind_, group_, node)), node);
   }
   Bandwidth ring_bandwidth(const Level& node) const {
-    // Processes copy their own arrays, too, of which they receive (n - 1) / n: what is copied beyond goes by n - 1.
+    // Processes also copy their own arrays, of which they receive (n - 1) / n: what is copied beyond goes by n - 1.
     const auto size = fit_.cores ? num_.given("other members", node.groups - 1.0, "of the group in a node")
                                  : num_.given("members", node.groups, "in a node");
     const auto slower = num_.constant(1.0) + given("cost of small groups", curve_.pair, "pair") / size;
@@ -309,7 +309,7 @@ class CollectiveFormer {
                       given("share of the bandwidth", curve_.share, "share") * in_node_width(node) / slower);
   }
 
-  /// Time of a byte between nodes, where each goes straight to its place.
+  /// Time per byte between nodes, where each byte goes straight to its destination.
   Rate between_nodes(const Levels& levels, const Bandwidth& rate) const {
     double received = program::received_of_array(kind_, group_.devices);
     if (program::is_exchange(kind_)) {  // the part of a node's bytes that leaves it

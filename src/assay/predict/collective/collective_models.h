@@ -17,13 +17,13 @@ auto& curve_of(Calibration& fit, program::Collective kind) {
 /// Which algorithm a collective uses; `automatic` takes the fastest, as libraries do.
 enum class CollectiveAlgorithm { automatic, ring };
 
-/// One way to run a collective: latency + per_byte x + what is left of filling its pipeline, x = the bytes of the array
-/// as collective_cost() counts them.
+/// One way to run a collective: latency + per_byte x + the rest of the time to fill its pipeline, x = the bytes of the
+/// array as collective_cost() counts them.
 template <class N>
 struct CollectiveWay {
   NumberOf<N, Seconds> latency{};
   NumberOf<N, SecondsPerByte> per_byte{};
-  NumberOf<N, Seconds> pipeline{};  ///< until a long array has filled it
+  NumberOf<N, Seconds> pipeline{};  ///< time until a long array has filled it
 };
 inline bool operator==(const CollectiveWay<Plain>& a, const CollectiveWay<Plain>& b) {
   return a.latency == b.latency && a.per_byte == b.per_byte && a.pipeline == b.pipeline;
@@ -32,8 +32,8 @@ inline bool operator==(const CollectiveWay<Plain>& a, const CollectiveWay<Plain>
 /// The estimate of a kind of collective over a group: the fastest of its ways.
 template <class N>
 struct CollectiveForm : CollectiveWay<N> {
-  NumberOf<N, Seconds> fill{};  ///< of an array of one byte: pipelining at the best chunk size, as its square root
-  /// Algorithms and protocols that start faster and move less.
+  NumberOf<N, Seconds> fill{};  ///< pipelining of one byte at the best chunk size; grows as the root of the bytes
+  /// Algorithms and protocols with less latency and less bandwidth.
   std::array<CollectiveWay<N>, 3> quicker{};
   std::uint8_t quicker_ways = 0;
 
@@ -41,7 +41,7 @@ struct CollectiveForm : CollectiveWay<N> {
   explicit CollectiveForm(const CollectiveWay<N>& way, NumberOf<N, Seconds> filling = {})
       : CollectiveWay<N>(way), fill(filling) {}
 
-  /// The way of long arrays.
+  /// The way for long arrays.
   CollectiveWay<N>& bulk() { return *this; }
   const CollectiveWay<N>& bulk() const { return *this; }
 };
@@ -53,8 +53,8 @@ bool never_slower(const CollectiveForm<Plain>& a, const CollectiveForm<Plain>& b
 /// Makes `least` a lower bound of itself and of another form.
 void lower_to(CollectiveForm<Plain>& least, const CollectiveForm<Plain>& other);
 
-/// `count` collectives of `bytes` altogether, in one way. Chunks of an array that is shorter than the pipeline are
-/// smaller, so that filling it takes at most twice the time of the bytes.
+/// Time of `count` collectives of `bytes` altogether, in one way. Chunks of an array that is shorter than the pipeline
+/// are smaller, so that filling it takes at most twice the time of the bytes.
 template <class N>
 NumberOf<N, Seconds> way_time(const N& num, const CollectiveWay<N>& way, NumberOf<N, Bytes> bytes, double count) {
   constexpr const char* source = "one after the other";
@@ -65,7 +65,7 @@ NumberOf<N, Seconds> way_time(const N& num, const CollectiveWay<N>& way, NumberO
   return time + filling / (num.constant(1.0) + filling / (num.constant(2.0) * moved));
 }
 
-/// `count` collectives of `bytes` altogether.
+/// Time of `count` collectives of `bytes` altogether.
 template <class N>
 NumberOf<N, Seconds> collective_time(const N& num, const CollectiveForm<N>& form, NumberOf<N, Bytes> bytes,
                                      double count = 1.0) {
@@ -76,12 +76,12 @@ NumberOf<N, Seconds> collective_time(const N& num, const CollectiveForm<N>& form
   return time;
 }
 
-/// What the numbers of a calibration are, beside the numbers.
+/// The fabric and the algorithm that collectives run on, and sources for explanations.
 struct CollectiveSoftware {
   hardware::Fabric fabric = hardware::Fabric::infiniband;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  const SourceTable* sources = nullptr;                  ///< of the calibration, for explanations
-  const collective::CollectiveLabels* labels = nullptr;  ///< of the cluster, the same
+  const SourceTable* sources = nullptr;                  ///< sources of the calibration, for explanations
+  const collective::CollectiveLabels* labels = nullptr;  ///< labels of the cluster, for explanations
 };
 
 /// Measured collectives. Inside a node: latency + member (n - 1) + x / B + 2 sqrt(chunk x / B), x = the bytes a device
@@ -93,7 +93,7 @@ struct CollectiveSoftware {
 template <class N>
 CollectiveForm<N> collective_form(const N& num, const hardware::CollectiveCalibration& fit, program::Collective kind,
                                   const collective::CollectiveGroup& group, const CollectiveSoftware& software = {});
-/// The same on a chip without a calibration: the share of the network's bandwidth that the chip file says good
+/// Collectives of a chip without a calibration: the share of the network's bandwidth that the chip file says good
 /// collectives reach, the hops, and the fixed time of a collective.
 template <class N>
 CollectiveForm<N> uncalibrated_form(const N& num, const hardware::Chip& chip, program::Collective kind,

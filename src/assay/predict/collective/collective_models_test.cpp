@@ -160,7 +160,7 @@ RC_GTEST_PROP(CollectiveEstimate, MoreBytesNeverTakeLess, ()) {
             collective::collective_cost(Plain{}, kind, Bytes(bytes), g).lower);
 }
 
-/// The same by trying out every choice of groups and of different experts in them.
+/// Routing's share of sent copies, by trying out every choice of groups and of different experts in them.
 double tried_out(const collective::Routing& r, unsigned children) {
   const auto experts = static_cast<unsigned>(r.experts), groups = static_cast<unsigned>(r.groups);
   double sum = 0, ways = 0;

@@ -150,7 +150,7 @@ struct Crossing {
 
 Crossing crossing(program::Collective kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level) {
   if (is_exchange(kind)) {
-    const double part = level.lanes / (group.devices * group.inner);  // of the array below one child
+    const double part = level.lanes / (group.devices * group.inner);  // share of the array below one child
     // The busiest chip's own port is the bottleneck: its data cannot use other chips' ports.
     const double more = kind == program::Collective::ragged_all_to_all ? group.imbalance : 1.0;
     const double once = group.routing.sent_share(1.0 / part);

@@ -36,7 +36,7 @@ struct CollectiveLine {
   Seconds upper(Bytes bytes) const { return rate * bytes + floor; }
 };
 CollectiveLine collective_line(program::Collective kind, const CollectiveGroup& group);
-/// The same as numbers of a policy.
+/// The cost of a collective as a straight line, in numbers of a policy.
 template <class N>
 struct CollectiveLineOf {
   NumberOf<N, SecondsPerByte> rate;
@@ -57,17 +57,17 @@ double share_into_child(program::Collective kind, const CollectiveGroup& group,
 double lanes_used(program::Collective kind, const CollectiveGroup& group, const CollectiveGroup::TreeLevel& level);
 /// The traffic of a collective at one level of a tree.
 struct LevelTraffic {
-  std::uint8_t level = 0;  ///< of the cluster
+  std::uint8_t level = 0;  ///< number of the level in the cluster
   double groups = 1;       ///< children that hold different shards
   double lanes = 1;        ///< chips whose links work in parallel for one copy
-  BytesPerSecond stream;   ///< of all lanes, one way
-  Bytes into_child;        ///< over all passes
+  BytesPerSecond stream;   ///< bandwidth of all lanes, one way
+  Bytes into_child;        ///< bytes over all passes
   Seconds time;
   bool reduces = false;  ///< the switches reduce
 };
-/// For the levels that are crossed, from the chip upwards.
+/// Traffic of each level that is crossed, from the chip upwards.
 std::vector<LevelTraffic> level_traffic(program::Collective kind, Bytes bytes, const CollectiveGroup& group);
-/// The same group without in-network reduction.
+/// A copy of the group without in-network reduction.
 CollectiveGroup without_in_network_reduction(CollectiveGroup group);
 
 /// Bytes over the busiest link of one chip, one way.

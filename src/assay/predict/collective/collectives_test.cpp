@@ -97,8 +97,8 @@ TEST(AllGather, AcrossSlicesAndAnAxisIsBoundByTheSlower) {
                    (0.75 * 1_GB / (16 * 25_Gbit_per_s)).value());
 }
 
-// Of X, Y and Z, the collective uses X and the array is sharded over Z: Y is idle, and twice as many rings gather twice
-// as fast.
+// Among X, Y and Z, the collective uses X and the array is sharded over Z: Y is idle, and twice as many rings gather
+// twice as fast.
 TEST(IdleAxes, AreNeitherExchangedOverNorSharded) {
   const hardware::Cluster cube = cluster("tpu-v4:4x4x4");
   const CollectiveGroup group = *make_group(cube, {"X"}, 1, "test");

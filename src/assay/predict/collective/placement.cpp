@@ -134,7 +134,7 @@ void add_levels(CollectiveGroup& group, const TreeLevels& levels, const std::arr
   if (group.levels.empty()) group.levels.push_back({1.0, 1.0, BytesPerSecond(1.0), false, 0});
 }
 
-/// Joins `between` slices.
+/// Makes the group span `between` slices.
 void add_slices(CollectiveGroup& group, double between, const CollectiveGroup::TreeLevel& network) {
   if (between <= 1.0) return;
   group.levels.push_back({between, group.devices, network.chip_bandwidth, false, 0});

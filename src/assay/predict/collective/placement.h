@@ -21,7 +21,7 @@ namespace assay::collective {
 /// A mesh mapped to a cluster. Allocates nothing, so that copies and groups are cheap.
 class Placement {
  public:
-  static constexpr std::size_t slices = PhysicalAxis::slices;  ///< in place of a torus axis
+  static constexpr std::size_t slices = PhysicalAxis::slices;  ///< stands for the slices in place of a torus axis
 
   /// Maps axes in order, the first one outermost. On a torus, whole axes are preferred, then parts whose sizes divide;
   /// the error says why nothing fits. For `torus_order` see AxisLayout.

@@ -47,7 +47,7 @@ TEST(Placement, PartsOfAnAxisAreLinesOfNeighboursOrInterleave) {
   EXPECT_EQ(outer.axes[0].share, 4.0);
   EXPECT_FALSE(inner.axes[0].ring);
   EXPECT_EQ(inner.axes[0].share, 1.0);
-  // Both parts together are the ring of 16 again.
+  // Together, both parts are the ring of 16.
   EXPECT_TRUE(whole.axes[0].ring);
   EXPECT_EQ(whole.axes[0].size, 16.0);
   EXPECT_EQ(whole.axes[0].share, 1.0);

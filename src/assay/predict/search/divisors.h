@@ -5,7 +5,7 @@
 
 namespace assay::search {
 
-/// All of them, in order.
+/// All divisors, in ascending order.
 std::vector<std::int64_t> divisors(std::int64_t n);
 
 }  // namespace assay::search

@@ -6,13 +6,13 @@
 
 namespace assay::search {
 
-/// Less is better in both.
+/// A point; less is better in both coordinates.
 struct FrontPoint {
   double x = 0, y = 0;
 };
 
-/// Indices of the points that no other point beats, in order of x: none is as low in both and lower in one. Of equal
-/// points the first stays.
+/// Indices of the points that no other point beats, in order of x: none is as low in both and lower in one. The first
+/// of equal points stays.
 std::vector<std::size_t> pareto_front(std::span<const FrontPoint> points);
 
 }  // namespace assay::search

@@ -118,7 +118,7 @@ Threshold find_threshold(const ThresholdTest& test, const ThresholdRange& range)
   if (found.alternates)
     found.exact = all;
   else
-    found.tested = path;  // the rest says nothing new
+    found.tested = path;  // further tests say nothing new
   return found;
 }
 
@@ -145,7 +145,7 @@ std::optional<double> nearest_change(const FactorTest& changed, const FactorTest
     std::optional<double> found;  // a logarithm
     for (const double side : {1.0, -1.0}) {
       const Gap whole{std::log(step / 2.0) * side, std::log(step) * side};
-      // Of the other side only what is nearer counts.
+      // On the other side, only factors nearer to one count.
       if (!holds(found ? side * *found : whole.far)) continue;
       Gap gap = halved(whole, known, precision);
       while (gap.near != whole.near && changed(std::exp(gap.near))) {

@@ -28,7 +28,7 @@ struct Threshold {
     bool holds = false;
   };
   Kind kind = Kind::nothing;
-  std::int64_t value = 0;                       ///< of smallest and largest
+  std::int64_t value = 0;                       ///< the threshold, for smallest and largest
   std::optional<std::int64_t> nearest_failing;  ///< the nearest allowed value where it does not hold
   std::vector<Tested> tested;                   ///< allowed values, in order of value
   bool exact = true;                            ///< false: tests ran out, or no allowed value was found in between
@@ -42,8 +42,8 @@ using FactorTest = std::function<bool(double)>;
 /// `reach`, then the last step is halved until it is known within `precision`. The factor returned is one at which it
 /// holds; nothing where it holds at no power of two.
 std::optional<double> nearest_change(const FactorTest& changed, double reach, double precision);
-/// The same where `changed` is costly: `known` is cheap, holds only where `changed` does, and learns from each call of
-/// `changed` that finds something. The steps are halved by what is known, and `changed` confirms where they end.
+/// The nearest change where `changed` is costly: `known` is cheap, holds only where `changed` does, and learns from
+/// each call of `changed` that finds something. The steps are halved by `known`, and `changed` confirms where they end.
 std::optional<double> nearest_change(const FactorTest& changed, const FactorTest& known, double reach,
                                      double precision);
 

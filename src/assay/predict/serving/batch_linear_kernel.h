@@ -11,7 +11,7 @@
 
 namespace assay::serving {
 
-/// a + b x sequences, of a quantity.
+/// A quantity that is linear in the sequences: a + b x sequences.
 template <class Q>
 struct StraightLine {
   Q fixed{}, moving{};
@@ -25,7 +25,7 @@ struct StraightLine {
   }
   friend bool operator==(const StraightLine&, const StraightLine&) = default;
 };
-/// Through (x, at_x) and (2x, at_2x).
+/// The line through (x, at_x) and (2x, at_2x).
 template <class Q>
 StraightLine<Q> line_through(double x, Q at_x, Q at_2x) {
   return {2.0 * at_x - at_2x, (at_2x - at_x) / x};
@@ -44,19 +44,19 @@ struct KernelOrigin {
 
 struct ServedKernel {
   program::Op op = program::Op::product;
-  std::string_view makes;  ///< the tensor; of fused products, the first
+  std::string_view makes;  ///< the output tensor; the first one for fused products
   int fused = 1;           ///< products of the program that are one kernel
   kernel::Kernel kernel;   ///< as lowered for the first number of sequences
   bool attends = false;    ///< its work is per sequence, not per token
   double count = 1;        ///< equal kernels per layer of its block
   StraightLine<Flops> flops;
   StraightLine<Bytes> bytes;     ///< without weights of experts
-  Bytes expert_bytes;            ///< of expert weights; only experts with tokens are read
+  Bytes expert_bytes;            ///< weights of all experts; a step reads only experts with tokens
   SecondsPerFlop time_per_flop;  ///< at the peak; zero for kernels that only move bytes
   double stream_share = 0;       ///< of peak bandwidth; zero: not calibrated
   bool quantises = false;        ///< casts to 8 bits or fewer
-  /// Of a cast of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product
-  /// that casts on the fly reads them, too.
+  /// Casts of stored weights, dense and experts: stored bytes beyond those that the product then reads. A product that
+  /// casts on the fly reads them, too.
   Bytes narrowed, narrowed_experts;
   double shared_by = 1;                        ///< of decoding: query heads per KV head
   bool latent = false;                         ///< of decoding: all heads share one compressed cache
@@ -64,10 +64,10 @@ struct ServedKernel {
 
   StraightLine<double> batch, m;  ///< of a product
   kernel::TileSteps tiles{};
-  kernel::TileRows rows;  ///< of a product that is priced at many batches
-  // Of attention: heads of all sequences, or caches that decoding reads.
+  kernel::TileRows rows;  ///< precomputed tiles of a product that is priced at many batches
+  // Attention only: heads of all sequences, or the caches that decoding reads.
   StraightLine<double> items;
-  StraightLine<double> heads;  ///< of decoding: query heads of all sequences
+  StraightLine<double> heads;  ///< decoding only: query heads of all sequences
   StraightLine<double> met;    ///< keys per query on average
   /// Only where it is to be explained. Shared by copies of the kernel, which never change it.
   std::shared_ptr<const KernelOrigin> origin = {};
@@ -115,7 +115,7 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load);
 /// Adds what the work of a kernel consists of.
 void add_origins(const Traced& num, const kernel::KernelRates& rates, const ServedKernel& kernel,
                  const KernelLoad& load, Origins& origins);
-/// As good kernels take: what price() gives the step lowered at that many sequences.
+/// Time of a kernel of good software: what price() gives the step lowered at that many sequences.
 template <class N>
 NumberOf<N, Seconds> served_estimate(const N& num, const kernel::ServingKernels& kernels, const ServedKernel& kernel,
                                      const KernelLoad& load);

@@ -16,7 +16,7 @@ struct BoundsQuestion {
 };
 
 struct ServingBounds {
-  Bytes weights, cache;  ///< of one copy of the model, and of all sequences
+  Bytes weights, cache;  ///< weights of one copy of the model, and the cache of all sequences
   Bytes weights_read;    ///< read by one step: without experts that no token picks, and without lookup tables
   Seconds weights_time, cache_time, compute_time;
   /// Attention waits for the cache; the rest for weights or for arithmetic.

@@ -11,7 +11,7 @@ namespace {
 struct Balance {
   const ServedKernel& kernel;
   BytesPerSecond hbm;
-  const ServingProfile::Block& routing;  ///< of its experts, if any
+  const ServingProfile::Block& routing;  ///< the block whose experts it computes, if any
   double touched(double sequences) const { return routing.touched(sequences); }
   Bytes bytes(double sequences) const { return kernel.bytes(sequences) + kernel.expert_bytes * touched(sequences); }
   Seconds compute(double sequences) const { return kernel.flops(sequences) * kernel.time_per_flop; }

@@ -12,11 +12,11 @@ struct StepBalance {
   std::string block, what;  ///< "layer kind 1"; the weight, or "attention"
   double layers = 1;
   Flops flops;                      ///< on one chip, of one layer at the given batch
-  Bytes bytes;                      ///< the same
+  Bytes bytes;                      ///< on one chip, of one layer at the given batch
   Seconds compute, memory;          ///< at ideal rates
-  double experts = 0, touched = 0;  ///< of a mixture: experts over all chips, and how many get a token on average
-  /// Sequences over all replicas at which both take the same time; nothing if there are none, since each sequence
-  /// brings bytes of its own: attention.
+  double experts = 0, touched = 0;  ///< mixtures only: experts over all chips, and how many get a token on average
+  /// Sequences over all replicas at which arithmetic and memory take the same time; nothing for attention, where each
+  /// sequence brings bytes of its own.
   std::optional<double> critical;
 };
 

@@ -6,7 +6,7 @@ namespace assay::serving {
 namespace {
 
 bool counts_at_peak(const program::ProgramTensor& tensor, bool gathered) {
-  const bool passed = tensor.tensor_class == program::TensorClass::residual;  // of the block before
+  const bool passed = tensor.tensor_class == program::TensorClass::residual;  // made by the block before
   if ((tensor.is_given && !passed) || (tensor.tensor_class == program::TensorClass::used_weight) != gathered)
     return false;
   const bool cache =
@@ -36,7 +36,7 @@ Bytes FullestMoment::operator()(const program::Block& block, bool gathered) {
         if (id >= 0 && last_[at(id)] == i) end(id);
     };
     if (!gathered)
-      for (int id : step.in) begin(id);        // of the blocks before
+      for (int id : step.in) begin(id);        // inputs that earlier blocks made
     if (step.bytes == Bytes(0)) end_inputs();  // another view of the same memory
     for (int id : step.out) begin(id);
     if (held > most) {

@@ -13,7 +13,7 @@ class FullestMoment {
   explicit FullestMoment(const program::Program& program, std::vector<int>* at_peak = nullptr)
       : program_(program), last_(program.tensors.size(), never), alive_(program.tensors.size()), at_peak_(at_peak) {}
 
-  /// Of the activations of a block, or of the weights that it gathers.
+  /// Peak of the activations of a block, or of the weights that it gathers.
   Bytes operator()(const program::Block& block, bool gathered);
 
  private:
@@ -23,7 +23,7 @@ class FullestMoment {
   const program::Program& program_;
   std::vector<std::int32_t> last_;  ///< step that reads a tensor last
   std::vector<Bytes> alive_;        ///< 0: not alive
-  std::vector<int>* at_peak_;       ///< the tensors that were alive then, if anyone asks
+  std::vector<int>* at_peak_;       ///< receives the tensors that are alive at the peak, if not null
 };
 
 }  // namespace assay::serving

@@ -34,8 +34,8 @@ inline void take_off(const LoweredTwice& lowered, int id, ServedKernel& kernel) 
   kernel.origin = std::make_shared<const KernelOrigin>(std::move(less));
 }
 
-/// What one element-wise step of a run makes, the next does not read from memory. Where the block is `repeated`, its
-/// first ones follow the last of the layer before.
+/// A step of an element-wise run does not read the output of the step before from memory. If the block is `repeated`,
+/// its first steps follow the last ones of the layer before.
 inline void fuse_runs(const LoweredTwice& lowered, const std::vector<const program::Step*>& steps, bool repeated,
                       std::vector<ServedKernel>& kernels) {
   std::vector<int> held;

@@ -12,15 +12,15 @@ namespace assay::serving {
 struct ServingQuestion {
   ServingSetup setup;
   std::int64_t prompt = 1, output = 1;    ///< tokens; means where lengths differ
-  std::optional<RequestLengths> lengths;  ///< if they differ, or memory is paged
+  std::optional<RequestLengths> lengths;  ///< set if lengths differ, or memory is paged
   double overflow = 0.01;                 ///< share of the time that pages may run out
-  double prompts = 0;                     ///< of one prefill, over all replicas; 0: one each
+  double prompts = 0;                     ///< prompts of one prefill, over all replicas; 0: one each
   double step_tokens = HUGE_VAL;          ///< most prompt tokens that join one step of a replica
   double cached_prompt = 0;               ///< share of the prompt that is cached
-  Bytes capacity;                         ///< of one chip, that the server may use
-  double cache_share = 1;                 ///< of what everything else leaves of it: caches may take so much
-  Bytes chip_memory;                      ///< of one chip, for plans that keep no margin; 0: the capacity
-  double weight_scale = 1;                ///< of weight bytes, if parameters are given instead of counted
+  Bytes capacity;                         ///< memory of one chip that the server may use
+  double cache_share = 1;                 ///< share of the memory left by everything else that caches may take
+  Bytes chip_memory;                      ///< memory of one chip, for plans that keep no margin; 0: the capacity
+  double weight_scale = 1;                ///< scales weight bytes if parameters are given instead of counted
 };
 
 /// What one chip of a server holds, by part.
@@ -28,10 +28,10 @@ template <class N>
 struct ServingMemoryOf {
   using Size = NumberOf<N, Bytes>;
   Size weights{}, workspace{};
-  Size mean_cache{}, cache{};      ///< the cache as rarely exceeded
-  Size driver{}, communication{};  ///< of the driver, and of the communication library
+  Size mean_cache{}, cache{};      ///< mean size of the cache, and a size that it rarely exceeds
+  Size driver{}, communication{};  ///< memory of the driver, and of the communication library
   Size graphs{};                   ///< captured decode steps
-  Size reserve{};                  ///< held by the allocator but unusable, or kept free beside caches
+  Size reserve{};                  ///< held by the allocator but unusable, or kept free next to caches
   /// What does not depend on the batch, without weights.
   Size runtime() const { return driver + communication + graphs; }
   Size total() const { return weights + cache + workspace + reserve + runtime(); }
@@ -41,16 +41,16 @@ struct ServingMemory : ServingMemoryOf<Plain> {
   double max_batch = 0;  ///< sequences over all replicas
 };
 
-/// What a server yields that both prefills and decodes, by continuous batching: every place of the batch is taken, and
+/// The throughput of a server that prefills and decodes by continuous batching: every place of the batch is taken, and
 /// prompts join decode steps or go before them, whichever is faster.
 struct ServedRate {
-  SteadyLoad load;          ///< of one replica
-  double replicas = 1;      ///< that have a sequence
+  SteadyLoad load;          ///< load of one replica
+  double replicas = 1;      ///< replicas that have a sequence
   double output = 1;        ///< tokens of a request, mean
-  ServingTime step;         ///< with prompts
-  Seconds beside, prompts;  ///< its sequences and its prompts by themselves
+  ServingTime step;         ///< a step with prompts
+  Seconds beside, prompts;  ///< the sequences of that step and its prompts, each by themselves
   Hertz requests_per_second;
-  TokensPerSecond tokens_per_second;  ///< of output
+  TokensPerSecond tokens_per_second;  ///< output tokens
   Seconds per_token;                  ///< between two tokens of a sequence, mean
 
   /// Fills in the rates; a step without prompts takes `alone`.
@@ -70,7 +70,7 @@ struct ServingPoint {
 
   /// Tokens per second of a server that only decodes.
   TokensPerSecond decoded_per_second() const { return Tokens(batch) / decode.estimate; }
-  /// Multiplies the estimates of both times. Prompts then take as long beside decode steps as by themselves.
+  /// Multiplies the estimates of both times. Prompts then take as long within decode steps as by themselves.
   void scale(double step, double prefill_by);
 };
 /// The strategy with the scheme of its prompts.
@@ -82,7 +82,7 @@ std::int64_t fresh_prompt(const ServingQuestion& question);
 double prompts_of(const ServingQuestion& question, const ServingProfile& prefill);
 /// Context of the average decode step, in tokens.
 std::int64_t decode_context(const ServingQuestion& question);
-/// The same for all sequences of a batch, `later` tokens further.
+/// Contexts of all sequences of a batch in the average decode step, `later` tokens further.
 ServingKeys decode_keys(const ServingQuestion& question, std::int64_t later = 0);
 /// A distance in tokens from which to measure the cost of more context; with chunked attention, a whole number of
 /// chunks.
@@ -99,22 +99,22 @@ std::vector<lower::ServingScheme> prefill_schemes(const ServingStrategy& strateg
 /// A prefill of `prompts` over all replicas, including moving their caches.
 ServingTime prefill_time(const ServingSetup& setup, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links, double prompts);
-/// The same of one prompt per replica, or of as many as the scheme needs.
+/// A prefill of one prompt per replica, or of as many prompts as the scheme needs.
 ServingTime prefill_time(const ServingQuestion& question, const ServingStrategy& strategy, const PrefillOption& option,
                          const training::StageLinks& links);
-/// Its estimate, derived.
+/// The estimate of prefill_time(), with its derivation.
 NumberOf<Traced, Seconds> derive_prefill_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const PrefillOption& option,
                                               const training::DerivedLinks& links, double prompts);
 
 /// What does not depend on the batch: the profile of a decode step in the middle of the output, with the cache of a
-/// complete one, and the prefill.
+/// complete output, and the prefill.
 struct ServingProfiles {
   ServingProfile decode;
   PrefillOption prefill;
   ServingTime first_token;
   ServingProfile joined;  ///< attention of what joins a decode step: a prompt, or a piece of one
-  Bytes moved;            ///< of a prompt's cache, which are then moved to where decoding reads them
+  Bytes moved;            ///< cache of a prompt that is moved to where decoding reads it
   std::shared_ptr<const ProfileOrigin> moved_origin = {};
   double margin = 0;  ///< standard deviations of free memory for caches beyond their mean
 };
@@ -133,13 +133,13 @@ ServedRate served_rate(const ServingQuestion& question, const ServingStrategy& s
 /// A decode step of `sequences` of all replicas with `tokens` of prompts on each.
 struct PromptStep {
   ServingTime time;
-  Seconds beside, prompts;  ///< both by themselves
+  Seconds beside, prompts;  ///< the sequences and the prompts, each by themselves
 };
 PromptStep step_with_prompts(const ServingQuestion& question, const ServingStrategy& strategy,
                              const ServingProfiles& profiles, const training::StageLinks& links, double sequences,
                              double tokens);
 
-/// The step with prompts of a point, derived.
+/// The step with prompts of a point, with its derivation.
 NumberOf<Traced, Seconds> derive_step_with_prompts(const Traced& num, const ServingQuestion& question,
                                                    const ServingPoint& point, const ServingProfiles& profiles,
                                                    const training::DerivedLinks& links);
@@ -153,9 +153,9 @@ ServingProfile chunk_profile(const ServingQuestion& question, const ServingStrat
 
 /// What decides the memory of the runtime.
 struct RuntimeLoad {
-  Bytes capacity;         ///< of one chip
+  Bytes capacity;         ///< memory of one chip
   bool together = false;  ///< a server of several chips
-  double kernels = 0;     ///< of a captured step
+  double kernels = 0;     ///< kernels of a captured step
 };
 /// Fills in memory of driver, communication library and captured graphs.
 template <class N>
@@ -174,7 +174,7 @@ void add_runtime(const N& num, const kernel::RuntimeMemory& runtime, const Sourc
 }
 /// Memory of a batch, and the largest batch that fits.
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);
-/// Its parts, derived.
+/// The parts of serving_memory(), with their derivation.
 ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQuestion& question,
                                               const ServingProfiles& profiles, double batch);
 /// Probability that the caches of a chip need more memory than is left, at any one time.

@@ -27,8 +27,8 @@ struct ServingSetup {
   training::Dispatch dispatch = training::Dispatch::per_node;
   std::optional<hardware::CollectiveCalibration>
       collectives;                  ///< measured; otherwise ideal links at the chip's efficiency
-  kernel::ServingEffects effects;   ///< of the estimate only
-  SourceTable effect_sources;       ///< of the effects, for explanations
+  kernel::ServingEffects effects;   ///< affect the estimate only
+  SourceTable effect_sources;       ///< where each effect comes from, for explanations
   const Traced* explain = nullptr;  ///< profiles remember what their numbers consist of
 };
 
@@ -74,17 +74,17 @@ double expected_largest(double draws);
 struct ServingProfile {
   struct Block {
     std::string_view name;
-    int kind = -1;  ///< of its layers
+    int kind = -1;  ///< kind of its layers
     double layers = 1;
     bool last_tokens = false;           ///< the head: only the last token of each sequence
     double tokens = 1;                  ///< per sequence in one step
-    double experts = 0, per_token = 0;  ///< of a mixture of experts: experts, and how many a token picks
-    double copies = 1;                  ///< of all experts, each with its own tokens
+    double experts = 0, per_token = 0;  ///< mixtures of experts only: experts, and how many a token picks
+    double copies = 1;                  ///< copies of all experts, each with its own tokens
     double ranks = 1;                   ///< devices that the experts are distributed over
-    double largest = 0;                 ///< expected_largest of as many
+    double largest = 0;                 ///< expected_largest(ranks)
     /// Share of the experts that get a token in a step of so many sequences.
     double touched(double sequences) const;
-    /// The same on the device with most of them, on average: each of its experts gets a token or not.
+    /// Share of the experts that get a token on the device where most do, on average: each expert gets a token or not.
     double fullest(double sequences) const;
     /// "head", "layer", "layer of kind 2".
     std::string text() const;
@@ -97,17 +97,17 @@ struct ServingProfile {
   double unit = 1;          ///< smallest batch that gives every device a whole sequence
   double uneven = 1;        ///< layers of the longest stage, over the mean
   Bytes weights;            ///< on one chip, of the fullest stage
-  Bytes outer;              ///< of them: embedding, head and other weights outside the layers
+  Bytes outer;              ///< the part of `weights` outside the layers: embedding, head and others
   Bytes cache;              ///< on one chip, per sequence over all replicas, for the reserved tokens
-  Bytes cache_spread;       ///< its standard deviation from sequence to sequence
+  Bytes cache_spread;       ///< standard deviation of `cache` from sequence to sequence
   double cache_groups = 1;  ///< parts of the batch whose caches are on different chips
-  Bytes states;             ///< the same as `cache` for states of a fixed size
+  Bytes states;             ///< states of a fixed size, counted like `cache`
   Bytes widest;             ///< peak of activations, per sequence
   Bytes gathered;           ///< peak of weights gathered from other chips
   double kernels = 0;       ///< launched on one chip in a step
   bool together = false;    ///< several chips form one server
   Bytes boundary;           ///< sent between stages, per sequence
-  /// Only where it is to be explained. Shared by copies of the profile, which never change it.
+  /// Only set where the profile is explained. Shared by copies of the profile, which never change it.
   std::shared_ptr<const ProfileOrigin> origin = {};
 
   /// The batch at which every group holds as many caches as the fullest one.
@@ -118,12 +118,12 @@ struct ServingProfile {
 Result<training::StageLinks> serving_links(const ServingSetup& setup, const ServingStrategy& strategy,
                                            const hardware::Cluster& cluster);
 
-/// The same links, derived.
+/// The links of serving_links(), with their derivation.
 training::DerivedLinks derived_links(const Traced& num, const ServingSetup& setup, const ServingStrategy& strategy,
                                      const hardware::Cluster& cluster);
 
-/// Devices of a tensor-parallel group of so many that hold the same keys if each holds whole heads; 1 where none or all
-/// of them do.
+/// How many of `tensor` devices of a tensor-parallel group hold the same keys if each holds whole heads; 1 where none
+/// or all of them do.
 std::int64_t key_copies(const model::Transformer& model, std::int64_t tensor);
 
 /// Smallest batch that gives every device a whole sequence, however batches are split.
@@ -133,19 +133,19 @@ double step_sequences(const ServingStrategy& strategy, double batch);
 /// Sequences per device at which expert slots are whole numbers.
 std::int64_t whole_slots(const model::Transformer& model);
 
-/// Contexts of the sequences of a batch, and the tokens that memory is reserved for. Each entry is an equal share of
-/// the sequences, or of those seen the given share.
+/// Contexts of the sequences of a batch, and the tokens that memory is reserved for. Each entry stands for an equal
+/// share of the sequences; entries of `seen` for `shares`, if given.
 struct ServingKeys {
   std::vector<std::int64_t> seen, reserved;
-  /// Of an encoder-decoder: how many of those tokens are the encoder's. 0: both have all of them.
+  /// Encoder-decoders only: how many of those tokens are the encoder's. 0: both have all of them.
   std::int64_t source = 0;
-  std::vector<double> shares = {};  ///< of `seen`, in any unit; empty: equal
+  std::vector<double> shares = {};  ///< weights of the entries of `seen`, in any unit; empty: equal
 };
 
 /// A profile for steps of `queries` new tokens of each sequence.
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     const ServingKeys& keys);
-/// The same for equal sequences; memory is reserved for `cache_keys` tokens (0: for `keys`).
+/// The profile for equal sequences; memory is reserved for `cache_keys` tokens (0: for `keys`).
 ServingProfile make_serving_profile(const ServingSetup& setup, const ServingStrategy& strategy, std::int64_t queries,
                                     std::int64_t keys, std::int64_t cache_keys = 0);
 /// The prefill of a prompt with `fresh` tokens that are not cached. An encoder reads the prompt, and the decoder makes
@@ -173,7 +173,7 @@ struct ServingTime {
 ServingTime serving_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                          const training::StageLinks& links, double batch);
 
-/// Its estimate, derived.
+/// The estimate of serving_time(), with its derivation.
 NumberOf<Traced, Seconds> derive_serving_time(const Traced& num, const ServingSetup& setup,
                                               const ServingStrategy& strategy, const ServingProfile& profile,
                                               const training::DerivedLinks& links, double batch);
@@ -183,34 +183,34 @@ struct PricedStep {
   std::string block;
   double layers = 1, count = 1;  ///< layers of the block, and how often each of them does it
   std::string what;
-  training::RoleSet over = 0;        ///< of a collective
+  training::RoleSet over = 0;        ///< collectives only: the axes it runs over
   Flops flops;                       ///< on one chip
-  Bytes bytes;                       ///< the same; of a collective, of its array
+  Bytes bytes;                       ///< on one chip; the whole array of a collective
   Seconds compute, memory, network;  ///< at ideal rates
   Seconds time;                      ///< estimated
   program::Op op = program::Op::collective;
 };
-/// All of them in the order of the program. Each adds layers x count x time to the estimate.
+/// All kernels and collectives of a step in the order of the program. Each adds layers x count x time to the estimate.
 std::vector<PricedStep> list_serving_step(const ServingSetup& setup, const ServingStrategy& strategy,
                                           const ServingProfile& profile, const training::StageLinks& links,
                                           double batch);
 
-/// The same with a next token after every query, not only the last: verifying drafted tokens.
+/// A step with a next token after every query, not only the last: verifying drafted tokens.
 ServingTime verify_time(const ServingSetup& setup, const ServingStrategy& strategy, const ServingProfile& profile,
                         const training::StageLinks& links, double batch);
 
 /// A decode step of `batch` sequences that also prefills on every replica: prompts, or a piece of one.
 struct MixedStep {
   const ServingProfile& decode;
-  const ServingProfile& prompt;  ///< its attention; as many queries as the prompt or the piece has tokens
+  const ServingProfile& prompt;  ///< attention of the prompt or piece, with a query for each of its tokens
   double batch = 1;
-  double prompts = 1;  ///< or pieces, on each replica
-  double ended = 1;    ///< of them: prompts that end, and need the head
+  double prompts = 1;  ///< prompts or pieces on each replica
+  double ended = 1;    ///< how many of the prompts end in the step, and need the head
 };
 /// Matrix products, norms and collectives see the tokens of both together, so weights are read once.
 ServingTime mixed_time(const ServingSetup& setup, const ServingStrategy& strategy, const training::StageLinks& links,
                        const MixedStep& step);
-/// Its estimate, derived.
+/// The estimate of the step, with its derivation.
 NumberOf<Traced, Seconds> derive_mixed_time(const Traced& num, const ServingSetup& setup,
                                             const ServingStrategy& strategy, const training::DerivedLinks& links,
                                             const MixedStep& step);

@@ -116,7 +116,7 @@ void share_kernels(ServingProfile& profile) {
   }
 }
 
-/// Of those that layers share, or of the others.
+/// Bytes of the weights that layers share (`shared`), or of all others.
 template <class N>
 NumberOf<N, Bytes> weight_bytes(const N& num, const std::vector<model::Weight>& weights, const lower::Formats& formats,
                                 const program::Program& program, const lower::ShardingRules& rules, bool shared) {
@@ -190,7 +190,7 @@ class ProfileMaker {
   }
 
  private:
-  /// One step for as many sequences as come out whole, and for twice as many.
+  /// A step lowered for the fewest sequences whose slots come out whole, and for twice as many.
   using Pair = std::pair<program::Program, program::Program>;
 
   template <class Lower>
@@ -358,7 +358,7 @@ class ProfileMaker {
                     static_cast<double>(keys_.reserved.size()) *
                     static_cast<double>(layer.attention->heads / layer.attention->kv_heads);
       });
-      profile_.widest = std::max(profile_.widest, copied);  // of one layer at a time
+      profile_.widest = std::max(profile_.widest, copied);  // copies of one layer at a time
     }
     const auto total = [](const std::vector<Bytes>& bytes) {
       return std::accumulate(bytes.begin(), bytes.end(), Bytes());
@@ -375,14 +375,14 @@ class ProfileMaker {
     profile_.cache_spread = sqrt(squares / shares);
   }
 
-  /// A cache of so many tokens in a layer, of one sequence.
+  /// Bytes of one sequence's cache of `tokens` tokens in one layer.
   template <class N>
   NumberOf<N, Bytes> layer_cache(const N& num, const program::Program& one, const program::ProgramTensor& tensor,
                                  std::int64_t tokens) const {
     return cache_bytes_at(num, one, tensor, tokens, setup_.formats.kv_cache) /
            num.given("sequences", lowered_, "that the step was lowered for");
   }
-  /// The caches of a stage, of one sequence.
+  /// Bytes of one sequence's caches on a stage.
   template <class N>
   NumberOf<N, Bytes> stage_cache(const N& num, const program::Program& one, const clock::StageSplit::Part& part,
                                  std::int64_t reserved) const {
@@ -461,7 +461,7 @@ class ProfileMaker {
   lower::Parallelism parallelism_;
   lower::StageRules stage_;
   std::int64_t least_;  ///< sequences at which slots of experts come out whole
-  double lowered_;      ///< as a double
+  double lowered_;      ///< `least_` as a double
   lower::Workload work_;
   ServingProfile profile_;
   const Traced* num_;  ///< null: nothing is explained

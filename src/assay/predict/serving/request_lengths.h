@@ -27,7 +27,7 @@ class Lengths {
   bool is_fixed() const { return table_.front() == table_.back(); }
   std::span<const std::int64_t> table() const { return table_; }
 
-  /// The same distribution with at most so many entries.
+  /// The distribution, reduced to at most `entries` entries.
   Lengths thinned(std::size_t entries) const;
   /// Truncates entries at `most`; returns whether any was longer.
   bool cut(std::int64_t most);

@@ -53,7 +53,7 @@ bool moves_cache(const ServingStrategy& strategy, const PrefillOption& option) {
          strategy.tensor * strategy.second > 1;
 }
 
-/// The same profile with its attention alone.
+/// A profile that holds only the attention of this one.
 ServingProfile attention_of(const ServingProfile& profile) {
   ServingProfile out;
   out.queries = profile.queries;
@@ -108,12 +108,12 @@ namespace {
 
 /// How prompts and decoded sequences share a step.
 struct PromptWays {
-  double prompts = 1;    ///< that join on each replica, or pieces
+  double prompts = 1;    ///< whole prompts or pieces that join on each replica
   double all = 1;        ///< prompts of a pass of their own, over all replicas
   double ended = 1;      ///< prompts that end
   bool whole = false;    ///< whole prompts join
   bool before = false;   ///< prompts may go first, in a pass of their own
-  bool among = false;    ///< they may join the sequences
+  bool among = false;    ///< prompts may join the sequences
   bool decodes = false;  ///< there are sequences
 
   PromptWays(const ServingQuestion& question, const ServingStrategy& strategy, const ServingProfiles& profiles,

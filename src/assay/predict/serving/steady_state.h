@@ -21,9 +21,9 @@ struct SteadyServer {
 /// What its steps hold: follows from places and lengths alone. In each step `requests` requests end and as many prompts
 /// are worked on, whole ones if a chunk holds them.
 struct SteadyLoad {
-  double requests = 0;   ///< that end per step, mean
-  double tokens = 0;     ///< of prompts, in a step that has any
-  double share = 1;      ///< of steps that have some
+  double requests = 0;   ///< requests that end per step, mean
+  double tokens = 0;     ///< prompt tokens, in a step that has any
+  double share = 1;      ///< share of steps that have prompts
   double sequences = 0;  ///< decoded in a step with prompts
   double alone = 0;      ///< decoded in a step without
 };

@@ -8,7 +8,7 @@ namespace assay::serving {
 
 /// The largest of arithmetic, memory and network at ideal rates.
 std::string_view limiter_of(const ServingTime& time);
-/// The same of a server's steps with prompts or of those without, whichever take most of its time.
+/// The limiter of a server's steps with prompts or of those without, whichever take most of its time.
 std::string_view limiter_of(const ServingPoint& point);
 
 /// Chips at a price, and the tokens per second of all of them.
@@ -21,11 +21,11 @@ NumberOf<N, Dollars> cost_of_million_tokens(const N& num, const NumberOf<N, Doll
 
 /// How prefill and decode of a point balance.
 struct PhaseBalance {
-  Seconds last_token;          ///< of a request that finds a place at once, on a server whose other places are taken
-  double prefill_servers = 0;  ///< that supply one server which only decodes
+  Seconds last_token;  ///< latency of a request that finds a place at once, on a server whose other places are taken
+  double prefill_servers = 0;  ///< prefill servers that supply one server which only decodes
   double finished_per_step = 0;
-  Tokens freed_per_step;  ///< of cache
-  Tokens balanced_chunk;  ///< of a prompt in each step, so that prompts arrive as fast as sequences end
+  Tokens freed_per_step;  ///< tokens of cache
+  Tokens balanced_chunk;  ///< prompt tokens in each step so that prompts arrive as fast as sequences end
 };
 PhaseBalance phase_balance(const ServingQuestion& question, const ServingPoint& point);
 
@@ -41,7 +41,7 @@ Result<BatchRun> batch_run(const ServingQuestion& question, const ServingPoint& 
 struct DisaggregatedRate {
   double prefill_servers = 0;       ///< per decode server
   Hertz requests_per_chip;          ///< over the chips of both
-  TokensPerSecond tokens_per_chip;  ///< the same
+  TokensPerSecond tokens_per_chip;  ///< over the chips of both
 };
 DisaggregatedRate disaggregated_rate(const ServingQuestion& question, const ServingPoint& point, double chips,
                                      Hertz prompts_per_second);

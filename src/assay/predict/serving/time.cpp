@@ -44,11 +44,11 @@ struct StepTotals {
   }
 };
 
-/// Those of one layer of a block.
+/// Totals of one layer of a block.
 template <class N>
 struct LayerTotals {
   const ServingProfile::Block& block;
-  double layers = 1;  ///< of the block
+  double layers = 1;  ///< layers of the block
   StepTotals<N>& step;
   NumberOf<N, Seconds> seconds{};
 
@@ -206,9 +206,9 @@ void add_blocks(const N& num, const Server<N>& server, const ServingProfile& pro
   }
 }
 
-/// The end of a step.
+/// The sequences at the end of a step.
 struct StepEnd {
-  double sequences = 1;  ///< whose activations pass from stage to stage
+  double sequences = 1;  ///< sequences whose activations pass from stage to stage
   double heads = 1;      ///< sequences that the host gets a token of
   bool decodes = true;
 };

@@ -1,5 +1,5 @@
 // Collectives: the one list of their kinds, and what is true of each on every network. A new kind is a row here; what
-// it costs is in network/, how it moves data in execute/, where plans use it in plan/.
+// it costs is in predict/collective/, how it moves data in engine/, where plans use it in program/plan/.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -31,7 +31,7 @@ enum class CollectivePattern : std::uint8_t {
   rooted,      ///< one device sends or receives the whole array
 };
 
-/// What a device of the group holds of the array.
+/// Which part of the array a device of the group holds.
 enum class Holding : std::uint8_t { shard, whole };
 
 /// All properties of a kind of collective.
@@ -96,13 +96,13 @@ constexpr bool scatters(Collective kind) {
 
 /// Bytes of the array that a group of n devices works on, per byte that a device holds before.
 constexpr double array_share(Collective kind, double n) { return facts(kind).before == Holding::shard ? n : 1.0; }
-/// Bytes that a device receives in a group of n, per byte that it holds before; of a rooted kind, the busiest device.
+/// Bytes that a device receives in a group of n, per byte that it holds before; for a rooted kind, the busiest device.
 constexpr double received_share(Collective kind, double n) {
   const CollectiveFacts& of = facts(kind);
   if (of.pattern == CollectivePattern::one_to_one || of.pattern == CollectivePattern::rooted) return of.passes;
   return of.passes * (gathers(kind) ? n - 1.0 : (n - 1.0) / n);
 }
-/// The same, per byte of the array.
+/// Bytes that a device receives in a group of n, per byte of the array.
 constexpr double received_of_array(Collective kind, double n) { return received_share(kind, n) / array_share(kind, n); }
 
 Result<Collective> parse_collective(std::string_view text, std::string_view where);

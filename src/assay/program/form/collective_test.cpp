@@ -24,8 +24,8 @@ TEST(Collective, AMeasuredKindIsMeasuredAsItself) {
     EXPECT_EQ(facts(row.measured_as).measured_as, row.measured_as) << row.name;
 }
 
-// Eight devices with 10 bytes each: gathered they are 80, of which a device has its own. Of partial sums of 80 bytes,
-// a device receives the 7 others' addends of its eighth, and all-reduced also the other parts of the result.
+// Eight devices with 10 bytes each: gathered they are 80, one part of which a device has already. For partial sums of
+// 80 bytes, a device receives the 7 others' addends of its eighth, and all-reduced also the other parts of the result.
 TEST(Collective, DevicesReceiveWhatTheyLack) {
   EXPECT_EQ(received_share(Collective::all_gather, 8) * 10, 70);
   EXPECT_EQ(received_share(Collective::reduce_scatter, 8) * 80, 70);

@@ -1,5 +1,4 @@
-// Work of a program apart from matrix products: norms, rotations, softmax, activations, routing, sums and the
-// loss.
+// Work of a program outside matrix products: norms, rotations, softmax, activations, routing, sums and the loss.
 #pragma once
 #include "assay/program/form/program.h"
 
@@ -10,7 +9,7 @@ namespace assay::program {
 /// pass of attention is not included; copies and conversions are free. State spaces count all their FLOP in
 /// `Step::flops`.
 Flops elementwise_flops(const Program& program, const Step& step);
-/// The total of a phase over all layers, for one microbatch.
+/// FLOP outside matrix products of a phase, over all layers, for one microbatch.
 Flops elementwise_flops(const Program& program, Phase phase);
 
 }  // namespace assay::program

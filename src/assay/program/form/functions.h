@@ -43,7 +43,7 @@ struct FunctionFacts {
   Function function;
   std::string_view name;  ///< in programs and listings
   int operands;
-  std::string_view symbol = {};  ///< between its operands, if it is written so
+  std::string_view symbol = {};  ///< written between its operands, if it has one
 };
 
 namespace functions {

@@ -1,5 +1,5 @@
-// Operations of a program. Each is described by one row of a table, so that a new operation is a row here, a
-// gradient rule in lower/ and a kernel in execute/; a missing piece does not compile.
+// Operations of a program. Each is described by one row of a table, so that a new operation is a row here, a gradient
+// rule in program/lower/ and a kernel in engine/; a missing piece does not compile.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -53,17 +53,17 @@ enum class Op : std::uint8_t {
   sample,
   map,  ///< a function of elements (program/form/functions.h, Step::detail); operands may lack dimensions of the result
   map_grad,
-  sum,  ///< over the dimensions that the result lacks
+  sum,  ///< sums over the dimensions that the result lacks
   sum_grad,
-  largest,  ///< the same for the largest element
+  largest,  ///< the largest element over the dimensions that the result lacks
   largest_grad,
-  softmax,  ///< over the dimension Step::detail
+  softmax,  ///< softmax over the dimension Step::detail
   softmax_grad,
   view,  ///< other dimensions, other names or sizes, for the same elements of each device
   view_grad,
   chunk,  ///< one of the equal parts of the dimension Step::detail; the second input says which
   chunk_grad,
-  put,  ///< zeros, but for such a part
+  put,  ///< the inverse of `chunk`: zeros outside one of the equal parts
   put_grad,
   update,
   slice,      ///< keeps a part of what a device has
@@ -71,7 +71,7 @@ enum class Op : std::uint8_t {
 };
 inline constexpr std::size_t op_count = 58;
 
-/// How the backward pass differentiates an operation; lower/ has a function for each.
+/// How the backward pass differentiates an operation; program/lower/ has a function for each.
 enum class GradientRule : std::uint8_t {
   none,       ///< no gradient passes through it
   per_input,  ///< one step computes the gradients of all inputs from the gradients of the results
@@ -90,9 +90,9 @@ enum class GradientRule : std::uint8_t {
 /// The gradient of an operation.
 struct OpGradient {
   GradientRule rule = GradientRule::none;
-  std::optional<Op> op = {};  ///< that computes it, if always the same
-  bool reads_inputs = false;  ///< for per_input: in addition to the results' gradients
-  bool is_linear = false;     ///< for per_input: partial sums may stay partial
+  std::optional<Op> op = {};  ///< the operation that computes it, if always the same
+  bool reads_inputs = false;  ///< per_input only: reads the inputs in addition to the results' gradients
+  bool is_linear = false;     ///< per_input only: partial sums may stay partial
 };
 
 /// How a step is priced: which kernel model it has, and how it behaves among other kernels.
@@ -117,7 +117,7 @@ enum class ForwardPart : std::uint8_t {
   norms,
   rotary,
   scores,                 ///< the other results of attention: probabilities, or the sums of flash attention
-  attention,              ///< its result, and the scores with it
+  attention,              ///< the result of attention, and the scores with it
   attention_products,     ///< including other mixers' products
   feed_forward_products,  ///< including experts' products
   second_products,        ///< every second product of a layer
@@ -126,8 +126,8 @@ enum class ForwardPart : std::uint8_t {
   dispatch,    ///< tokens at their experts, and the returned results
   scans,       ///< state-space scans and convolutions
   residual,    ///< sums on the residual stream, and copies that are split or cast
-  reductions,  ///< sums over devices
-  exchanges,   ///< received from other devices
+  reductions,  ///< results summed over devices
+  exchanges,   ///< results received from other devices
   unread,      ///< also results that no gradient reads: the last product of a layer and what follows it
 };
 
@@ -143,7 +143,7 @@ struct OpFacts {
   std::string_view name;  ///< as listed in programs
   OpGradient gradient;
   CostClass cost;
-  ForwardPart part;  ///< its result's part in recomputation policies; of products and collectives, see parts_of()
+  ForwardPart part;  ///< part of its result in recomputation policies; for products and collectives, see parts_of()
   ElementFlops flops = {};
 };
 
@@ -239,11 +239,11 @@ static_assert(is_complete());
 constexpr const OpFacts& facts(Op op) { return ops::table[static_cast<std::size_t>(op)]; }
 constexpr std::string_view name(Op op) { return facts(op).name; }
 constexpr bool is_collective(Op op) { return op == Op::collective; }
-/// Only changes the sharding of its input.
+/// Whether the operation only changes the sharding of its input.
 constexpr bool is_movement(Op op) { return facts(op).gradient.rule == GradientRule::reshard; }
-/// Attention or its gradient.
+/// Whether it is attention or its gradient.
 constexpr bool is_attention(Op op) { return facts(op).cost == CostClass::attention; }
-/// A scan or its gradient.
+/// Whether it is a scan or its gradient.
 constexpr bool is_scan(Op op) { return facts(op).cost == CostClass::scan; }
 
 /// The group of a step in a breakdown of kernel time.

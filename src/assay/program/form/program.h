@@ -28,12 +28,12 @@ namespace assay::program {
 enum class TensorClass : std::uint8_t {
   weight,       ///< as stored between steps
   used_weight,  ///< as a product uses it
-  gradient,     ///< of a weight, as the optimizer takes it
+  gradient,     ///< gradient of a weight, as the optimizer takes it
   optimizer,    ///< master weights and moments
   residual,     ///< the residual stream
   activation,   ///< inside a block; its sharding follows from its operands
-  query,        ///< in attention
-  key_value,    ///< in attention, and the cache
+  query,        ///< queries of attention
+  key_value,    ///< keys and values of attention, and the cache
   dispatched    ///< tokens at their experts
 };
 inline constexpr std::size_t tensor_classes = 9;
@@ -63,7 +63,7 @@ class TensorDims {
  private:
   static constexpr std::uint64_t code(model::LogicalDim dim) { return static_cast<std::uint64_t>(dim) + 1; }
 
-  std::uint64_t kinds_ = 0;  ///< one byte each, 0: none
+  std::uint64_t kinds_ = 0;  ///< one byte for each dimension, 0: none
   std::array<std::int64_t, 5> sizes_{};
 };
 
@@ -83,8 +83,8 @@ struct ProgramTensor {
   Dtype dtype = Dtype::bf16;  ///< set by store_as(), together with its bits
   Sharding sharding;
   TensorDims dims;
-  double bits = 16;     ///< of one element in memory, including its share of block scales
-  double elements = 0;  ///< on one device, counted when the tensor is added to a program
+  double bits = 16;     ///< bits of one element in memory, including its share of block scales
+  double elements = 0;  ///< elements on one device, counted when the tensor is added to a program
 
   void store_as(const NumberFormat& format) { dtype = format.dtype, bits = format.bits(); }
   int find(model::LogicalDim dim) const {
@@ -101,11 +101,11 @@ inline bool is_weight(const ProgramTensor& tensor) {
 struct AttentionShape {
   bool causal = true;
   bool flash = true;
-  bool cross = false;                  ///< over the encoder's tokens
+  bool cross = false;                  ///< attends to the encoder's tokens
   bool both_sides = false;             ///< the window is centred on the query
   std::int64_t window = 0, chunk = 0;  ///< 0: none
   std::int64_t picks = 0;              ///< keys that an index picks for a query; 0: all
-  std::int64_t queries = 1, keys = 1;  ///< of one sequence, before sharding; queries are the last ones
+  std::int64_t queries = 1, keys = 1;  ///< queries and keys of one sequence, before sharding; queries are the last ones
   /// Mean number of keys per query.
   double mean_keys() const;
 };
@@ -116,18 +116,18 @@ inline constexpr double backward_passes = 2.5;
 
 /// The recurrence of a scan.
 struct ScanShape {
-  Flops per_cell;            ///< of a token, for each cell of the state
-  std::string_view formula;  ///< in which they are counted
-  double cells = 1;          ///< of a channel
+  Flops per_cell;            ///< FLOP of a token, for each cell of the state
+  std::string_view formula;  ///< how the FLOP are counted
+  double cells = 1;          ///< cells of the state of a channel
   double kept = 0;           ///< numbers of a channel that a server keeps for each sequence; 0: none
   model::ScanKernels kernels;
 };
 
-/// How the tokens of a step meet experts.
+/// How the tokens of a step are spread over experts.
 struct ExpertLoad {
-  double tokens = 1, picks = 1;   ///< of all devices, and experts of each token
-  double load = 1;                ///< of the fullest expert over an even share
-  double experts = 1, slots = 1;  ///< and slots of each expert
+  double tokens = 1, picks = 1;   ///< tokens of all devices, and experts that each token picks
+  double load = 1;                ///< tokens of the fullest expert over an even share
+  double experts = 1, slots = 1;  ///< experts of a layer, and slots of each
   double touched = 1;             ///< share of the experts with tokens: the weights of the others stay unread
 
   /// Share of the slots that tokens fill: slots are whole numbers per expert, products work only on tokens.
@@ -146,10 +146,10 @@ std::string_view name(Phase phase);
 struct Block {
   std::string_view name;
   Phase phase = Phase::forward;
-  int kind = -1;  ///< of layer; below 0: embedding, head, update
+  int kind = -1;  ///< kind of its layers; below 0: embedding, head, update
   std::int64_t layers = 1;
   std::int32_t first = 0, last = 0;
-  bool is_shared = false;  ///< of the weights that layers of the kind share: final sums and updates, done once
+  bool is_shared = false;  ///< final sums and updates, done once, of the weights that layers of the kind share
 };
 
 /// Which position of a mesh axis sends to which other one; positions that nobody sends to get zeros.
@@ -164,14 +164,14 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Block> blocks;
   std::vector<AttentionShape> attentions;
-  std::vector<AttentionShape> candidates;  ///< of steps that pick keys
+  std::vector<AttentionShape> candidates;  ///< shapes of steps that pick keys
   std::vector<ScanShape> scans;
   std::vector<ExpertLoad> expert_loads;
   std::vector<Permutation> permutations;  ///< each followed by its inverse
   std::vector<std::string> own_dims;      ///< names of dimensions that no transformer has: those from own_dim(0) on
   std::int64_t microbatches = 1;
   bool centred_norms = false;   ///< norms subtract the mean, even where not required
-  bool composed_norms = false;  ///< libraries write them as single operations
+  bool composed_norms = false;  ///< libraries write norms as single operations
 
   const ProgramTensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   std::span<const Step> steps_of(const Block& block) const {
@@ -190,8 +190,8 @@ struct Program {
 /// The letter or the name of a dimension in listings.
 std::string_view dim_name(const Program& program, model::LogicalDim dim);
 
-/// What a device holds of tensors, as numbers of a policy: dimensions, the devices that split them, bytes of elements.
-/// Inline, like those below: lowering calls them all the time.
+/// Local sizes of tensors, as numbers of a policy: dimensions, the devices that split them, bytes of elements. Inline,
+/// like all below: lowering calls them all the time.
 template <class N>
 NumberOf<N, double> local_extent(const N& num, const Program& program, const ProgramTensor& tensor, int dim) {
   const model::Weight::Size size = tensor.dims[static_cast<std::size_t>(dim)];
@@ -264,11 +264,11 @@ std::string step_text(const Program& program, const Step& step);
 /// Totals of a program or some of its blocks, on one device, for all layers and microbatches.
 struct ProgramCount {
   Flops flops;          ///< all
-  Flops product_flops;  ///< of matrix products
+  Flops product_flops;  ///< FLOP of matrix products
   Flops attention_flops;
   Flops recomputed_flops;  ///< recomputed forward work
-  Bytes memory;            ///< read and written
-  Bytes network;           ///< received
+  Bytes memory;            ///< bytes read and written
+  Bytes network;           ///< bytes received
 };
 ProgramCount count(const Program& program);
 /// One pass through one block for one microbatch.

@@ -33,7 +33,7 @@ class AxisList {
   constexpr std::uint32_t bits() const { return bits_; }
   constexpr AxisSet set() const { return bits_ & 255u; }
   constexpr bool has(int axis) const { return (set() & axis_bit(axis)) != 0; }
-  /// Major first.
+  /// All axes, major first.
   std::vector<int> axes() const {
     std::vector<int> all;
     for (AxisList rest = *this; !rest.empty(); rest = rest.popped()) all.insert(all.begin(), rest.last());

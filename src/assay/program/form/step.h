@@ -28,8 +28,8 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   Op op = Op::product;
   Urgency urgency = Urgency::critical;
   bool is_recomputed = false;  ///< forward work recomputed in the backward pass
-  bool once = false;           ///< per optimizer step, not per microbatch
-  AxisSet axes = 0;            ///< of a collective or a slice
+  bool once = false;           ///< done per optimizer step, not per microbatch
+  AxisSet axes = 0;            ///< axes of a collective or a slice
   std::array<std::int16_t, 8> in{-1, -1, -1, -1, -1, -1, -1, -1};
   std::array<std::int16_t, 7> out{-1, -1, -1, -1, -1, -1, -1};
   /// Attention: index in `attentions`; pick: in `candidates`; scan: in `scans`; product of experts: in `expert_loads`;
@@ -39,19 +39,19 @@ struct alignas(16) Step {  // 64 bytes, so that indexing is a shift
   std::int16_t detail = -1;
   Flops flops;              ///< on one device
   Bytes bytes;              ///< read and written on one device, or received over the network by a collective
-  bool is_centred = false;  ///< of a norm: it subtracts the mean
-  Collective collective = Collective::all_gather;  ///< if the operation is one
+  bool is_centred = false;  ///< norms only: subtracts the mean
+  Collective collective = Collective::all_gather;  ///< the kind, if the operation is a collective
   /// Activation: the function, a model::Activation; attention: a model::JoinedProjection; rotate: a model::Rotation;
   /// loss: a model::Logits; norm: 1 where libraries write it as single operations.
   std::uint8_t composed = 0;
-  bool is_joined = false;      ///< of an activation: gate and input are halves of one tensor
+  bool is_joined = false;      ///< activations only: gate and input are halves of one tensor
   std::int32_t repeated = -1;  ///< the step of the forward pass that is recomputed
 
   bool is(Collective kind) const { return op == Op::collective && collective == kind; }
 };
 static_assert(sizeof(Step) == 64);
 
-/// The name of its operation, or of its collective: "product", "all-gather".
+/// The name of a step's operation, or of its collective: "product", "all-gather".
 inline std::string_view name(const Step& step) {
   if (step.op == Op::map) return facts(static_cast<Function>(step.detail)).name;
   return is_collective(step.op) ? name(step.collective) : name(step.op);
@@ -74,7 +74,7 @@ inline Bytes received_bytes(const Step& step, double ways, Bytes before) {
 
 /// One line: "Q[B_X, S, N_Y, H] = H[B_X, S, D] ·D W_q[D, N_Y, H]", "C[I_X, K] = AllReduce_Y(C[I_X, K] {U_Y})".
 std::string step_text(const Mesh& mesh, std::span<const Tensor> tensors, const Step& step);
-/// The same, where a function has the tensors, and `contracted` names the dimensions that a product sums over.
+/// One line for tensors that a function gives; `contracted` names the dimensions that a product sums over.
 std::string step_text(const Mesh& mesh, const std::function<Tensor(int)>& tensor, std::string_view contracted,
                       const Step& step);
 

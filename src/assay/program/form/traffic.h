@@ -24,7 +24,7 @@ inline int plain_scores(const Program& program, const Step& step) {
   return step.op == Op::attention ? step.out[1] : step.in[5];
 }
 
-/// So many elements in the plain format of a tensor.
+/// Bytes of so many elements in a plain format.
 template <class N>
 NumberOf<N, Bytes> stored(const N& num, Dtype format, const NumberOf<N, double>& elements) {
   if constexpr (N::traced)
@@ -33,7 +33,7 @@ NumberOf<N, Bytes> stored(const N& num, Dtype format, const NumberOf<N, double>&
     return storage(format, elements);
 }
 
-/// Scores of a step that picks keys: of each query with all candidates.
+/// Number of scores in a step that picks keys: each query with all candidates.
 template <class N>
 NumberOf<N, double> candidate_scores(const N& num, const Program& program, const Step& step) {
   const ProgramTensor& picked = program.tensor(step.out[0]);
@@ -42,14 +42,14 @@ NumberOf<N, double> candidate_scores(const N& num, const Program& program, const
                    "on average");
 }
 
-/// Whether queries read the keys that they picked, each its own, instead of all once.
+/// Whether each query reads the keys that it picked, instead of all queries reading all keys once.
 inline bool reads_picks(const Program& program, const Step& step) {
   if (step.op != Op::attention || step.detail < 0 || step.in[2] >= 0 || step.in[4] < 0) return false;
   const AttentionShape& shape = program.attentions[static_cast<std::size_t>(step.detail)];
   return shape.picks > 0 && shape.picks < shape.keys;
 }
 
-/// What a step moves beyond its tensors, each once; nothing for most.
+/// Bytes that a step moves beyond reading or writing each of its tensors once; nothing for most.
 template <class N>
 NumberOf<N, Bytes> traffic_beyond(const N& num, const Program& program, const Step& step) {
   const auto twice = [&](std::string_view name, const NumberOf<N, Bytes>& bytes) {
@@ -83,7 +83,7 @@ NumberOf<N, Bytes> traffic_beyond(const N& num, const Program& program, const St
   return {};
 }
 
-/// Of a product of experts: slots that hold tokens, and the weights of the experts that any token picked.
+/// Bytes of a product of experts: slots that hold tokens, and the weights of the experts that any token picked.
 template <class N>
 NumberOf<N, Bytes> expert_traffic(const N& num, const Program& program, const Step& step) {
   const ExpertLoad& load = program.expert_loads[static_cast<std::size_t>(step.detail)];
@@ -96,10 +96,10 @@ NumberOf<N, Bytes> expert_traffic(const N& num, const Program& program, const St
              named_bytes(num, program, step.in[1]);
 }
 
-/// Operands and results once each, but of an embedding one row for each token instead of the table, and of learned
-/// positions their rows; a cache takes in new tokens only. Scores of plain attention pass through memory more often:
-/// they are written, read, written as probabilities (counted as a result) and read; backward probabilities are read,
-/// their gradients written and read, those of scores written, read and read.
+/// Bytes that a step moves: operands and results once each. An embedding reads one row for each token instead of the
+/// table, learned positions likewise; a cache takes in new tokens only. Scores of plain attention pass through memory
+/// more often: they are written, read, written as probabilities (counted as a result) and read; backward, probabilities
+/// are read, their gradients written and read, those of scores written, read and read.
 template <class N>
 NumberOf<N, Bytes> traffic(const N& num, const Program& program, const Step& step) {
   const auto bytes = [&](int id) { return named_bytes(num, program, id); };

@@ -15,7 +15,7 @@ class BackwardPass {
   BackwardPass(Builder& builder, std::int32_t first, std::int32_t last);
 
   void run(std::span<const Builder::Seed> seeds);
-  /// The same, where the steps form branches [first, last) of a layer.
+  /// The backward pass of forward steps that form branches [first, last) of a layer.
   void run(std::span<const Builder::Seed> seeds, Branches& branches, int first, int last);
 
  private:
@@ -67,7 +67,7 @@ class BackwardPass {
   void transpose_product(const program::Step& step);
   void transpose_norm(const program::Step& step);
   void transpose_attention(const program::Step& step);
-  /// For tokens only: the choice of experts has no gradient through their positions.
+  /// Gradients of tokens only: the choice of experts has no gradient through their positions.
   void transpose_dispatch(const program::Step& step);
   void transpose_embed(const program::Step& step);
   void transpose_place(const program::Step& step);
@@ -93,7 +93,7 @@ class BackwardPass {
   std::int32_t first_, last_;
   std::vector<int>& weights_;
   std::size_t finished_ = 0;  ///< number of weights already summed
-  int sums_ = -1;             ///< of the loss
+  int sums_ = -1;             ///< statistics of the loss
 };
 
 }  // namespace assay::lower

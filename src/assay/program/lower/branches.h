@@ -13,7 +13,7 @@ struct Stretch {
   int first_step = 0, last_step = 0;
   int first_tensor = 0, last_tensor = 0;
 
-  /// An empty one at the end of a program.
+  /// An empty stretch at the end of a program.
   static Stretch begin(const program::Program& program) {
     Stretch made;
     made.first_step = static_cast<int>(program.steps.size());
@@ -31,17 +31,17 @@ struct LoweredBranch {
   const Workload* work = nullptr;
   Branch branch = Branch::mixer;
   int input = -1, output = -1;  ///< values of the residual stream
-  int attention = -1;           ///< among the shapes of attention
+  int attention = -1;           ///< index of its attention shape
   int same = -1;                ///< the first branch with the same forward steps; itself if there is no earlier one
   int like = -1;                ///< the branch it shares backward steps with, maybe itself; below 0: none yet
-  int transposed = -1;          ///< the branch that all of these were copied from
+  int transposed = -1;          ///< the branch whose backward steps were written first
   Stretch forward;
   Stretch backward;                               ///< gradients
   Stretch reduced;                                ///< weight gradients, summed over devices
   Stretch updated;                                ///< the weights
   int arriving = -1, leaving = -1;                ///< gradients of output and input
-  bool needs_input = false, keeps_input = false;  ///< the backward steps: flags of the input
-  int first_gradient = 0, last_gradient = 0;      ///< among Branches::gradients
+  bool needs_input = false, keeps_input = false;  ///< flags of the input, as the backward steps set them
+  int first_gradient = 0, last_gradient = 0;      ///< range in Branches::gradients
 };
 
 class Branches {
@@ -68,7 +68,7 @@ class Branches {
   struct Gradient {
     int of = -1, is = -1;
   };
-  std::vector<Gradient> gradients;  ///< of all branches
+  std::vector<Gradient> gradients;  ///< gradients of all branches
 
  private:
   bool begins_layer(int number) const;
@@ -83,7 +83,7 @@ class Branches {
 
   program::Program& program_;
   std::vector<LoweredBranch> all_;
-  std::vector<std::int16_t> renamed_;  ///< by tensor + 1: entry 0 stands for none
+  std::vector<std::int16_t> renamed_;  ///< by tensor number + 1: entry 0 stands for none
 };
 
 }  // namespace assay::lower

@@ -21,10 +21,10 @@ namespace assay::lower {
 struct Formats {
   Dtype weights = Dtype::bf16;  ///< as stored and gathered
   Dtype activations = Dtype::bf16;
-  Dtype compute = Dtype::bf16;    ///< of the layers' products
-  Dtype gradients = Dtype::bf16;  ///< of weights: summed over microbatches and devices
+  Dtype compute = Dtype::bf16;    ///< format of the layers' products
+  Dtype gradients = Dtype::bf16;  ///< format of weight gradients: summed over microbatches and devices
   Dtype kv_cache = Dtype::bf16;
-  std::optional<Dtype> outer = {};                    ///< of embedding and head, if it differs from the other weights
+  std::optional<Dtype> outer = {};                    ///< format of embedding and head, if another than `weights`
   std::optional<model::Quantisation> quantised = {};  ///< weights stored in another format
 
   /// A plain format applies to all weights, as the textbook counts; one with scales only to the linear layers.
@@ -128,7 +128,7 @@ class Builder {
   int reshard(int from, const program::Sharding& target, program::Urgency urgency, std::string_view name = {}) {
     return program_.tensor(from).sharding == target ? from : moved(from, target, urgency, name);
   }
-  /// The same for a tensor that several steps of a block may need in one sharding: resharded only once.
+  /// Reshards a tensor that several steps of a block may need in one sharding, only once.
   int moved_once(int id, const program::Sharding& target);
   /// Like reshard(), after the pass and once per optimizer step.
   int reshard_once(int from, const program::Sharding& target);
@@ -165,7 +165,7 @@ class Builder {
   };
   /// Writes the backward steps of the forward steps [first, last).
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds);
-  /// The same, where these form the branches [first_branch, last_branch) of a layer.
+  /// Writes the backward steps of forward steps that form the branches [first_branch, last_branch) of a layer.
   void backward(std::int32_t first, std::int32_t last, std::span<const Seed> seeds, Branches& branches,
                 int first_branch, int last_branch);
   /// Ends the sums over devices of gradients of shared weights, among tensors [first, last): once for all layers that
@@ -188,7 +188,7 @@ class Builder {
   struct Notes {
     std::int16_t pass = -1;   ///< the block that the next three belong to
     std::int16_t used = -1;   ///< a weight as products use it
-    std::int16_t moved = -1;  ///< as the last product that moved it used it
+    std::int16_t moved = -1;  ///< in the sharding of the last product that moved it
     std::int16_t cast = -1;
     int gradient = -1;
     int recomputed = -1;  ///< its copy recomputed in the backward pass
@@ -198,7 +198,7 @@ class Builder {
     if (notes_.size() <= number) notes_.resize(number + 64);
     return notes_[number];
   }
-  /// The same for the block that is being written.
+  /// Notes of a tensor for the block that is being written.
   Notes& notes_here(int id) {
     Notes& found = notes(id);
     const auto pass = static_cast<std::int16_t>(program_.blocks.size());
@@ -212,7 +212,7 @@ class Builder {
   /// The sharding in which a product needs an activation.
   struct Wanted {
     program::Sharding place;
-    program::AxisSet axes = 0;  ///< that split either operand
+    program::AxisSet axes = 0;  ///< axes that split either operand
     unsigned shared = 0;        ///< dimensions of the weight that the activation also has
   };
   Wanted wanted(const program::ProgramTensor& activation, const program::ProgramTensor& weight) const;
@@ -244,7 +244,7 @@ class Builder {
   bool narrow_products_, wide_weights_;
   std::array<bool, program::tensor_classes> like_weights_{};  ///< by class: follows the rules of weights
   std::vector<Notes> notes_;                                  ///< by tensor
-  std::vector<int> weights_;                                  ///< with gradients from this backward pass
+  std::vector<int> weights_;                                  ///< weights with gradients from this backward pass
   struct Adapter {
     int weight = -1, in = -1, out = -1;
   };

@@ -31,8 +31,8 @@ program::Program empty_program(const model::Transformer& model, const program::M
 struct Written {
   std::int32_t first = 0, last = 0;
   int input = -1, output = -1;
-  int encoded = -1;             ///< input of cross attention or of a block aside: the same for all layers
-  int token = -1;               ///< a layer's input from the token itself; for the embedding, that of all layers
+  int encoded = -1;             ///< input of cross attention or of a block aside, one for all layers
+  int token = -1;               ///< a layer's input from the token itself; for the embedding, the inputs of all layers
   CrossLayerKeys shared, lent;  ///< keys and values of an earlier layer, and those lent to later layers
   int first_branch = 0, last_branch = 0;
   bool shares_weights = false;  ///< with the other layers of its kind
@@ -262,7 +262,7 @@ class Lowering {
     build_.end_block();
   }
 
-  /// [B, S] or [B, S, n] with the sharding of the tokens of `like`.
+  /// A new tensor [B, S] or [B, S, n] with the sharding of the tokens of `like`.
   int copy_shape(int like, std::string_view name, Dtype dtype, std::int64_t n) {
     program::ProgramTensor made;
     const program::ProgramTensor& source = program_.tensor(like);
@@ -299,7 +299,7 @@ class Lowering {
     build_.end_block();
   }
 
-  /// Steps done once for the weights that layers of a kind share.
+  /// Writes the steps done once for the weights that layers of a kind share.
   void begin_shared(program::Phase phase, int number) {
     build_.begin_block("shared block", phase, number, 1);
     program_.blocks.back().is_shared = true;
@@ -337,7 +337,7 @@ class Lowering {
     build_.end_block();
   }
 
-  /// Only shared weights, or only the others.
+  /// Updates only shared weights, or only the others.
   void update_weights(std::size_t first, std::size_t last, const Optimizer& optimizer, bool shared) {
     const Bytes state_bytes = optimizer.state_bytes();
     for (std::size_t i = first; i < last; ++i) {

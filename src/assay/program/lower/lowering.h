@@ -22,7 +22,7 @@ struct Optimizer {
 };
 
 struct TrainingPlan {
-  Workload work;  ///< of one microbatch over all devices of a stage
+  Workload work;  ///< work of one microbatch over all devices of a stage
   std::int64_t microbatches = 1;
   Formats formats;
   Recompute recompute;

@@ -61,7 +61,7 @@ TEST(Lowering, NarrowProductsGatherWhatIsQuantisedAndKeepTheirPartOfIt) {
     if (made.is_kept && made.name == "Norm") kept += program::local_bytes(program, made).value();
   }
   EXPECT_EQ(kept, 2 * elements / 4 * narrow);
-  // What experts get is gathered in bf16 with a dense share of it for the shared expert: once, and once again.
+  // Experts' input is gathered in bf16 with a dense share of it for the shared expert: forward, and again backward.
   model::Transformer mixed = small_experts();
   mixed.decoder.kinds[0].feed_forward->shared_width = 768;
   const program::Program experts = train({.tensor = 4, .residual = ResidualScheme::sequence}, plan, mixed);
@@ -151,7 +151,7 @@ TEST(Lowering, HybridShardingReducesTheRestOverReplicasOnce) {
   EXPECT_EQ(program::count(train({.data = 2, .fsdp = 4})).network, Bytes(sharded + all_weights / 4 * fp32));
 }
 
-/// Its layers share all their weights.
+/// A model whose layers share all their weights.
 model::Transformer shared_llama() {
   model::Transformer m = small_llama();
   m.decoder = {};
@@ -190,7 +190,7 @@ TEST(Lowering, ContextParallelismGathersKeysOrExchangesHeads) {
   const program::Block& forward = block(ring, "layer", program::Phase::forward);
   EXPECT_EQ(traffic(ring, forward, program::Collective::all_gather).bytes, 0.75 * 2 * kv);
   const program::Block& backward = block(ring, "layer", program::Phase::backward);
-  EXPECT_EQ(traffic(ring, backward, program::Collective::all_gather).bytes, 0.75 * 2 * kv);      // again
+  EXPECT_EQ(traffic(ring, backward, program::Collective::all_gather).bytes, 0.75 * 2 * kv);      // gathered again
   EXPECT_EQ(traffic(ring, backward, program::Collective::reduce_scatter).bytes, 0.75 * 2 * kv);  // their gradients
   const program::Program ulysses = train({.context = 4, .context_scheme = ContextScheme::exchange}, plan);
   // Queries, keys, values and results, a quarter of each on a device of which three quarters leave.
@@ -285,7 +285,7 @@ TEST(Lowering, GradientsOfMixturesAreReducedTogether) {
   EXPECT_EQ(traffic(program, forward, program::Collective::all_reduce).bytes, 2 * each);
   EXPECT_EQ(traffic(program, forward, program::Collective::all_gather).bytes,
             each / 2);  // the gate of the feed-forward block
-  // Of five products one sum for each block, and those of five rows of mixing.
+  // One sum in each block for its products, five in both, and one for its rows of mixing, five in both.
   EXPECT_EQ(traffic(program, backward, program::Collective::all_reduce).steps, 4);
   EXPECT_EQ(traffic(program, backward, program::Collective::all_reduce).bytes,
             2 * each + 2 * 0.75 * 5 * d_model * fp32);

@@ -43,7 +43,7 @@ TEST(PickedKeys, FlopByHand) {
     if (step.op == program::Op::pick) picked += step.flops.value();
     if (step.op == program::Op::attention) attended += step.flops.value();
   }
-  // Of 32 queries the first eight see 1 to 8 keys, the others 8: (36 + 24 x 8) / 32 = 7.125 on average, of 16.5.
+  // The first eight of 32 queries see 1 to 8 keys, the others 8: (36 + 24 x 8) / 32 = 7.125 on average, of 16.5.
   EXPECT_DOUBLE_EQ(attended, 2.0 * (2 * 32 * 4) * 7.125 * (24 + 16));
   EXPECT_DOUBLE_EQ(picked, 2.0 * (2 * 32) * 16.5 * 2 * (16 + 1));
   EXPECT_DOUBLE_EQ(attended + picked, 64 * model::token_flops(Plain{}, m, 32).attention.value());
@@ -93,13 +93,13 @@ TEST(Lowering, DecodingReadsWeightsAndCachesOnce) {
       weights += program::local_elements(program, tensor);
   EXPECT_EQ(weights, layer_weights_count);
   const double cache = 8 * 1024 * 2 * n_kv * head;
-  // Activations of 8 tokens are small beside both.
+  // Activations of 8 tokens are small compared with both.
   EXPECT_LT(program::count(program, layer).memory, Bytes(1.03 * 2 * (layer_weights_count + cache)));
   EXPECT_GT(program::count(program, layer).memory, Bytes(2 * (layer_weights_count + cache)));
 }
 
-// Of 16 channels in 4 heads, in fp32: 8 numbers for each; one; a numerator, a denominator and the largest exponent; 8
-// for each, and for each head 8 of a normaliser and the largest exponent.
+// States of 16 channels in 4 heads, in fp32: 8 numbers for each; one; a numerator, a denominator and the largest
+// exponent; 8 for each, and for each head 8 of a normaliser and the largest exponent.
 TEST(Lowering, DecodingReadsAndWritesStates) {
   const auto state_of = [](const model::StateSpace& s) {
     model::Transformer m = small_llama();

@@ -1,5 +1,5 @@
 // FLOP of programs against numbers worked out by hand, and laws that hold for all of them. That programs compute the
-// right thing is tested in execute/.
+// right thing is tested in engine/.
 #include "assay/program/lower/lowering.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ struct Recompute {
   /// The inside of attention: scores and probabilities, if they are stored at all.
   static constexpr Recompute selective() { return of({ForwardPart::scores}); }
   static constexpr Recompute full() { return {(1u << forward_parts) - 1u}; }
-  /// The same for software that recomputes whole layers, including results that no gradient reads.
+  /// All parts, for software that recomputes whole layers, including results that no gradient reads.
   static constexpr Recompute whole() { return full().with(ForwardPart::unread); }
   /// Parts that cost memory but little time: norms, activation functions and gates.
   static constexpr Recompute element_wise() { return of({ForwardPart::norms, ForwardPart::activations}); }
@@ -46,12 +46,12 @@ struct Recompute {
     using enum ForwardPart;
     return full().without(of({attention_products, second_products, reductions}));
   }
-  /// The same, and the result of attention is kept.
+  /// Products around attention and the result of attention are kept, feed-forward products are recomputed.
   static constexpr Recompute feed_forward() {
     return all_but_projections().without(of({ForwardPart::attention, ForwardPart::scores}));
   }
-  /// By operator: attention, reduced or exchanged results and every other product are kept, the rest is recomputed
-  /// (selective checkpointing by operator).
+  /// Selective checkpointing by operator: attention, reduced or exchanged results and every other product are kept, the
+  /// rest is recomputed.
   static constexpr Recompute operators() {
     using enum ForwardPart;
     return full().without(of({attention_products, feed_forward_products, attention, scores, reductions, exchanges}));
@@ -80,7 +80,7 @@ inline constexpr RecomputePolicy recompute_policies[] = {{"none", Recompute::non
 std::string_view name(ForwardPart part);
 /// The name of a policy, or a list of parts: "norms,attention".
 std::string name(Recompute recompute);
-/// The same text as name() writes.
+/// Parses the text that name() writes.
 Result<Recompute> parse_recompute(std::string_view text, std::string_view where);
 
 /// Parts that the result `id` of a forward step belongs to: a policy that covers one of them recomputes it. Every

@@ -104,7 +104,7 @@ TEST(Recompute, KeepsValuesForLaterLayers) {
   TrainingPlan plan = plain_plan();
   plan.recompute = Recompute::full();
   const program::Program program = train({}, plan, m);
-  // The input of each layer, and of the first one the values.
+  // The input of each layer, and the values of the first one.
   EXPECT_EQ(kept_bytes(program, program.blocks[1]), Bytes(2 * tokens * d_model * fp32));
   EXPECT_EQ(kept_bytes(program, program.blocks[2]), Bytes(tokens * d_model * fp32));
 }

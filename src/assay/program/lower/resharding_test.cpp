@@ -14,7 +14,7 @@ namespace {
 struct Resharding {
   program::Tensor from;
   program::Sharding to;
-  Bytes received;  ///< by one device
+  Bytes received;  ///< bytes received by one device
   std::string text;
 };
 
@@ -61,8 +61,8 @@ bool moves_outer_axes(const Resharding& one) {
   return false;
 }
 
-/// Received in the cheapest way that uses no other axes: software does not spread a sum of one group over other groups
-/// that hold copies, though that would move fewer bytes.
+/// Bytes received in the cheapest way that uses no other axes: software does not spread a sum of one group over other
+/// groups that hold copies, though that would move fewer bytes.
 Bytes best_bytes(const program::Mesh& mesh, Resharding one) {
   const program::AxisSet moved = moved_axes(one);
   program::Mesh small = mesh;

@@ -61,7 +61,7 @@ constexpr bool begins_with(program::AxisList list, program::AxisList outer) {
 }
 /// The common prefix of both lists: the blocks that a dimension is cut into either way.
 constexpr program::AxisList common_prefix(program::AxisList a, program::AxisList b) {
-  // Of two different lists, one that ends with an axis of the other is not its prefix.
+  // If two lists differ, one that ends with an axis of the other is not its prefix.
   while (a != b) (b.empty() || a.has(b.last()) ? a : b) = (b.empty() || a.has(b.last()) ? a : b).popped();
   return a;
 }

@@ -21,7 +21,7 @@ enum class ContextScheme : std::uint8_t {
 enum class ResidualScheme : std::uint8_t {
   replicated,  ///< nothing: partial sums end in an all-reduce
   sequence,    ///< the sequence (sequence parallelism): gather in, reduce-scatter out
-  model        ///< d_model, as the textbook writes it: the same bytes
+  model        ///< d_model, as the textbook writes it: as many bytes as `sequence`
 };
 
 /// Axes other than data parallelism that split experts.
@@ -86,7 +86,7 @@ struct ServingScheme {
 /// The rules of prefill and decode: replicas dp, the second direction of weights fsdp, experts ep, tensor tp. With a
 /// context axis, tp splits caches by heads and cp by the scheme; both together are the tensor-parallel group.
 ShardingRules serving_rules(const Parallelism& parallelism, const ServingScheme& scheme);
-/// Like stage_mesh() and serving_rules(), with the tensor axis cut as in training.
+/// Mesh and rules as stage_mesh() and serving_rules() give them, with the tensor axis cut as in training.
 StageRules serving_stage(const Parallelism& parallelism, const ServingScheme& scheme, const model::Transformer& model);
 
 }  // namespace assay::lower

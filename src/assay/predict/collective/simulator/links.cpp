@@ -109,7 +109,7 @@ class Run {
   std::vector<std::int32_t> waits_for_;
   std::vector<Seconds> arrival_;
   std::vector<std::int32_t> next_;          ///< the next transfer on the same link
-  std::vector<std::int32_t> first_, last_;  ///< on each link
+  std::vector<std::int32_t> first_, last_;  ///< first and last transfer that each link has not delivered
   std::vector<Seconds> free_;               ///< when each link has sent all it was given
   std::vector<std::int32_t> start_, successors_;
   std::vector<Arrival> heap_;

@@ -35,15 +35,15 @@ class TransferGraph {
   std::vector<std::int32_t> link, waits_for;
   std::vector<Bytes> bytes;
   std::vector<std::uint8_t> last;
-  std::vector<std::int32_t> before, after;  ///< pairs
+  std::vector<std::int32_t> before, after;  ///< pairs: after[i] waits for before[i]
 };
 
 struct NetworkOutcome {
-  Seconds time;                    ///< of the last arrival
-  std::vector<Bytes> link_bytes;   ///< carried, by link
-  std::vector<Seconds> link_busy;  ///< by link
-  std::vector<Bytes> delivered;    ///< to each device, by last hops
-  std::vector<Bytes> received;     ///< by each device, whether forwarded or kept
+  Seconds time;                    ///< time of the last arrival
+  std::vector<Bytes> link_bytes;   ///< bytes carried, by link
+  std::vector<Seconds> link_busy;  ///< time that each link was busy
+  std::vector<Bytes> delivered;    ///< bytes that last hops deliver to each device
+  std::vector<Bytes> received;     ///< bytes that each device receives, whether forwarded or kept
   std::int64_t transfers = 0;
 };
 

@@ -58,7 +58,7 @@ struct RootedTorus {
   RootedTorus(const CollectiveGroup& group, bool whole_trees);
 
   void add(TransferGraph& graph, program::Collective kind, Bytes bytes, std::int64_t chunks);
-  std::int64_t edges() const;  ///< of all simulated trees
+  std::int64_t edges() const;  ///< edges of all simulated trees
 
   struct Edge {
     std::int32_t parent = -1;  ///< edge of the same tree; -1 at the root
@@ -72,18 +72,18 @@ struct RootedTorus {
     int direction;  ///< 0 up, 1 down
     std::int64_t from;
   };
-  std::vector<LinkEnd> ends;  ///< of each link of the network
+  std::vector<LinkEnd> ends;  ///< ends of each link of the network
   std::vector<std::string> names;
 };
 
 /// The ports of each participant of a tree, or of the representative ones.
 struct TreeLinks {
-  TreeLinks(const CollectiveGroup& group, std::int64_t simulated);  ///< 0 for all
+  TreeLinks(const CollectiveGroup& group, std::int64_t simulated);  ///< `simulated`: 0 for all
 
   struct Stage {
     std::int64_t groups = 1;
     std::int64_t below = 1;    ///< participants below one child
-    BytesPerSecond bandwidth;  ///< of one participant's share
+    BytesPerSecond bandwidth;  ///< bandwidth of one participant's share
     bool reduces = false;
     bool scale_up = false;  ///< chips have separate ports for the levels above
     std::string name;

@@ -25,7 +25,7 @@
 namespace assay::collective {
 
 struct SimulationOptions {
-  bool both_directions = true;  ///< of a closed ring; otherwise all data goes in one direction
+  bool both_directions = true;  ///< use both directions of a closed ring; otherwise all data goes in one
   /// On one even ring, send half of the farthest shard each way: (n - 1) / n of the time of the closed form, which
   /// sends whole shards. Several axes always do so, because otherwise their links would not be loaded equally.
   bool split_ties = false;
@@ -43,7 +43,7 @@ struct SimulatedCollective {
   program::Collective kind = program::Collective::all_gather;
   Bytes bytes;  ///< as in collective_cost: the array of one group
   std::vector<std::size_t>
-      axes;  ///< of the group's torus, by index; empty for all. Every line of them has its own array
+      axes;  ///< indices of the group's torus axes; empty for all. Every line of them has its own array
 };
 
 struct Simulation {
@@ -55,12 +55,12 @@ struct Simulation {
 
   Seconds time;
   Bytes busiest_link;            ///< most bytes over one link, one way
-  double mean_load = 0;          ///< over all existing links
+  double mean_load = 0;          ///< mean over all existing links
   std::int64_t events = 0;       ///< chunks on links
   std::int64_t chunks = 1;       ///< per shard
   std::int64_t chips = 1;        ///< simulated individually; the rest follow by symmetry
-  std::vector<Link> links;       ///< of those chips
-  std::vector<Bytes> delivered;  ///< to each of them: bytes meant for it, without those it forwards
+  std::vector<Link> links;       ///< links of the simulated chips
+  std::vector<Bytes> delivered;  ///< bytes meant for each simulated chip, without those it forwards
   std::string algorithm;
 };
 

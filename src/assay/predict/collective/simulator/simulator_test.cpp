@@ -224,7 +224,7 @@ RC_GTEST_PROP(Simulator, EveryDeviceGetsWhatItIsMeantToGet, ()) {
 RC_GTEST_PROP(Simulator, NeverFasterThanTheWire, ()) {
   const CollectiveGroup group =
       torus(any_axes(*rc::gen::inRange<std::size_t>(1, 4), 2, 5, false), Seconds(*rc::gen::element(0.0, 1e-3)));
-  double ports = 0;  // of the chip with the fewest
+  double ports = 0;  // ports of the chip with the fewest
   for (const auto& axis : group.axes) ports += axis.ring && axis.size > 2.0 ? 2.0 : 1.0;
   const double least = (group.devices - 1.0) / group.devices / ports;
   RC_ASSERT(simulated(Kind::all_gather, group) > least * (1.0 - 1e-9));

@@ -161,7 +161,7 @@ SpreadTree spread_tree(const TorusLinks& torus, std::int64_t root, const TravelP
 /// Part of a shard in transit, for the shards of all explicitly simulated chips.
 struct SpreadPart {
   std::vector<SpreadTree> trees;                                      ///< by position of the root
-  Bytes bytes;                                                        ///< of one chunk
+  Bytes bytes;                                                        ///< size of one chunk
   std::vector<std::pair<std::int32_t, std::int32_t>> farthest_first;  ///< edge, position
 
   std::int32_t edges() const { return static_cast<std::int32_t>(trees.front().parent.size()); }
@@ -219,7 +219,7 @@ void add_outward(TransferGraph& graph, const SpreadPart& part, const std::vector
     }
 }
 
-/// All-gather, reduce-scatter, or one after the other.
+/// Adds an all-gather, a reduce-scatter, or a reduce-scatter and then an all-gather.
 void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCollective& collective,
                 const SimulationOptions& options, std::int64_t chunks) {
   const Bytes shard = collective.bytes / static_cast<double>(devices_of(torus, collective.axes));
@@ -247,7 +247,7 @@ void add_spread(TransferGraph& graph, const TorusLinks& torus, const SimulatedCo
 struct Message {
   std::vector<std::int64_t> steps;  ///< by axis of the collective, signed
   std::int64_t distance = 0;
-  bool to_first = false;  ///< to the device at the origin
+  bool to_first = false;  ///< goes to the device at the origin
 };
 
 /// All messages of one chip, the farthest first: on a line they have the longest path left.
@@ -313,7 +313,7 @@ void add_all_to_all(TransferGraph& graph, const TorusLinks& torus, const Axes& a
           }
 }
 
-/// From the first chip to the farthest, axis by axis, without symmetry.
+/// Sends from the first chip to the farthest, axis by axis, without symmetry.
 void add_farthest(TransferGraph& graph, const TorusLinks& torus, const Axes& axes, Bytes bytes, std::int64_t chunks) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     std::int64_t here = 0, left = 0;

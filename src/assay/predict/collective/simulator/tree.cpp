@@ -21,7 +21,7 @@ struct Split {
   }
   bool has_local;
   std::int64_t local, upper;
-  std::size_t first;  ///< stage of the upper network
+  std::size_t first;  ///< first stage of the upper network
 };
 
 /// A graph under construction, and the tree that its transfers cross.
@@ -71,7 +71,7 @@ void add_gather(const TreeWork& work, Bytes size, const std::vector<std::int32_t
       for (std::int64_t p = 0; p < positions; ++p) send(work, p, offset, size, true, held[at(d * positions + p)]);
 }
 
-/// The reverse. Returns, for each participant, the point at which its shard is complete.
+/// Adds a reduce-scatter, add_gather() reversed. Returns, for each participant, when its shard is complete.
 std::vector<std::int32_t> add_scatter(const TreeWork& work, Bytes size) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;
@@ -95,7 +95,7 @@ std::vector<std::int32_t> add_scatter(const TreeWork& work, Bytes size) {
   return complete;
 }
 
-/// A chain of transfers; returns the last.
+/// Adds a chain of transfers; returns the last.
 std::int32_t chain(TransferGraph& graph, std::int32_t before,
                    std::initializer_list<std::pair<std::int32_t, Bytes>> hops) {
   for (const auto& [link, bytes] : hops) {
@@ -124,8 +124,8 @@ class Window {
   std::vector<std::int32_t> finished_;
 };
 
-/// Up to the top of the upper network and down again; each switch sends one copy up, spread over the link shares of
-/// all participants below it, whether it reduces (all-reduce) or copies (broadcast).
+/// Sends up to the top of the upper network and down again; each switch sends one copy up, spread over the link shares
+/// of all participants below it, whether it reduces (all-reduce) or copies (broadcast).
 std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes,
                               std::int32_t before) {
   TransferGraph& graph = work.graph;
@@ -141,7 +141,7 @@ std::int32_t through_switches(const TreeWork& work, std::int64_t from, std::int6
   return before;
 }
 
-/// Up to the top of the upper network and down again over the link shares of one participant.
+/// Sends up to the top of the upper network and down again over the link shares of one participant.
 std::int32_t by_own_links(const TreeWork& work, std::int64_t from, std::int64_t to, Bytes bytes, std::int32_t before) {
   TransferGraph& graph = work.graph;
   const TreeLinks& tree = work.tree;

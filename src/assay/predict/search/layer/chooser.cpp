@@ -30,7 +30,7 @@ struct Division {
   std::vector<ProductOption> options;  ///< one for each product
   Seconds lower{HUGE_VAL}, upper{HUGE_VAL};
   Bytes memory{HUGE_VAL};
-  double shortest_side = 0;  ///< of the shards; longer ones fill the tiles of matrix units better
+  double shortest_side = 0;  ///< shortest side of the shards; longer ones fill the tiles of matrix units better
 };
 
 bool equal(const Division& a, const Division& b) {

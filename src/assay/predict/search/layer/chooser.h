@@ -24,27 +24,27 @@ inline constexpr int max_chooser_axes = 3;
 /// The hardware as the chooser sees it: network prices, arithmetic and memory.
 struct ChooserHardware {
   plan::Prices prices;              ///< in seconds
-  FlopsPerSecond peak;              ///< of one device
-  BytesPerSecond memory_bandwidth;  ///< of one device
-  Bytes memory;                     ///< that one device has for all of this
+  FlopsPerSecond peak;              ///< rate of one device
+  BytesPerSecond memory_bandwidth;  ///< bandwidth of one device
+  Bytes memory;                     ///< memory that one device has for the whole layer
 };
 
 /// A layer (three tensors, the result is sharded like In) or one product (two tensors, and the result's sharding).
 struct ChooserProblem {
   std::vector<program::Tensor> tensors;  ///< In, W_in, W_out, or A, B; shardings of free tensors are ignored
   std::vector<bool> fixed;               ///< by tensor: its sharding is given
-  program::Tensor intermediate;          ///< of a layer
-  program::Tensor result;                ///< of one product: its sharding is given unless `result_free`
-  bool result_free = false;              ///< of one product: any sharding will do
+  program::Tensor intermediate;          ///< layers only: the tensor between the products
+  program::Tensor result;                ///< one product only: its sharding is given unless `result_free`
+  bool result_free = false;              ///< one product only: any sharding of the result will do
   std::size_t runners_up = 4;
   bool layer() const { return tensors.size() == 3; }
 };
 
-/// Times of one product, or of all.
+/// Times of one product, or of all products.
 struct ProductTimes {
   Seconds compute, memory, communication;
-  Seconds lower;  ///< the largest of the three, product by product
-  Seconds upper;  ///< their sum
+  Seconds lower;  ///< the longest of these three, product by product
+  Seconds upper;  ///< the sum of these three
 };
 
 /// One choice of shardings, with what it costs.
@@ -54,10 +54,10 @@ struct LayerChoice {
   program::Tensor result;
   std::vector<plan::Plan> plans;  ///< one for each product
   std::vector<ProductTimes> products;
-  ProductTimes times;    ///< of all products
-  Bytes stored;          ///< by the tensors on one device
-  Bytes working;         ///< peak of copies, intermediate and result in addition to that
-  Bytes weight_traffic;  ///< what the products read of the weights (of B, where there is one product)
+  ProductTimes times;    ///< sums over all products
+  Bytes stored;          ///< bytes of the tensors on one device
+  Bytes working;         ///< peak of copies, intermediate and result in addition to `stored`
+  Bytes weight_traffic;  ///< bytes of the weights that the products read (of B, if there is one product)
 
   Bytes memory() const { return stored + working; }
 };
@@ -66,8 +66,8 @@ struct LayerSearch {
   std::vector<LayerChoice> choices;  ///< best first, each dividing the work in another way; empty where nothing fits
   LayerChoice smallest;              ///< where nothing fits: what needs least memory
   std::int64_t considered = 0;       ///< combinations of shardings
-  std::int64_t over_memory = 0;      ///< of these, combinations that do not fit in any way
-  std::int64_t equal = 0;            ///< others with the same time and memory as the best: mostly permuted axes
+  std::int64_t over_memory = 0;      ///< combinations that do not fit in any way
+  std::int64_t equal = 0;            ///< other combinations as fast and as small as the best: mostly permuted axes
 };
 
 /// Searches all shardings. The mesh has at most `max_chooser_axes` axes longer than one.
@@ -77,7 +77,7 @@ LayerSearch choose_sharding(const program::Mesh& mesh, const ChooserProblem& pro
 std::string_view limiter_of(const ProductTimes& times);
 /// The limiter of the product that takes longest.
 std::string_view limiter_of(const LayerChoice& choice);
-/// Products one after the other, each as its slowest resource at the share of its rate that is reached in practice.
+/// Time of products one after the other, each at its slowest resource and the share of its rate reached in practice.
 Seconds expected_time(const hardware::Chip& chip, const LayerChoice& choice);
 
 /// Every sharding of a tensor of that rank without partial sums; axes of size one are left out.

@@ -22,8 +22,8 @@ bool nearly_equal(Q a, Q b) {
 /// A way from one sharding of a tensor to another.
 struct ReshardWay {
   Seconds time{HUGE_VAL};
-  Bytes peak;  ///< of copies at the worst moment
-  Bytes held;  ///< of the copy at the end
+  Bytes peak;  ///< peak size of copies
+  Bytes held;  ///< size of the copy at the end
 };
 
 /// Where a local product happens: both operands split their common dimension alike and nothing else by the same axis.
@@ -32,7 +32,7 @@ struct ProductMeeting {
   program::Sharding result;
   Seconds compute{}, memory{};
   Bytes result_bytes{}, weight_bytes{};
-  std::array<double, 3> ways{};  ///< that rows, the common dimension and columns are split
+  std::array<double, 3> ways{};  ///< ways that rows, the common dimension and columns are split
 };
 
 /// One way to do a product between given shardings.
@@ -54,7 +54,7 @@ class ProductTable {
   const ProductMeeting& meeting(std::size_t i) const { return meetings_[i]; }
   /// Time on the network.
   Seconds communication(std::size_t left, std::size_t right, std::size_t result, const ProductOption& option) const;
-  /// Filled when first asked for: a search that is cut by memory needs only some.
+  /// Computed on first use: a search that is cut by memory needs only some.
   const std::vector<ProductOption>& front(std::size_t left, std::size_t right, std::size_t result);
 
  private:

@@ -18,7 +18,7 @@ struct SliceSize {
 /// Powers of two from one chip, and whole domains: up to a pod of a torus, up to 4096 chips behind switches.
 std::vector<SliceSize> slice_sizes(const hardware::Chip& chip);
 
-/// What is left of one chip for weights, caches and activations; `together`: one of several of a server.
+/// Memory of one chip for weights, caches and activations; `together`: the chip is one of several of a server.
 Bytes left_on_chip(const kernel::RuntimeMemory& runtime, Bytes capacity, bool together);
 /// The first slice of chips with that capacity that has so many bytes of such memory in all.
 std::optional<SliceSize> smallest_slice(const kernel::RuntimeMemory& runtime, const hardware::Chip& chip,

@@ -59,7 +59,7 @@ Result<ServingSearch> search_measured(const serving::ServingQuestion& question, 
     if (*point) scale(**point);
   for (serving::ServingPoint& point : found.front) scale(point);
   if (found.most_prompts) found.most_prompts->time.estimate *= prefill;
-  // To the last digit.
+  // Restores the measured times to the last digit.
   taken->decode.estimate = step_time;
   taken->prefill.estimate = prefill_time;
   if (found.best &&

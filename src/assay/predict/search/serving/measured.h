@@ -4,12 +4,12 @@
 
 namespace assay::search {
 
-/// Times that replace estimates: of a step and of a prefill, or the share of the peak that prefill reaches.
+/// Measured times that replace estimates: of a step and of a prefill, or the share of the peak that prefill reaches.
 struct MeasuredTimes {
   std::optional<Seconds> step, prefill;
   std::optional<double> prefill_mfu;
   Flops prefill_flops_per_token;
-  FlopsPerSecond peak;  ///< of a chip
+  FlopsPerSecond peak;  ///< peak of a chip
 
   bool any() const { return step || prefill || prefill_mfu; }
 };

@@ -181,7 +181,7 @@ class ServingSearcher {
   void price_caches(serving::ServingStrategy strategy, const std::vector<lower::CacheScheme>& caches) {
     const std::vector<Placed> placed = placements(strategy);
     if (placed.empty()) return;
-    std::deque<serving::PrefillOption> prompts;  // of all schemes so far; references stay valid
+    std::deque<serving::PrefillOption> prompts;  // options of all schemes so far; references stay valid
     for (lower::CacheScheme cache : caches) {
       strategy.scheme.cache = cache;
       price(strategy, placed, prompts);
@@ -236,7 +236,7 @@ class ServingSearcher {
       const kernel::RuntimeMemory& runtime = question_.setup.effects.memory;
       serving::ServingMemoryOf<Plain> memory;
       serving::add_runtime(Plain{}, runtime, nullptr, {question_.capacity, p.together}, memory);
-      const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // in a stage
+      const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // prompts in a stage
       const Bytes space = runtime.activations * p.widest * at_once + p.gathered;
       const Bytes bytes =
           question_.weight_scale * p.weights + point.prompts * p.cache + runtime.reserved * space + memory.runtime();
@@ -287,7 +287,7 @@ class ServingSearcher {
       return tried_at(units, point);
     });
     if (!(choices_.per_token || choices_.first_token) || !meets_prompts(first)) return;
-    // The same among points that meet the latency limits, in addition to the points that all questions share.
+    // Refines also among points that meet the latency limits, in addition to the points that all questions share.
     TokensPerSecond best = found_.best ? found_.best->served.tokens_per_second : TokensPerSecond();
     const auto wanted = [&](double units) {
       const serving::ServingPoint point = at(units);
@@ -339,7 +339,7 @@ class ServingSearcher {
   template <class Made, class Try>
   static void refine(const std::vector<Tried>& tried, Seconds limit, const TokensPerSecond& best, Made tokens_of_step,
                      Try attempt) {
-    constexpr double tolerance = 0.002;  // of tokens per second; a tenth of it takes ten times the points
+    constexpr double tolerance = 0.002;  // relative, in tokens per second; a tenth of it takes ten times the points
     std::vector<std::pair<Tried, Tried>> open;
     for (std::size_t i = 0; i + 1 < tried.size(); ++i) open.emplace_back(tried[i], tried[i + 1]);
     while (!open.empty()) {
@@ -416,8 +416,8 @@ class ServingSearcher {
   const ServingChoices& choices_;
   Limits limits_;
   Bytes all_weights_;
-  Bytes left_;                   ///< of a chip, that its driver leaves free
-  TokensPerSecond most_tokens_;  ///< of all points that fit
+  Bytes left_;                   ///< memory of a chip that its driver leaves free
+  TokensPerSecond most_tokens_;  ///< most tokens per second of all points that fit
   ServingSearch found_;
 };
 

@@ -11,18 +11,18 @@ namespace assay::search {
 /// Choices that the user fixed; the others are searched.
 struct ServingChoices {
   std::optional<std::int64_t> tensor, second, pipeline, expert, data, batch;
-  std::optional<std::int64_t> most_batch;  ///< where the batch is searched
+  std::optional<std::int64_t> most_batch;  ///< upper limit where the batch is searched
   std::optional<lower::ExpertAxes> expert_over;
   std::optional<lower::CacheScheme> cache;
   bool cache_by_heads = false;  ///< with `cache`: only devices that would hold the same keys split it so
   std::optional<lower::WeightScheme> weights;
-  std::optional<Seconds> first_token, per_token;  ///< that a request may wait at most
+  std::optional<Seconds> first_token, per_token;  ///< limits on what a request may wait
 };
 
 /// A server that only works on prompts: as many at once as yield the most.
 struct PrefillPoint {
   serving::ServingStrategy strategy;
-  double prompts = 1;  ///< at once, over all replicas
+  double prompts = 1;  ///< prompts at once, over all replicas
   serving::ServingTime time;
   Hertz prompts_per_second() const { return prompts / time.estimate; }
 };
@@ -34,10 +34,10 @@ struct ServingSearch {
       closest;                  ///< if nothing meets the limits: the nearest miss, or what needs least memory
   bool fits = false;            ///< something fits into memory
   std::int64_t strategies = 0;  ///< shardings, each with its best places on the cluster
-  std::int64_t placements = 0;  ///< of them: orders of the mesh axes that differ
+  std::int64_t placements = 0;  ///< orders of the mesh axes that differ, over all shardings
   std::int64_t dropped = 0;     ///< placements that another one of the same sharding equals or beats everywhere
-  std::int64_t points = 0;      ///< evaluated
-  std::optional<serving::ServingPoint> fastest_token, fastest_prompt;  ///< that fit: the floors of both latencies
+  std::int64_t points = 0;      ///< points evaluated
+  std::optional<serving::ServingPoint> fastest_token, fastest_prompt;  ///< latency floors among points that fit
   std::optional<PrefillPoint> most_prompts;  ///< most prompts per second of a server without decoding, within the limit
 };
 

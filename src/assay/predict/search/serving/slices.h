@@ -51,18 +51,18 @@ std::optional<MeetingSlice> first_meeting_slice(const SliceQuestion& of, std::in
 struct FormatFit {
   struct Slice {
     SliceSize slice;
-    Bytes left;                          ///< for caches
+    Bytes left;                          ///< memory left for caches
     std::optional<std::int64_t> caches;  ///< sequences that fit there; nothing for a model without a cache
   };
   Dtype format = Dtype::bf16;
   Bytes weights, token_cache, sequence_cache;
-  double chips_for_weights = 0;  ///< of one chip's memory
+  double chips_for_weights = 0;  ///< weights over the memory of one chip
   std::int64_t least_chips = 1;
-  std::optional<Slice> smallest;       ///< that holds the weights
-  std::optional<SliceSize> for_batch;  ///< the smallest that also holds the caches of the batch
-  std::optional<double> max_batch;     ///< on the cluster
+  std::optional<Slice> smallest;       ///< the smallest slice that holds the weights
+  std::optional<SliceSize> for_batch;  ///< the smallest slice that also holds the caches of the batch
+  std::optional<double> max_batch;     ///< largest batch on the cluster
 };
-/// In formats of 16, 8 and 4 bits.
+/// One entry each for formats of 16, 8 and 4 bits.
 std::vector<FormatFit> format_fits(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                    double parameters, double batch);
 

@@ -21,7 +21,7 @@ TEST(Slices, TheFirstThatFitsIsTheSmallest) {
   const testing::ServingCase c("llama-3-70b", "h100-sxm:1");
   ServingChoices choices;
   choices.batch = 1;
-  choices.tensor = 1;  // of the request's own slice; another slice is searched
+  choices.tensor = 1;  // fixed for the request's own slice; another slice is searched
   const auto first = first_slice(question_of(c, choices), 1, [](const ServingSearch& found) { return found.fits; });
   ASSERT_TRUE(first);
   EXPECT_EQ(first->slice.chips, 2);

@@ -23,7 +23,7 @@ serving::ServingStrategy strategy_of_draft(const Draft& draft, const serving::Se
   return out;
 }
 
-/// A decode step of the draft for the same requests.
+/// A decode step of the draft model for the requests of the large one.
 serving::ServingProfile draft_profile(const serving::ServingQuestion& question, const Draft& draft,
                                       const serving::ServingStrategy& strategy) {
   serving::ServingQuestion of_draft = question;
@@ -71,7 +71,7 @@ Result<double> batch_beside_draft(const serving::ServingQuestion& question, cons
                draft_bytes(question, draft, way, drafted, batch) <=
            question.capacity;
   };
-  // In whole sequences of every device; more of them never take less memory.
+  // Counts whole sequences of every device; more sequences never take less memory.
   const double unit = profiles.decode.unit * static_cast<double>(strategy.pipeline);
   double fewest = 0.0, most = std::floor(serving::serving_memory(question, profiles, unit).max_batch / unit) + 1.0;
   while (most - fewest > 1.0) {

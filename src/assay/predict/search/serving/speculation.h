@@ -15,8 +15,8 @@ double expected_tokens(double acceptance, std::int64_t length);
 struct SpeculativeLoop {
   std::int64_t length = 0;  ///< drafted tokens
   Seconds draft_step, verify_step;
-  Seconds loop;       ///< the whole loop
-  double tokens = 1;  ///< that it is expected to make
+  Seconds loop;       ///< time of the whole loop
+  double tokens = 1;  ///< expected tokens of a loop
   Seconds per_token() const { return loop / tokens; }
 };
 
@@ -30,8 +30,8 @@ struct Speculation {
   serving::ServingStrategy draft_strategy;
   Bytes draft_memory;                  ///< on one chip: weights and cache of the draft
   double max_batch = 0;                ///< sequences that fit in the remaining memory
-  std::vector<SpeculativeLoop> loops;  ///< by length
-  std::size_t best = 0;                ///< in loops: least time per token
+  std::vector<SpeculativeLoop> loops;  ///< in order of length
+  std::size_t best = 0;                ///< index into `loops` of the least time per token
 };
 
 /// One more layer of the model itself behind a projection of its last state and the next token's embedding, 2 d to d,

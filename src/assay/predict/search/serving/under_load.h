@@ -8,7 +8,7 @@ namespace assay::search {
 /// Whether the server keeps up, with the 99th percentiles of both latencies within the limits.
 bool meets_limits(const serving::LoadedTimes& times, const ServingChoices& choices);
 
-/// The point of the front with the least time to the last token at that rate of requests, of those that keep up
+/// The point of the front with the least time to the last token at that rate of requests, among points that keep up
 /// within the latency limits; else the one that serves the most requests within them. A given batch is kept.
 Result<serving::ServingPoint> best_under_load(const serving::ServingQuestion& question,
                                               const hardware::Cluster& cluster, const ServingSearch& found,

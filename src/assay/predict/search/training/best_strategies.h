@@ -18,7 +18,7 @@ class BestStrategies {
   const Seconds& too_slow() const { return too_slow_; }
 
   void take(const Candidate& candidate) {
-    // The same strategy on other links is not another one.
+    // A strategy on other links counts as the same strategy.
     const auto same = std::find_if(best_.begin(), best_.end(), [&](const Candidate& other) {
       training::Strategy moved = other.strategy;
       moved.layout = candidate.strategy.layout;

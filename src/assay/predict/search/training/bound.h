@@ -10,31 +10,31 @@ namespace assay::search {
 /// Exposed times of a layer of each kind, of the embedding and of the head.
 struct LeastTimes {
   struct Share {
-    training::StagePasses passes;     ///< of a microbatch
-    Seconds both;                     ///< passes, under any schedule
-    Seconds reduce;                   ///< gradients once a step
-    Seconds behind, behind_deferred;  ///< of the backward pass that overlaps them; with deferred weight gradients
+    training::StagePasses passes;     ///< passes of a microbatch
+    Seconds both;                     ///< sum of both passes, under any schedule
+    Seconds reduce;                   ///< reduction of gradients, once a step
+    Seconds behind, behind_deferred;  ///< backward time that overlaps the reduction; with deferred weight gradients
     void add(const Share& other, double times);
   };
   std::vector<Share> kinds;
   Share embedding, head;
-  Share all;  ///< of the whole model
+  Share all;  ///< times of the whole model
 };
 
 /// Times of weight and gradient traffic that overlaps with compute. Small: a search keeps very many.
 class WeightsTimes {
  public:
   struct Share {
-    Seconds forward, backward;  ///< of a microbatch
+    Seconds forward, backward;  ///< weight traffic of a microbatch
     Seconds forward_copies, backward_copies;
-    Seconds reduce;  ///< once a step
+    Seconds reduce;  ///< gradients, once a step
   };
   bool is_known() const { return !shares_.empty(); }
   const Share& kind(std::size_t k) const { return shares_[k + 2]; }
   const Share& embedding() const { return shares_[0]; }
   const Share& head() const { return shares_[1]; }
 
-  /// Takes the lower of each number; all of them where nothing is known yet.
+  /// Takes the lower of each number; takes `other` as it is where nothing is known yet.
   void lower_to(const WeightsTimes& other);
 
  private:
@@ -42,15 +42,15 @@ class WeightsTimes {
   std::vector<Share> shares_;
 };
 
-/// Stages of a pipeline, by part of a split.
+/// Times of a pipeline's stages, by part of a split.
 struct StageSums {
   struct Part {
     Seconds a_microbatch;  ///< both passes
     Seconds at_end;        ///< once a step
   };
   std::vector<Part> parts;
-  std::size_t slowest = 0;  ///< which of them
-  Seconds step;             ///< on it
+  std::size_t slowest = 0;  ///< index of the slowest part
+  Seconds step;             ///< step time on the slowest part
 };
 
 /// Bounds of all strategies of a question, which it refers to.
@@ -58,9 +58,9 @@ class TrainingBound {
  public:
   explicit TrainingBound(const training::TrainingQuestion& question);
 
-  /// From the passes of a MicrobatchCost, with or without traffic of weights.
+  /// Least times from the passes of a MicrobatchCost, with or without traffic of weights.
   void fill(const training::MicrobatchCost& passes, LeastTimes& least) const;
-  /// Adds traffic of weights to passes without it, as if it never met others on its links.
+  /// Adds traffic of weights to passes without it, as if no other traffic used its links.
   void add_weights(const WeightsTimes& weights, LeastTimes& least) const;
   WeightsTimes weights_times(const training::TrainingProfile& traffic, const training::StageLinks& links) const;
 

@@ -48,8 +48,8 @@ struct Case {
   }
 };
 
-// From the passes of a microbatch alone, with the traffic of weights beside them and with all that is known: each bound
-// is at least the one before, and none is above what the step takes.
+// Bounds from the passes of a microbatch alone, with overlapped traffic of weights and with all that is known: each
+// bound is at least the one before, and none is above what the step takes.
 TEST(TrainingBound, IsNotAboveTheStepAndGrowsWithWhatIsKnown) {
   using enum clock::PipelineSchedule;
   constexpr std::pair<clock::PipelineSchedule, std::int64_t> orders[] = {

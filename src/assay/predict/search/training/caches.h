@@ -16,7 +16,7 @@ struct TrainingCaches {
   const training::TrainingQuestion& question;
   std::int64_t sequence;
   const hardware::Cluster& cluster;
-  TrainingProfiles own;  ///< where there are none to share
+  TrainingProfiles own;  ///< used where there are none to share
   TrainingProfiles& profiles;
   training::StageLinker linker;
   InnerLinks inner;

@@ -13,7 +13,7 @@ struct ClosestInput {
   const TrainingChoices& choices;
   const TrainingSpace& space;
   const std::vector<lower::Recompute>& policies;
-  const std::vector<std::size_t>& numbers;  ///< of the policies, in the profiles
+  const std::vector<std::size_t>& numbers;  ///< numbers of the policies in the profiles
   TrainingProfiles& profiles;
   LayersOfOrders& layers;
   training::StageLinker& linker;
@@ -33,7 +33,7 @@ class ClosestSearch {
   void price(training::Strategy strategy, std::size_t policy, const training::StageLinks& links, TrainingSearch& found);
 
   const ClosestInput& in_;
-  Bytes least_{HUGE_VAL};  ///< that are too many, of the closest so far
+  Bytes least_{HUGE_VAL};  ///< least excess memory, that of the closest so far
   training::MicrobatchCost steady_;
   training::StepEvents events_;
 };

@@ -12,15 +12,15 @@ class TrainingFit {
               Bytes capacity)
       : question_(question), profiles_(profiles), layers_(layers), capacity_(capacity) {}
 
-  /// Of a chip.
+  /// Memory of a chip.
   Bytes capacity() const { return capacity_; }
   /// Bytes of weights and optimizer states on the fullest stage, whatever is computed and however stages are ordered.
   Bytes state_bytes(const training::Strategy& strategy);
-  /// Bytes of all stages with layers split like that; valid until the next call.
+  /// Memory of all stages with layers split like `split`; valid until the next call.
   const training::MicrobatchCost& memory(const training::Strategy& strategy, const training::TrainingProfile& profile,
                                          const training::TrainingProfile* traffic, const clock::StageSplit& split);
   bool fits(const training::MicrobatchCost& steady, const training::Strategy& strategy) const;
-  /// Bytes that are too many, on the chip and on its host.
+  /// Bytes that exceed the memory of the chip and of its host.
   Bytes excess(const training::TrainingCost& cost) const;
 
  private:

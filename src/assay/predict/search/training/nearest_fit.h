@@ -14,11 +14,11 @@ struct NearestFit {
     Bytes host_shortfall;  ///< beyond the chip's share of host memory; 0 if that is enough
     bool fits = false;
   };
-  /// Of the changes that fit, the one that leaves the most room; of the others, the one that lacks the least. Nothing
+  /// Among changes that fit, the one that leaves the most room; if none fits, the one that lacks the least. Nothing
   /// where no change can be priced, or none fits and the chips are too few for any strategy.
   std::optional<Change> change;
   Bytes states;    ///< weights, gradients and optimizer states of the whole model, which every strategy has to hold
-  double chips{};  ///< that have room for them
+  double chips{};  ///< number of chips that have room for the states
 };
 
 /// Tries full recomputation, ZeRO 3, offloading and a microbatch of one sequence, one at a time, as far as the software

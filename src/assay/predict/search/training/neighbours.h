@@ -11,7 +11,7 @@ struct NeighbourQuestion {
   const training::TrainingQuestion& question;
   std::int64_t sequence;
   const hardware::Cluster& cluster;
-  const TrainingChoices& choices;  ///< of the request: what it allows
+  const TrainingChoices& choices;  ///< what the request allows
 };
 
 struct Neighbour {

@@ -12,7 +12,7 @@ struct OrdersToBound {
   const training::Strategy& strategy;
   const WorkMesh& mesh;
   training::HopTime hop;
-  std::uint64_t orders;   ///< a bit each
+  std::uint64_t orders;   ///< one bit for each order
   const Seconds& enough;  ///< steps this long need no closer look; may fall meanwhile
 };
 

@@ -15,12 +15,12 @@ namespace assay::search {
 
 struct PlacedMesh {
   collective::AxisLayout layout;
-  training::PlacedLinks* laid = nullptr;  ///< once they are requested
+  training::PlacedLinks* laid = nullptr;  ///< set once the links are requested
 };
 
 /// Layouts that are equivalent for tensor, context and expert axes.
 struct AlikePlaces {
-  /// Times of weight traffic at each of them, and a lower bound over all.
+  /// Times of weight traffic at each of the layouts, and a lower bound over all.
   struct Weights {
     std::vector<WeightsTimes> each;
     WeightsTimes least;
@@ -29,13 +29,13 @@ struct AlikePlaces {
       each.push_back(std::move(times));
     }
   };
-  std::size_t inner = 0;  ///< of InnerLinks
+  std::size_t inner = 0;  ///< index into InnerLinks
   std::vector<PlacedMesh> placements;
-  std::vector<Weights> weights;  ///< by sharing and residual scheme, as asked for
+  std::vector<Weights> weights;  ///< by sharing and residual scheme, filled on demand
   bool is_known(std::size_t way) const { return !weights.empty() && weights[way].least.is_known(); }
 };
 
-/// Links of tensor, context and expert axes, by number: placements that take the same time for collectives that do not
+/// Numbered links of tensor, context and expert axes: placements that take the same time for collectives that do not
 /// carry weights share one. Refers to the linker.
 class InnerLinks {
  public:
@@ -44,7 +44,7 @@ class InnerLinks {
   const training::StageLinks& operator[](std::size_t number) const { return inner_[number]; }
   std::size_t number_of(const lower::Parallelism& p, const collective::AxisLayout& layout,
                         const training::AxisNumbers& axes);
-  /// The number of a lower bound on such collectives over all placements of the mesh.
+  /// The number of a lower bound on collectives that do not carry weights, over all placements of the mesh.
   std::size_t least(const lower::Parallelism& p);
   training::StageLinker& linker() { return linker_; }
 
@@ -52,7 +52,7 @@ class InnerLinks {
   static constexpr training::RoleSet inner_roles = training::role_bit(training::Role::expert) |
                                                    training::role_bit(training::Role::context) |
                                                    training::role_bit(training::Role::tensor);
-  static constexpr std::size_t inner_count = 7;  ///< sets of these roles that are not empty
+  static constexpr std::size_t inner_count = 7;  ///< non-empty sets of these roles
   static constexpr training::RoleSets inner_sets() {
     training::RoleSets sets = 0;
     for (training::RoleSet set = inner_roles; set != 0; set = static_cast<training::RoleSet>((set - 1) & inner_roles))
@@ -62,8 +62,8 @@ class InnerLinks {
 
   training::StageLinker& linker_;
   std::deque<training::StageLinks> inner_;
-  std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< the same by these axes
-  std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< and by what GroupCosts are like
+  std::map<std::array<std::uint32_t, 4>, std::size_t> by_axes_;           ///< numbers of links by their axes
+  std::map<std::array<std::uint32_t, inner_count>, std::size_t> inners_;  ///< numbers of links by their GroupCosts
   std::map<std::array<std::int64_t, 4>, std::size_t> least_inners_;
 };
 
@@ -81,7 +81,7 @@ class TrainingPlaces {
     if (!placed.laid) placed.laid = &laid_.emplace_back();
     if (sets & ~placed.laid->sets) *placed.laid = *linker_.place_links(p, placed.layout, sets | placed.laid->sets);
   }
-  /// Valid until the next placement is asked for.
+  /// Links of a placement; valid until the next one is asked for.
   const training::StageLinks& links(const lower::Parallelism& p, const PlacedMesh& placed) {
     linker_.fill(p, *placed.laid, links_);
     return links_;
@@ -94,7 +94,7 @@ class TrainingPlaces {
   InnerLinks& inner_;
   training::StageLinker& linker_;
   bool is_given_;               ///< the user or the software named the layouts
-  training::StageLinks links_;  ///< of the placement at work
+  training::StageLinks links_;  ///< links of the placement at work
   std::deque<training::PlacedLinks> laid_;
   std::map<std::array<std::int64_t, 1 + training::roles>, std::size_t> counts_;
 };

@@ -14,11 +14,11 @@ namespace assay::search {
 
 struct TrainingChoices;
 
-/// The plan rules of one software, by default those of none: everything is allowed.
+/// The plan rules of one software. By default there are none: everything is allowed.
 struct PlanRules {
   using Bits = std::uint16_t;
   static constexpr Bits all = 0xffff;
-  /// By the number of a schedule, residual scheme, ZeRO stage, context scheme, named policy or way to offload.
+  /// A bit for each allowed schedule, residual scheme, ZeRO stage, context scheme, named policy or way to offload.
   Bits schedules = all, residuals = all, expert_residuals = all, zeros = all, stage_zeros = all, fsdp_zeros = all,
        contexts = all, policies = all, offloads = all;
 
@@ -29,7 +29,7 @@ struct PlanRules {
   /// Ways to split a model by tensor parallelism: not at all, by key heads, by copies of them, or any.
   enum class Tensor : std::uint8_t { none, key_heads, copies, any };
   Tensor tensor = Tensor::any;
-  bool vocabulary_divides = false;  ///< by tensor parallelism
+  bool vocabulary_divides = false;  ///< tensor parallelism must divide the vocabulary
   bool fsdp = true, stage_fsdp = true;
   bool hybrid = true;  ///< replicas of fully sharded groups
   /// Axes that may split experts, and those that have to where they are longer than one device.
@@ -59,8 +59,8 @@ Result<PlanRules> read_plan_rules(std::span<const kernel::SoftwareProperty> plan
 
 /// A choice of the user that the software cannot express.
 struct PlanConflict {
-  std::string rule;    ///< of the software: "schedules"
-  std::string option;  ///< of the request: "--schedule"
+  std::string rule;    ///< rule of the software: "schedules"
+  std::string option;  ///< option of the request: "--schedule"
   std::string what;    ///< "zb-v is none of its pipeline schedules"
 };
 std::vector<PlanConflict> plan_conflicts(const PlanRules& rules, const TrainingChoices& choices,

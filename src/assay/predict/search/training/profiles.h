@@ -13,14 +13,14 @@ namespace assay::search {
 
 class TrainingProfiles {
  public:
-  /// What a microbatch computes under a policy, and the least that it takes by the links of its inner axes.
+  /// What a microbatch computes under a policy, and the least that it takes for each set of inner links.
   struct Priced {
     training::TrainingProfile profile;
-    std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by a number of the links
+    std::vector<std::pair<std::size_t, LeastTimes>> least;  ///< by number of the inner links
   };
   struct Microbatch {
     const training::ProfileKey* key = nullptr;
-    std::vector<std::unique_ptr<Priced>> policies;  ///< once it is made
+    std::vector<std::unique_ptr<Priced>> policies;  ///< null until made
   };
 
   /// Refers to the question.
@@ -31,9 +31,9 @@ class TrainingProfiles {
 
   /// What a microbatch computes: it does not depend on how weights are sharded. References stay valid.
   Microbatch& microbatch_of(const training::Strategy& strategy);
-  /// The same, to be made by make_listed() with all others.
+  /// The entry of a microbatch whose profile make_listed() makes later, with all others.
   Microbatch& listed(const training::Strategy& strategy) { return entry_of(strategy).second; }
-  /// Leaves some out when it is asked to stop (base/progress.h).
+  /// Makes all listed profiles; leaves some out when it is asked to stop (base/progress.h).
   void make_listed();
   Priced& priced(Microbatch& made, std::size_t policy) const;
   /// Before a search: forgets what was found on other links than its own.
@@ -55,8 +55,8 @@ class TrainingProfiles {
   std::int64_t sequence_;
   std::vector<lower::Recompute> policies_;  ///< by number
   std::unordered_map<training::ProfileKey, Microbatch, KeyHash> microbatches_;
-  const void* links_ = nullptr;  ///< of the last search
-  std::vector<Entry*> listed_;   ///< some of them may be made by now
+  const void* links_ = nullptr;  ///< links of the last search
+  std::vector<Entry*> listed_;   ///< to be made by make_listed(); some may be made by now
   std::unordered_map<training::ProfileKey, training::TrainingProfile, KeyHash> sharings_;
 };
 

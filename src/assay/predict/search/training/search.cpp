@@ -83,7 +83,7 @@ class StrategySearcher {
     if (mesh.orders.size() > most_orders) throw InternalError("more orders of stages than bits");
     mesh.layers = &layers_.of(p);
     for (const AlikeOrders& alike : mesh.layers->alike)
-      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // of one stage's layers, more chunks take no longer
+      for (std::size_t o = 0; o < mesh.orders.size(); ++o) {  // more chunks of equal layers take no longer
         const bool is_last = alike.orders >> o == 1u;
         if ((alike.orders >> o & 1u) && (is_last || mesh.orders[o].schedule != clock::PipelineSchedule::interleaved))
           mesh.unbeaten_orders |= std::uint64_t{1} << o;
@@ -95,7 +95,7 @@ class StrategySearcher {
                                   zeros.size() * choices_.offloads.size() * mesh.orders.size() * layouts);
     for (int zero : zeros) {
       WeightsSharing sharing{zero, 0};
-      std::array<std::optional<bool>, 2> states_fit;  // of those that stay, and those that go to the host
+      std::array<std::optional<bool>, 2> states_fit;  // whether states fit if they stay, and if they go to the host
       for (training::Offload offload : choices_.offloads) {
         std::optional<bool>& fit = states_fit[training::moves_states(offload)];
         training::Strategy s;
@@ -430,7 +430,7 @@ class StrategySearcher {
   LayersOfOrders layers_;
   std::vector<lower::Recompute> policies_;
   TrainingProfiles& profiles_;
-  std::vector<std::size_t> numbers_;  ///< of the policies, in the profiles
+  std::vector<std::size_t> numbers_;  ///< numbers of the policies in the profiles
   TrainingFit fit_;
   BestStrategies best_;
   bool prune_;

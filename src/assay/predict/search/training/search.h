@@ -17,12 +17,12 @@ struct Candidate {
 
 struct SearchCount {
   std::int64_t considered = 0;  ///< strategies of the space
-  std::int64_t evaluated = 0;   ///< whose time and memory were computed
-  std::int64_t feasible = 0;    ///< of these, that fit into memory
+  std::int64_t evaluated = 0;   ///< strategies whose time and memory were computed
+  std::int64_t feasible = 0;    ///< evaluated strategies that fit into memory
 };
 
 struct TrainingSearch {
-  std::vector<Candidate> best;       ///< that fit, fastest first
+  std::vector<Candidate> best;       ///< strategies that fit, fastest first
   std::optional<Candidate> closest;  ///< where none fits: the one that lacks the least memory
   SearchCount count;
 };
@@ -31,14 +31,14 @@ class TrainingProfiles;
 
 /// What a search looks for.
 struct SearchLimits {
-  Bytes capacity;       ///< of a chip
-  std::size_t top = 1;  ///< so many strategies
+  Bytes capacity;       ///< memory of a chip
+  std::size_t top = 1;  ///< number of strategies to find
   bool prune = true;    ///< does not price what a bound on its time or memory rules out; the answer is the same without
-  Seconds slowest{HUGE_VAL};  ///< a step that is too long
+  Seconds slowest{HUGE_VAL};  ///< steps that take as long as this are too slow
   /// Memory of a chip to keep to. Where nothing does and no time is too long, `capacity` is the limit.
   Bytes budget{HUGE_VAL};
   bool any_will_do = false;              ///< ends at the first strategy within the limits, fastest or not
-  TrainingProfiles* profiles = nullptr;  ///< of the same setup, sequence and choices: kept for further searches
+  TrainingProfiles* profiles = nullptr;  ///< for the same setup, sequence and choices: kept for further searches
 };
 
 /// Finds the fastest strategies, each with its best placement, that fit into the memory of a chip and its part of the
@@ -49,7 +49,7 @@ struct SearchLimits {
 Result<TrainingSearch> search_training(const training::TrainingQuestion& question, std::int64_t sequence,
                                        const hardware::Cluster& cluster, const TrainingChoices& choices,
                                        const SearchLimits& limits);
-/// The same for several searches of one question.
+/// Searches as above, sharing caches with other searches of the question.
 struct TrainingCaches;
 Result<TrainingSearch> search_training(TrainingCaches& caches, const TrainingChoices& choices,
                                        const SearchLimits& limits);

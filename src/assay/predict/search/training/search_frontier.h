@@ -17,14 +17,14 @@ inline constexpr std::size_t residual_ways = 3;
 /// How weights, gradients and optimizer states are sharded.
 struct WeightsSharing {
   int zero = 0;
-  std::uint8_t offloads = 0;  ///< a bit each: those with which weights and optimizer states alone fit
+  std::uint8_t offloads = 0;  ///< a bit for each way to offload with which weights and optimizer states alone fit
 
   bool allows(training::Offload offload) const { return offloads >> static_cast<unsigned>(offload) & 1u; }
 };
 
 /// One sharding of weights under any placement.
 struct WeightTraffic {
-  const training::TrainingProfile* traffic = nullptr;  ///< once it is asked for
+  const training::TrainingProfile* traffic = nullptr;  ///< set on first use
   WeightsTimes least;
 };
 
@@ -32,7 +32,7 @@ struct WorkMesh {
   lower::Parallelism parallelism;
   std::vector<WeightsSharing> sharings;
   std::vector<StageOrder> orders;
-  std::size_t inner = 0;                       ///< of TrainingPlaces::inner(): a lower bound over all placements
+  std::size_t inner = 0;                       ///< index of TrainingPlaces::inner(): a lower bound over all placements
   std::vector<AlikePlaces> places;             ///< for meshes that are looked at more closely
   std::vector<WeightTraffic> weight_traffics;  ///< by sharing and residual scheme
   std::uint64_t unbeaten_orders = 0;           ///< orders that no other beats, apart from hops between stages
@@ -55,12 +55,12 @@ struct TrainingWork {
   std::uint32_t mesh = 0;
   lower::ResidualScheme residual = lower::ResidualScheme::replicated;
   lower::ContextScheme context_scheme = lower::ContextScheme::gather;
-  std::uint8_t policy = 0;     ///< of the policies of the search
+  std::uint8_t policy = 0;     ///< number among the policies of the search
   std::uint64_t possible = 0;  ///< orders of stages that exist for this number of microbatches
-  std::uint32_t group = 0;     ///< its number
+  std::uint32_t group = 0;     ///< number of the group
   TrainingProfiles::Microbatch* made = nullptr;
 
-  /// Of WorkMesh::ways, with that sharing of weights.
+  /// Index into WorkMesh::weight_traffics for a sharing of weights.
   std::size_t traffic_index(std::size_t sharing) const {
     return sharing * residual_ways + static_cast<std::size_t>(residual);
   }

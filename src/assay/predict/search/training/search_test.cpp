@@ -109,7 +109,7 @@ TEST(TrainingSearch, RanksUnevenPipelinesByTheirEvents) {
   }
 }
 
-/// The least estimate of all orders of a strategy's axes, on a torus along all orders of its axes.
+/// The least estimate over all orders of a strategy's axes; on a torus, over all orders of its axes, too.
 double best_of_all_orders(const SearchCase& c, training::Strategy strategy) {
   const training::TrainingProfile profile =
       training::make_profile(c.question.setup, training::profile_key(strategy, sequence));
@@ -211,7 +211,7 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
   EXPECT_LE(best->best.front().cost.estimate, cost->estimate);
 }
 
-// Why a policy need not be priced where one fits that makes a part of the same again.
+// Why a policy need not be priced where one fits that recomputes only a part of what it recomputes.
 TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
     SearchCase c(where);

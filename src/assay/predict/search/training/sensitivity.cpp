@@ -25,9 +25,9 @@ struct HardwareRate {
   std::string name;
   AnyQuantity value;
   std::function<void(hardware::Cluster&, double)> scale;
-  bool changes_kernels = false;  ///< how long the steps of one chip take, too
+  bool changes_kernels = false;  ///< kernels of one chip change their times, too
   std::function<void(training::TrainingQuestion&, double)> scale_calibrated =
-      {};  ///< what calibrations say of the same
+      {};  ///< scales the same rate in calibrations
 };
 
 void scale_level(hardware::Level& level, double factor) {
@@ -131,14 +131,14 @@ class Rivals {
  public:
   Rivals(const SensitivityQuestion& in, const HardwareRate& rate) : in_(in), rate_(rate) {}
 
-  /// The fastest strategy that beats this one there; nothing where none does.
+  /// The fastest strategy that beats the best one at `factor`; nothing where none does.
   Result<std::optional<Candidate>> fastest_at(double factor) { return search_at(factor, false); }
-  /// Whether any strategy does.
+  /// Whether any strategy beats the best one at `factor`.
   Result<bool> is_beaten_at(double factor) {
     ASSAY_TRY(rival, search_at(factor, true));
     return rival.has_value();
   }
-  /// Whether one that was found elsewhere does.
+  /// Whether a strategy that was found at another factor beats the best one at `factor`.
   Result<bool> is_known_at(double factor) const {
     if (known_.empty()) return false;
     ASSAY_TRY(there, varied(in_, rate_, factor));
@@ -273,7 +273,7 @@ std::optional<Sensitivity::BreakEven> batch_break_even(const SensitivityQuestion
 
 namespace {
 
-/// Of the batch and of the sequence length, as far as the strategy can run twice as much.
+/// Sensitivities to the batch and the sequence length, as far as the strategy can run twice as much.
 std::vector<Sensitivity> size_sensitivities(const SensitivityQuestion& in) {
   std::vector<Sensitivity> out;
   const auto length = static_cast<double>(in.sequence);

@@ -19,10 +19,10 @@ struct SensitivityQuestion {
   const TrainingChoices& choices;
   const Candidate& best;
   Dtype compute = Dtype::bf16;
-  Bytes budget;  ///< of a chip, that strategies may use
+  Bytes budget;  ///< memory of a chip that strategies may use
   /// The question on a cluster whose chips have other rates.
   std::function<Result<training::TrainingQuestion>(const hardware::Cluster&)> on_cluster;
-  TrainingProfiles* profiles = nullptr;  ///< of the question: searches in which kernels take as long share them
+  TrainingProfiles* profiles = nullptr;  ///< shared by searches of the question that change no kernel
 };
 
 /// The step with one rate changed. The strategy is fixed unless noted.
@@ -30,25 +30,25 @@ struct Sensitivity {
   struct BreakEven {
     AnyQuantity value;
     double factor = 1;
-    std::string_view limiter;  ///< there
+    std::string_view limiter;  ///< the limiter at that value
   };
   struct Takeover {
     AnyQuantity value;
     double factor = 1;
-    std::optional<training::Strategy> strategy;  ///< that is faster there
+    std::optional<training::Strategy> strategy;  ///< the strategy that is faster at that value
   };
   std::string rate;
   AnyQuantity value;
-  double elasticity = 0, lower_elasticity = 0;  ///< d ln(time) / d ln(rate), of the estimate and of the lower bound
+  double elasticity = 0, lower_elasticity = 0;  ///< d ln(time) / d ln(rate) of the estimate and of the lower bound
   Seconds if_doubled;
-  std::optional<Seconds> best_if_doubled;  ///< of the best strategy then; nothing where none fits
-  std::optional<bool> fits_if_doubled;     ///< of batch and sequence
+  std::optional<Seconds> best_if_doubled;  ///< time of the best strategy then; nothing where none fits
+  std::optional<bool> fits_if_doubled;     ///< batch and sequence only
   std::optional<BreakEven> break_even;     ///< the nearest value with another limiter
   std::optional<Takeover> takeover;        ///< the nearest value with a faster strategy
 };
 
-/// By hardware rate, then of the batch and of the sequence length, each from the whole model with that one changed.
-/// Those that were not looked at when it is asked to stop (base/progress.h) are left out.
+/// Sensitivities to each hardware rate, then to the batch and the sequence length, each from the whole model with that
+/// one changed. When it is asked to stop (base/progress.h), the rest is left out.
 Result<std::vector<Sensitivity>> training_sensitivities(const SensitivityQuestion& in);
 
 /// Chip memory: how little this strategy and any strategy needs, and what unlimited memory would gain.

@@ -104,7 +104,7 @@ TEST(TrainingSensitivity, AnInterruptedSearchSaysSoWhereItHasNothingYet) {
   EXPECT_TRUE(rows->empty());
 }
 
-// Of an interleaved schedule only batches count that it can run.
+// Only batches that an interleaved schedule can run count.
 TEST(TrainingSensitivity, ABatchIsAWholeNumberOfGroupsOfMicrobatches) {
   SensitivityCase c("h100-sxm:2");
   c.choices.pipeline = 2;

@@ -184,7 +184,7 @@ std::vector<StageOrder> TrainingSpace::orders(const lower::Parallelism& p) const
     if (*choices_.schedule != interleaved)
       out.push_back({*choices_.schedule, choices_.interleave.value_or(1)});
     else if (choices_.interleave == 1)
-      out.push_back({one_f_one_b, 1});  // the same as interleaving with one chunk
+      out.push_back({one_f_one_b, 1});  // equals interleaving with one chunk
   } else if (choices_.interleave.value_or(1) == 1) {
     for (const clock::PipelineSchedule one : {one_f_one_b, zb_h1, zb_h2, zb_v, dualpipe})
       if (PlanRules::has(rules.schedules, one)) out.push_back({one, 1});

@@ -20,8 +20,8 @@ struct TrainingChoices {
   std::optional<lower::ResidualScheme> residual;
   std::optional<lower::ContextScheme> context_scheme;
   std::optional<collective::AxisLayout> layout;
-  std::vector<training::Offload> offloads{training::Offload::none};  ///< to try
-  PlanRules rules;  ///< of the software: what is not fixed keeps to them
+  std::vector<training::Offload> offloads{training::Offload::none};  ///< the ways to try
+  PlanRules rules;  ///< rules of the software, which all choices that are not fixed obey
 };
 
 /// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.
@@ -52,7 +52,7 @@ class TrainingSpace {
   std::vector<lower::ResidualScheme> residuals(const lower::Parallelism& p) const;
   std::vector<lower::ContextScheme> context_schemes(const lower::Parallelism& p) const;
   std::vector<std::int64_t> micro_batches(std::int64_t per_group) const;
-  /// In an order in which no policy comes before one that recomputes a subset of the same.
+  /// Policies in an order in which none comes before one that recomputes a subset of what it recomputes.
   std::vector<lower::Recompute> policies() const;
   std::vector<StageOrder> orders(const lower::Parallelism& p) const;
   /// Distinct placements of the mesh on the cluster.

@@ -25,13 +25,13 @@ struct OrderLayers {
 /// All orders of a number of stages.
 struct StageLayers {
   std::vector<AlikeOrders> alike;
-  std::vector<OrderLayers> each;  ///< by order
+  std::vector<OrderLayers> each;  ///< one entry for each order
 };
 
 /// Orders that exist for so many microbatches, a bit each.
 std::uint64_t possible_orders(const std::vector<StageOrder>& orders, std::int64_t stages, std::int64_t microbatches);
 
-/// The layers that stages hold under them: it depends on the number of stages alone, and each is made once.
+/// The layers that stages hold under all orders of so many stages; each is made once.
 class LayersOfOrders {
  public:
   LayersOfOrders(const model::Transformer& model, const TrainingSpace& space) : model_(model), space_(space) {}
@@ -40,7 +40,7 @@ class LayersOfOrders {
  private:
   const model::Transformer& model_;
   const TrainingSpace& space_;
-  std::map<std::int64_t, StageLayers> known_;  ///< by stages
+  std::map<std::int64_t, StageLayers> known_;  ///< by number of stages
 };
 
 }  // namespace assay::search

@@ -11,9 +11,9 @@
 namespace assay::serving {
 
 struct ChainServer {
-  Hertz rate;                                    ///< of requests, a Poisson process
-  std::span<const Seconds> prompts;              ///< that a prompt takes; each an equal share
-  std::function<Hertz(double sequences)> leave;  ///< at which sequences finish while they are decoded
+  Hertz rate;                                    ///< arrival rate of requests, a Poisson process
+  std::span<const Seconds> prompts;              ///< times of a prefill, all equally likely
+  std::function<Hertz(double sequences)> leave;  ///< rate at which sequences finish while they are decoded
   double most = 1;                               ///< sequences at once, a whole number
 };
 

@@ -29,7 +29,7 @@ TEST(BatchingChain, EnoughPlacesHoldAPoissonNumber) {
   EXPECT_LT(times.waiting, 1e-12);
 }
 
-/// The same server, played out second by second of its clock.
+/// Simulates the server event by event on its clock.
 ChainTimes played(const ChainServer& server, int arrivals, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto share = [&] { return static_cast<double>(engine() >> 11) * 0x1.0p-53; };

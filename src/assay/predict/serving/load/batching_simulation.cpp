@@ -11,7 +11,7 @@
 namespace assay::serving {
 namespace {
 
-/// The same numbers everywhere: the standard fixes the engine, not its distributions.
+/// Gives equal numbers on every platform: the standard fixes the engine, not its distributions.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -30,12 +30,12 @@ struct Arrival {
   double time = 0;
   std::int64_t prompt = 1, output = 1;
   double ready = 0;       ///< when its prompt may join: on its arrival, or once a prefill server is done
-  std::int64_t done = 0;  ///< tokens of the prompt that are worked on already, of chunks
+  std::int64_t done = 0;  ///< tokens of the prompt that chunks have already covered
   std::int64_t made = 0;  ///< tokens of the output
   double first = -1, end = -1;
 };
 
-/// In seconds.
+/// Times are in seconds.
 class Simulation {
  public:
   Simulation(const LoadedServer& server, double rate, const SimulatedLoad& load)
@@ -236,7 +236,7 @@ class Simulation {
     const auto n = static_cast<double>(first.size());
     out.first_token = spread(first);
     out.per_token = spread(token);
-    out.per_token.mean = Seconds(life / tokens);  // of tokens, as Little's law counts
+    out.per_token.mean = Seconds(life / tokens);  // mean over tokens, as Little's law counts
     out.last_token = Seconds(last / n);
     out.sequences = decoding_ / now_;
     out.waiting = queued_ / now_;

@@ -92,7 +92,7 @@ std::vector<PrefixNode> prefix_tree(const RequestTrace& trace, std::size_t most)
     std::vector<std::size_t> children;
   };
   std::vector<Counted> all;
-  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> children;  // 0: of the root
+  std::map<std::pair<std::size_t, std::int64_t>, std::size_t> children;  // by parent plus one (0: the root) and block
   for (const TracedRequest& request : trace.requests) {
     std::optional<std::size_t> at;
     for (const std::int64_t block : request.blocks) {

@@ -60,7 +60,7 @@ enum class PrefixRouting {
 };
 
 struct PrefixReplay {
-  Tokens prompts, hits;  ///< of all requests; the last token of a prompt is always computed
+  Tokens prompts, hits;  ///< totals over all requests; the last token of a prompt is always computed
   std::int64_t kept = 0, evicted = 0;
   double share() const { return hits / prompts; }
 };

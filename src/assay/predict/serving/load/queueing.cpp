@@ -15,8 +15,8 @@ namespace {
 /// What prompts do to a server: means over their lengths.
 struct PromptWork {
   double taken = 0, taken_squared = 0, taken_cubed = 0;  ///< seconds that a prompt takes from decoding, and powers
-  double busy = 0, busy_squared = 0;                     ///< the same of the prompts' server
-  std::vector<double> own;  ///< seconds from its start to the first token; each an equal share
+  double busy = 0, busy_squared = 0;  ///< seconds that a prompt keeps its server busy, and their square
+  std::vector<double> own;            ///< seconds from the start of a prompt to its first token; all equally likely
 };
 
 PromptWork prompt_work(const LoadedServer& server, double sequences) {
@@ -129,7 +129,7 @@ struct Wait {
   double scale() const { return probability > 0.0 ? mean / probability : 0.0; }
 };
 
-/// P(first + second > t) for two independent ones.
+/// P(first + second > t) for two independent waits.
 double tail(const Wait& first, const Wait& second, double t) {
   if (t < 0.0) return 1.0;
   const auto one = [&](const Wait& w) { return w.scale() > 0.0 ? std::exp(-t / w.scale()) : 0.0; };
@@ -142,7 +142,7 @@ double tail(const Wait& first, const Wait& second, double t) {
          (1.0 - first.probability) * second.probability * one(second) + first.probability * second.probability * both;
 }
 
-/// The value that `above`, which falls, crosses at 1 - share.
+/// The value at which the falling function `above` crosses 1 - share.
 template <class F>
 double quantile(double share, double start, F above) {
   double high = std::max(start, 1e-9);
@@ -350,7 +350,7 @@ FullServer full_server(const LoadedServer& server) {
 struct LoadState {
   PromptWork work;
   Sharing sharing;
-  double wait_scale = 1;  ///< of the wait for a place, for how regularly places are freed
+  double wait_scale = 1;  ///< scales the wait for a place by how regularly places are freed
   double own_place = 0;   ///< share of prompts that follow the one whose place they got: that wait is counted already
 };
 

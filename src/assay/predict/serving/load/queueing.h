@@ -20,15 +20,15 @@ enum class BatchingPolicy : std::uint8_t {
 struct LoadedServer {
   BatchingPolicy policy = BatchingPolicy::interleaved;
   std::function<Seconds(double sequences, double context)> step;  ///< context: mean of the sequences
-  std::function<Seconds(double tokens)> prefill;                  ///< of one prompt by itself
+  std::function<Seconds(double tokens)> prefill;                  ///< time of one prompt by itself
   std::function<Seconds(double sequences, double context, double tokens)>
-      mixed;  ///< with a chunk of so many prompt tokens
+      mixed;  ///< a step with a chunk of so many prompt tokens
   RequestLengths lengths;
   double most = 1;             ///< sequences at once
   double chunk = 0;            ///< most prompt tokens added to a step
   double prefill_servers = 1;  ///< per replica, if separate; shared by all replicas
   double replicas = 1;
-  Seconds transfer;         ///< of a cache from a prefill server
+  Seconds transfer;         ///< time to move a cache from a prefill server
   double cache_tokens = 0;  ///< capacity in whole pages; 0: enough for `most` sequences
 };
 

@@ -13,7 +13,7 @@ namespace assay::serving {
 
 struct TracedRequest {
   std::int64_t prompt = 1, output = 1;  ///< tokens
-  std::vector<std::int64_t> blocks;     ///< of the prompt, in order; equal numbers are equal tokens
+  std::vector<std::int64_t> blocks;     ///< hashes of the prompt's blocks, in order; equal numbers are equal tokens
 };
 
 struct RequestTrace {

@@ -6,7 +6,7 @@
 namespace assay::lower {
 namespace {
 
-/// A product of each index head of a query with each candidate, and their weighted sum.
+/// FLOP of a product of each index head of a query with each candidate, and of their weighted sum.
 template <class N>
 NumberOf<N, Flops> pick_flops(const N& num, const program::Program& program, const program::Step& step) {
   const program::ProgramTensor& q = program.tensor(step.in[0]);

@@ -33,7 +33,7 @@ int LayerWriter::dense(const model::FeedForward& f, int x, const DenseProjection
 /// Shardings of the tokens on their way through a block of experts.
 struct LayerWriter::ExpertPlaces {
   model::LogicalDim inside = model::LogicalDim::d_model;  ///< what experts read: the model's dimension or a latent one
-  std::int64_t row = 0;                                   ///< its size
+  std::int64_t row = 0;                                   ///< size of that dimension
   program::Sharding home;                                 ///< tokens before and after
   program::Sharding near;                                 ///< tokens when only the exchange between experts remains
   program::Sharding there;                                ///< slots at their experts
@@ -117,7 +117,7 @@ LayerWriter::ExpertResults LayerWriter::expert_results(const model::FeedForward&
       dense(f, arrived, {.hidden = {experts, capacity, width}, .result = {experts, capacity, places.inside}}, -1);
   program::Sharding back = sent.sharding;
   if (sums_stay) back.unreduced = sharding(done).unreduced;
-  if (const int bias = weight("b_out"); bias >= 0) {  // where the experts are; of partial sums, it is a term of one
+  if (const int bias = weight("b_out"); bias >= 0) {  // added at the experts; one term if sums are partial
     if (!sums_stay) done = build_.reshard(done, summed(done, sent.sharding), program::Urgency::critical);
     done = build_.pointwise(program::Op::add, "Down", {done, build_.bias_for(bias, program.tensor(done))}, done);
   }

@@ -66,7 +66,7 @@ class LayerWriter {
   /// Attention in latent form: the keys' half of the expansion is applied to the queries, the values' half to the
   /// result, and all heads share the cache.
   int absorbed(const model::Attention& a, int q, int latent, int expansion, int picked);
-  /// Values below 0: they are the leading part of the keys.
+  /// Attention of queries to keys; `v` below 0: values are the leading part of the keys.
   int attend(const model::Attention& a, int q, int k, int v, model::Weight::Size result, int picked = -1);
   /// Sinks, or biases by relative position, added to the scores of queries; below 0: the layer has none.
   int score_terms(const model::Attention& a, int q);
@@ -159,7 +159,7 @@ class LayerWriter {
   bool sandwich_;
   CrossLayerKeys lent_;
   std::array<int, 2> pending_{-1, -1};  ///< biases that the next sum adds
-  std::vector<model::Weight> weights_;  ///< of the layer; taken ones have a blank name
+  std::vector<model::Weight> weights_;  ///< weights of the layer; taken ones have a blank name
   std::size_t next_ = 0;                ///< the first weight not taken yet
   int adapter_in_ = -1;                 ///< the first half of the last adapter
 };

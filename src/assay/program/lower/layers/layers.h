@@ -9,7 +9,7 @@ namespace assay::lower {
 
 /// The workload of one microbatch or one serving step.
 struct Workload {
-  std::int64_t sequences = 1;  ///< over all devices
+  std::int64_t sequences = 1;  ///< sequences over all devices
   std::int64_t queries = 1;    ///< new tokens of each sequence
   std::int64_t keys = 1;       ///< tokens that attention may look at, including the new ones
   bool cached = false;         ///< keys before the new tokens come from a cache
@@ -45,10 +45,10 @@ using BranchSet = std::uint8_t;
 constexpr BranchSet branch_bit(Branch branch) { return static_cast<BranchSet>(1u << static_cast<unsigned>(branch)); }
 BranchSet branches_of(const model::Layer& layer);
 
-/// Work of an attention step, or of its gradient.
+/// FLOP of an attention step, or of its gradient.
 template <class N>
 NumberOf<N, Flops> attention_flops(const N& num, const program::Program& program, const program::Step& step);
-/// Work of a step on matrix units other than a product: attention, picks of keys, scans, convolutions and their
+/// FLOP of a step on matrix units other than a product: attention, picks of keys, scans, convolutions and their
 /// gradients; nothing for others.
 template <class N>
 NumberOf<N, Flops> arithmetic(const N& num, const program::Program& program, const program::Step& step);
