@@ -53,6 +53,11 @@ class Value {
   Value(Members v);
   template <class T>
   Value(const Sourced<T>& v);
+  /// Nothing where there is none.
+  template <class T>
+  Value(const std::optional<T>& v) {
+    if (v) *this = Value(*v);
+  }
 
   const Variant& data() const { return data_; }
   bool is_null() const { return std::holds_alternative<std::monostate>(data_); }

@@ -29,6 +29,32 @@ std::optional<SharedUnit> unit_for(const std::vector<const Value*>& values) {
   return shared_unit(known[known.size() / 2]);
 }
 
+/// "{a} at {b}", "{c}" of a text with | between them.
+std::vector<std::string_view> patterns_of(std::string_view text) {
+  std::vector<std::string_view> out;
+  while (true) {
+    const std::size_t bar = text.find('|');
+    out.push_back(trim(text.substr(0, bar)));
+    if (bar == std::string_view::npos) return out;
+    text.remove_prefix(bar + 1);
+  }
+}
+
+/// "6 rows of levels: level = {name} | chips = {chips}"; nothing where the text is no table.
+std::optional<ScreenTable> described_table(const Reader& results, const std::string& label, std::string_view text) {
+  constexpr std::string_view rows = " rows of ";
+  const std::size_t at = text.find(rows), colon = text.find(": ");
+  if (at == std::string_view::npos || colon == std::string_view::npos || colon < at) return std::nullopt;
+  const std::string_view path = text.substr(at + rows.size(), colon - at - rows.size());
+  const auto most = parse_number(text.substr(0, at));
+  std::vector<std::pair<std::string_view, std::string_view>> columns;
+  for (const std::string_view column : patterns_of(text.substr(colon + 2))) {
+    const std::size_t equals = column.find("= ");
+    columns.emplace_back(trim(column.substr(0, equals)), trim(column.substr(equals + 2)));
+  }
+  return table_of(results, path, label, columns, most ? static_cast<std::size_t>(*most) : results.rows(path).size());
+}
+
 }  // namespace
 
 std::optional<std::string> filled(const Reader& results, std::string_view pattern) {
@@ -48,7 +74,7 @@ std::optional<std::string> filled(const Reader& results, std::string_view patter
   }
 }
 
-std::vector<Phrase> phrases(const Reader& results, std::initializer_list<std::string_view> patterns, Tone tone) {
+std::vector<Phrase> phrases(const Reader& results, const std::vector<std::string_view>& patterns, Tone tone) {
   std::vector<Phrase> out;
   for (const std::string_view pattern : patterns)
     if (auto text = filled(results, pattern)) out.push_back({std::move(*text), tone});
@@ -74,7 +100,7 @@ std::vector<Phrase> each_of(const Reader& results, std::string_view path) {
 }
 
 ScreenTable table_of(const Reader& results, std::string_view path, std::string label,
-                     std::initializer_list<std::pair<std::string_view, std::string_view>> columns, std::size_t most) {
+                     const std::vector<std::pair<std::string_view, std::string_view>>& columns, std::size_t most) {
   const Items& all = results.rows(path);
   const Items rows(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size())));
   ScreenTable table{std::move(label), {}, std::vector<std::vector<std::string>>(rows.size())};
@@ -107,6 +133,31 @@ void add_line(Screen& screen, std::string label, std::vector<Phrase> all) {
 
 void add_table(Screen& screen, ScreenTable table) {
   if (!table.rows.empty()) screen.blocks.emplace_back(std::move(table));
+}
+
+void add_blocks(Screen& screen, const Reader& results, std::string_view text) {
+  std::vector<std::string> blocks;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.starts_with(' '))
+      blocks.back() += line.substr(1);
+    else if (!line.empty())
+      blocks.emplace_back(line);
+  }
+  for (const std::string_view block : blocks) {
+    constexpr std::string_view each = "each ";
+    std::string label(block.substr(0, block.find(": ")));
+    const std::string_view rest = block.substr(label.size() + 2);
+    const bool strong = label.ends_with('!');
+    if (strong) label.pop_back();
+    if (auto table = described_table(results, label, rest))
+      add_table(screen, std::move(*table));
+    else if (rest.starts_with(each))
+      add_line(screen, label, each_of(results, rest.substr(each.size())));
+    else
+      add_line(screen, label, phrases(results, patterns_of(rest), strong ? Tone::strong : Tone::plain));
+  }
 }
 
 std::string range_words(const Reader& results, std::string_view path) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "assay/ask/report/layout.h"
+#include "assay/ask/report/patterns.h"
 #include "assay/base/text.h"
 
 namespace assay::report {
@@ -104,6 +105,30 @@ TEST(Screen, ColourAddsNothingButColour) {
   for (std::size_t at = 0; (at = painted.find('\x1b', at)) != std::string::npos;)
     painted.erase(at, painted.find('m', at) + 1 - at);
   EXPECT_EQ(painted, render(example(), {100, false, true, false}));
+}
+
+TEST(Blocks, AreDescribedByTheirText) {
+  const Members results{{"peak", Members{{"bf16", 989_TFLOP_per_s}, {"fp8", 1979_TFLOP_per_s}}},
+                        {"share", 0.25},
+                        {"levels", Items{Members{{"name", "node"}, {"chips", 8}}, Members{{"name", "pod"}}}}};
+  Screen screen;
+  add_blocks(screen, Reader(results), R"(
+Peak: each peak
+Busy!: {share%} busy |
+  {missing} is left out
+Levels: 1 rows of levels: level = {name} | chips = {chips}
+Nothing: {missing})");
+  ASSERT_EQ(screen.blocks.size(), 3u);
+  EXPECT_EQ(std::get<PhraseLine>(screen.blocks[0]).phrases.size(), 2u);
+  const auto& busy = std::get<PhraseLine>(screen.blocks[1]);
+  EXPECT_EQ(busy.label, "Busy");
+  ASSERT_EQ(busy.phrases.size(), 1u);
+  EXPECT_EQ(busy.phrases.front().text, "25.0 % busy");
+  EXPECT_EQ(busy.phrases.front().tone, Tone::strong);
+  const auto& table = std::get<ScreenTable>(screen.blocks[2]);
+  EXPECT_EQ(table.head, (std::vector<std::string>{"level", "chips"}));
+  EXPECT_EQ(table.rows, (std::vector<std::vector<std::string>>{{"node", "8"}}));
+  EXPECT_EQ(table.more, "and 1 more: --all");
 }
 
 }  // namespace

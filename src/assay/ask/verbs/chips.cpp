@@ -175,31 +175,27 @@ report::Value price_value(const hardware::Chip& chip) {
   return {};
 }
 
-report::Response list_chips(const hardware::Catalogue& catalogue, Result<void>& failed) {
+Result<report::Response> list_chips(const hardware::Catalogue& catalogue) {
   report::Response response;
   report::Items rows;
   for (const std::string& id : catalogue.chip_ids()) {
-    auto chip = catalogue.chip(id, "catalogue");
-    if (!chip) {
-      failed = tl::unexpected<Error>(chip.error());
-      return response;
-    }
-    const Dtype dtype = hardware::reference_dtype(*chip);
-    const auto& peak = chip->peak[static_cast<std::size_t>(dtype)];
-    const auto& up = chip->network.scale_up;
+    ASSAY_TRY(chip, catalogue.chip(id, "catalogue"));
+    const Dtype dtype = hardware::reference_dtype(chip);
+    const auto& peak = chip.peak[static_cast<std::size_t>(dtype)];
+    const auto& up = chip.network.scale_up;
     const bool apart = !up || (up->domain && up->domain->value == 1);
     std::string joined = apart                 ? "pcie"
                          : up->kind == "torus" ? fmt::format("torus {}", hardware::shape_text(up->pod->value))
                                                : fmt::format("{} {}", up->kind, up->domain->value);
     rows.emplace_back(report::Members{{"id", id},
-                                      {"name", chip->name},
+                                      {"name", chip.name},
                                       {"dtype", name(dtype)},
                                       {"peak", peak->value},
-                                      {"memory", chip->hbm().capacity.value},
-                                      {"bandwidth", chip->hbm().bandwidth->value},
-                                      {"critical_intensity", peak->value / chip->hbm().bandwidth->value},
+                                      {"memory", chip.hbm().capacity.value},
+                                      {"bandwidth", chip.hbm().bandwidth->value},
+                                      {"critical_intensity", peak->value / chip.hbm().bandwidth->value},
                                       {"scale_up", joined},
-                                      {"price", price_value(*chip)}});
+                                      {"price", price_value(chip)}});
   }
   response.headline =
       fmt::format("{} chips; `assay chips ID` shows one with all its figures and their sources", rows.size());
@@ -232,10 +228,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
     if (request.has("set"))
       return fail("--set", "this needs one chip to change", "name it: assay chips tpu-v5e --set ...",
                   Error::Kind::usage);
-    Result<void> failed;
-    report::Response response = list_chips(context.catalogue, failed);
-    if (!failed) return tl::unexpected<Error>(failed.error());
-    return response;
+    return list_chips(context.catalogue);
   }
   ASSAY_TRY(overrides, overrides_of(request));
   ASSAY_TRY(cluster, hardware::parse_cluster(request.arguments().front(), context.catalogue, "chips", overrides));

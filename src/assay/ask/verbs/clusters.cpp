@@ -40,10 +40,10 @@ report::Items levels_of(const hardware::Cluster& cluster) {
         {"bandwidth_per_unit", level.unit_bandwidth()},
         {"switches", level.switches > 0 ? report::Value(level.switches) : report::Value()},
         {"switches_per_unit", level.switches > 0 ? report::Value(level.switches / level.units) : report::Value()},
-        {"switch_capacity", capacity ? report::Value(*capacity) : report::Value()},
+        {"switch_capacity", capacity},
         {"switch_capacity_per_unit",
          capacity ? report::Value(static_cast<double>(level.switches / level.units) * *capacity) : report::Value()},
-        {"links_per_switch_pair", pair_links ? report::Value(*pair_links) : report::Value()},
+        {"links_per_switch_pair", pair_links},
         {"in_network_reduction", level.in_network_reduction}});
   }
   return levels;

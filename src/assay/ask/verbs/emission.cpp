@@ -97,8 +97,7 @@ Result<void> add_script(const Request& request, const Context& context, const Em
   if (const auto name = request.value("launcher")) {
     ASSAY_TRY(launcher, launch::find_launcher(context.catalogue, *name, "--launcher"));
     parts.launcher = &launcher;
-    ASSAY_TRY(job, launch::write_script(target, lines, emission.plan, parts));
-    text = job;
+    ASSAY_SET(text, launch::write_script(target, lines, emission.plan, parts));
   }
   report::Items options;
   for (const launch::Line& line : lines)

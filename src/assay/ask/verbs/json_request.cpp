@@ -89,8 +89,7 @@ class JsonReader {
                   Error::Kind::usage);
     // A command that is passed on may come as one line.
     if (request_.verb_->passes_options && found->is_string()) {
-      ASSAY_TRY(words, split_words(found->get<std::string>()));
-      request_.arguments_ = std::move(words);
+      ASSAY_SET(request_.arguments_, split_words(found->get<std::string>()));
       return {};
     }
     if (found->is_array() && !spec.repeatable)

@@ -120,8 +120,7 @@ Result<std::optional<Launched>> fill_from(Request& request, const Context& conte
   if (!has_count(*on) && reading.plan.find("chips") == reading.plan.end()) {
     // Nothing says how many: as everywhere, a chip alone is one chip.
     known["chips"] = "1";
-    ASSAY_TRY(alone, launch::read_lines(out.target, found.given, known, relations));
-    reading = std::move(alone);
+    ASSAY_SET(reading, launch::read_lines(out.target, found.given, known, relations));
   } else if (!has_count(*on)) {
     const std::string cluster = fmt::format("{}:{}", *on, reading.plan.at("chips"));
     request.replace("on", cluster);

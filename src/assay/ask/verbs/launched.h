@@ -22,6 +22,14 @@ inline constexpr OptionSpec emit_option{
 inline constexpr OptionSpec launcher_option{
     "launcher", "NAME", "with --emit: a batch script for slurm or k8s, not a plain one", false, "slurm|k8s"};
 
+/// The options of verbs whose plans can be run.
+inline std::vector<OptionSpec> launch_options() {
+  return {emit_option,
+          launcher_option,
+          from_option,
+          {"improve", "", "better plans next to this one, one change at a time"}};
+}
+
 /// Whether --from of a request is a file or a command line, which other verbs have no use for.
 inline bool is_launched(const Request& request) {
   const auto& options = request.verb().options;

@@ -12,8 +12,7 @@ namespace assay::verbs {
 Result<void> read_count(const Request& request, std::string_view option, std::optional<std::int64_t>& out) {
   const auto text = request.value(option);
   if (!text) return {};
-  ASSAY_TRY(count, parse_count(*text, fmt::format("--{}", option)));
-  out = count;
+  ASSAY_SET(out, parse_count(*text, fmt::format("--{}", option)));
   return {};
 }
 
@@ -95,8 +94,7 @@ Result<std::optional<double>> read_margin(const Request& request) {
 Result<void> read_dtype(const Request& request, std::string_view option, Dtype& out) {
   const auto text = request.value(option);
   if (!text) return {};
-  ASSAY_TRY(dtype, parse_dtype(*text, fmt::format("--{}", option)));
-  out = dtype;
+  ASSAY_SET(out, parse_dtype(*text, fmt::format("--{}", option)));
   return {};
 }
 

@@ -80,6 +80,27 @@ void shorten_plans(report::ScreenTable& table) {
   for (auto& row : table.rows) row.back() = shortened_plan(row.back(), room);
 }
 
+report::Phrase verdict_phrase(const report::Reader& results) {
+  if (!results.truth("memory.fits")) return {"does not fit", report::Tone::bad};
+  return results.text("memory.verdict") == "tight" ? report::Phrase{"tight in memory", report::Tone::warning}
+                                                   : report::Phrase{"fits", report::Tone::good};
+}
+
+report::FillBar memory_bar(const report::Reader& results, std::vector<report::BarPart> parts) {
+  const double total = results.number("memory.total"), capacity = results.number("memory.capacity");
+  report::FillBar bar{"Memory", total, results.number("memory_interval.high"), capacity, std::move(parts), {}, {}};
+  bar.unit = report::shared_unit(*results.quantity("memory.capacity"));
+  const std::string capacity_text = report::short_quantity(*results.quantity("memory.capacity"));
+  bar.unit.decimals = std::max(bar.unit.decimals, 1);
+  std::erase_if(bar.parts, [&](const report::BarPart& part) { return !bar.unit.shows(part.size); });
+  std::string text = fmt::format("{} of {}", bar.unit.number(total), capacity_text);
+  if (bar.at_most > 0.0) text += fmt::format(", peak up to {}", bar.unit.number(bar.at_most));
+  bar.text = {{std::move(text), total > capacity         ? report::Tone::bad
+                                : bar.at_most > capacity ? report::Tone::warning
+                                                         : report::Tone::plain}};
+  return bar;
+}
+
 std::vector<std::string> notes_on_options(const report::Response& response) {
   constexpr std::size_t most = 2;
   std::vector<std::string> notes;

@@ -59,10 +59,8 @@ Result<hardware::PriceChoice> read_prices(const Request& request, const hardware
   hardware::PriceChoice choice;
   for (const std::string& text : request.values("price"))
     ASSAY_CHECK(hardware::add_own_price(choice, text, catalogue, "--price"));
-  if (const auto name = request.value("prices")) {
-    ASSAY_TRY(provider, hardware::find_provider(*name, catalogue, "--prices"));
-    choice.provider = provider;
-  }
+  if (const auto name = request.value("prices"))
+    ASSAY_SET(choice.provider, hardware::find_provider(*name, catalogue, "--prices"));
   return choice;
 }
 

@@ -11,6 +11,7 @@
 #include "assay/ask/report/render.h"
 #include "assay/ask/report/response.h"
 #include "assay/ask/sweep/ranks.h"
+#include "assay/base/assign.h"
 #include "assay/base/result.h"
 #include "assay/hardware/catalogue.h"
 
@@ -30,31 +31,17 @@ struct OptionSpec {
   bool attachable = false;         ///< its file may come with the request
   std::string_view inputs = {};    ///< "train|serve": the kinds of input that it counts for; empty: all of the verb's
 
-  constexpr OptionSpec for_inputs(std::string_view kinds) const {
+  template <class T>
+  constexpr OptionSpec with(T OptionSpec::*member, T value) const {
     OptionSpec out = *this;
-    out.inputs = kinds;
+    out.*member = value;
     return out;
   }
-  constexpr OptionSpec by_default(std::string_view standard) const {
-    OptionSpec out = *this;
-    out.fallback = standard;
-    return out;
-  }
-  constexpr OptionSpec or_alone() const {
-    OptionSpec out = *this;
-    out.may_stand_alone = true;
-    return out;
-  }
-  constexpr OptionSpec may_be_attached() const {
-    OptionSpec out = *this;
-    out.attachable = true;
-    return out;
-  }
-  constexpr OptionSpec for_terminal() const {
-    OptionSpec out = *this;
-    out.of_terminal = true;
-    return out;
-  }
+  constexpr OptionSpec for_inputs(std::string_view kinds) const { return with(&OptionSpec::inputs, kinds); }
+  constexpr OptionSpec by_default(std::string_view standard) const { return with(&OptionSpec::fallback, standard); }
+  constexpr OptionSpec or_alone() const { return with(&OptionSpec::may_stand_alone, true); }
+  constexpr OptionSpec may_be_attached() const { return with(&OptionSpec::attachable, true); }
+  constexpr OptionSpec for_terminal() const { return with(&OptionSpec::of_terminal, true); }
 };
 
 struct ArgumentSpec {
@@ -152,8 +139,6 @@ class Request {
   /// The same request without an option, or with this value of it alone.
   Request without(std::string_view option) const;
   Request with(std::string_view option, std::string value) const;
-  /// The same for its first argument.
-  Request with_argument(std::string value) const;
 
   /// Arguments and options by name, as `arguments` of a JSON request has them.
   report::Members named_arguments() const;

@@ -13,11 +13,6 @@
 namespace assay::verbs {
 namespace {
 
-template <class T>
-report::Value known(const std::optional<T>& value) {
-  return value ? report::Value(*value) : report::Value();
-}
-
 /// Memories that programs fill themselves, and those that hardware does.
 const std::vector<std::string> scratchpads{"smem", "vmem", "sbuf"}, caches{"l2", "cmem"}, registers{"registers"};
 
@@ -67,8 +62,8 @@ std::vector<Part> parts() {
       {"registers", [](const hardware::Chip& chip) { return memory_text(chip, registers); }},
       {"scratchpad", [](const hardware::Chip& chip) { return memory_text(chip, scratchpads); }},
       {"cache", [](const hardware::Chip& chip) { return memory_text(chip, caches); }},
-      {"scratchpad bandwidth", [](const hardware::Chip& chip) { return known(rate_of(chip, scratchpads)); }},
-      {"cache bandwidth", [](const hardware::Chip& chip) { return known(rate_of(chip, caches)); }},
+      {"scratchpad bandwidth", [](const hardware::Chip& chip) { return report::Value(rate_of(chip, scratchpads)); }},
+      {"cache bandwidth", [](const hardware::Chip& chip) { return report::Value(rate_of(chip, caches)); }},
       {"memory", [](const hardware::Chip& chip) { return chip.hbm().capacity.value; }},
       {"memory bandwidth", [](const hardware::Chip& chip) { return chip.hbm().bandwidth->value; }},
       {"critical intensity",
@@ -81,7 +76,7 @@ std::vector<Part> parts() {
          return up ? report::Value(fmt::format("{} {}", up->links.value, up->technology.value_or(up->kind)))
                    : report::Value();
        }},
-      {"bandwidth of links", [](const hardware::Chip& chip) { return known(links_of(chip)); }},
+      {"bandwidth of links", [](const hardware::Chip& chip) { return report::Value(links_of(chip)); }},
       {"chips joined by links",
        [](const hardware::Chip& chip) {
          const auto figures = hardware::scale_up_figures(chip);
@@ -102,7 +97,7 @@ std::vector<Part> parts() {
        }},
       {"FLOP per dollar", [](const hardware::Chip& chip) {
          const hardware::Price* price = hardware::newest_price(chip);
-         return price ? known(hardware::flops_per_dollar(chip, *price)) : report::Value();
+         return price ? report::Value(hardware::flops_per_dollar(chip, *price)) : report::Value();
        }}};
 }
 

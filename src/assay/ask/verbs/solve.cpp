@@ -53,8 +53,7 @@ Result<Line> read_line(const Request& request) {
       line.words.push_back(argument);
       continue;
     }
-    ASSAY_TRY(words, split_words(argument));
-    line.words = words;
+    ASSAY_SET(line.words, split_words(argument));
   }
   std::size_t found = 0;
   for (std::size_t i = 0; i < line.words.size(); ++i)

@@ -61,8 +61,7 @@ struct Query {
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = std::move(cluster);
+  ASSAY_SET(query.cluster, cluster_of(request, context));
   for (const char* option : {"bytes", "from", "to"})
     if (!request.has(option))
       return fail("transfer", fmt::format("--{} is missing", option),
@@ -128,10 +127,7 @@ Result<std::optional<Streaming>> read_streaming(const Request& request, const Qu
   out.tiles = static_cast<std::int64_t>(std::ceil(query.bytes / out.tile));
   if (out.tiles > most_tiles)
     return fail("--tile", fmt::format("{} tiles; at most {} are followed", out.tiles, most_tiles), "use larger tiles");
-  if (const auto count = request.value("buffers")) {
-    ASSAY_TRY(buffers, parse_count(*count, "--buffers"));
-    out.buffers = buffers;
-  }
+  if (const auto count = request.value("buffers")) ASSAY_SET(out.buffers, parse_count(*count, "--buffers"));
   const auto share = 1.0 / static_cast<double>(out.tiles);
   const bool on_chip = query.to.kind == roofline::Place::Kind::vmem;
   for (std::size_t i = 0; i < query.route.stages.size(); ++i) {

@@ -8,12 +8,21 @@
 
 namespace assay::verbs {
 
+/// The namespaces of all verbs, in the order of help.
+#define ASSAY_VERBS(each)                                                                                              \
+  each(chips) each(models) each(clusters) each(software) each(roofline_verb) each(systolic) each(transfer) each(shard) \
+      each(collective_verb) each(layer) each(train) each(serve) each(scaling) each(solve) each(validate_verb)          \
+          each(measure_verb) each(profile) each(run) each(sweep_verb) each(book)
+#define ASSAY_DECLARE_VERB(name) \
+  namespace name {               \
+  VerbSpec verb();               \
+  }
+#define ASSAY_CALL_VERB(name) name::verb(),
+
+ASSAY_VERBS(ASSAY_DECLARE_VERB)
+
 std::span<const VerbSpec> verbs() {
-  static const std::vector<VerbSpec> all = {
-      chips::verb(),        models::verb(),   clusters::verb(), software::verb(),        roofline_verb::verb(),
-      systolic::verb(),     transfer::verb(), shard::verb(),    collective_verb::verb(), layer::verb(),
-      train::verb(),        serve::verb(),    scaling::verb(),  solve::verb(),           validate_verb::verb(),
-      measure_verb::verb(), profile::verb(),  run::verb(),      sweep_verb::verb(),      book::verb()};
+  static const std::vector<VerbSpec> all = {ASSAY_VERBS(ASSAY_CALL_VERB)};
   return all;
 }
 

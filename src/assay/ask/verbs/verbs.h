@@ -1,70 +1,9 @@
-// The verbs; each has a file of its own.
+// What verbs share; each has a file or a folder of its own.
 #pragma once
 #include "assay/ask/verbs/request.h"
 #include "assay/hardware/cluster.h"
 
 namespace assay::verbs {
-
-namespace chips {
-VerbSpec verb();
-}
-namespace models {
-VerbSpec verb();
-}
-namespace clusters {
-VerbSpec verb();
-}
-namespace software {
-VerbSpec verb();
-}
-namespace roofline_verb {
-VerbSpec verb();
-}
-namespace systolic {
-VerbSpec verb();
-}
-namespace transfer {
-VerbSpec verb();
-}
-namespace shard {
-VerbSpec verb();
-}
-namespace collective_verb {
-VerbSpec verb();
-}
-namespace layer {
-VerbSpec verb();
-}
-namespace train {
-VerbSpec verb();
-}
-namespace serve {
-VerbSpec verb();
-}
-namespace scaling {
-VerbSpec verb();
-}
-namespace solve {
-VerbSpec verb();
-}
-namespace book {
-VerbSpec verb();
-}
-namespace validate_verb {
-VerbSpec verb();
-}
-namespace measure_verb {
-VerbSpec verb();
-}
-namespace profile {
-VerbSpec verb();
-}
-namespace sweep_verb {
-VerbSpec verb();
-}
-namespace run {
-VerbSpec verb();
-}
 
 /// Options that every verb with hardware shares.
 inline constexpr OptionSpec on_option{"on", "CLUSTER",

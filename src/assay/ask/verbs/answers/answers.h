@@ -7,7 +7,8 @@
 //   range<s>      bounds of ideal hardware and the estimate; interval<s> where measurements put it
 //   "a"|"b"       one of these words; T|null may be null; T|U is either
 //   [T]           a list; map T an object whose keys are data; {key: T, ...} an object with these keys
-//   $name: T      at the start names a type, which $name then stands for; `*: T` allows keys that are data
+//   $name: T      at the start names a type, which $name then stands for; types of several verbs are in grammar.cpp
+//   ...$name      all keys of that object; `*: T` allows keys that are data
 //   arguments     what a request takes, so that {"verb", "arguments"} asks for it
 #pragma once
 #include <string_view>

@@ -14,6 +14,27 @@ using report::Items;
 using report::Members;
 using report::Value;
 
+/// Types that the results of several verbs have.
+constexpr std::string_view shared_types = R"keys(
+$fits_or_not: "fits"|"no",
+$verdict: "fits"|"tight"|"no",
+$memory: {total: <B>, verdict: $verdict},
+$plan: {interval?: interval<s>, memory: $memory, arguments: arguments},
+$prices: [{chip: text, usd_per_hour: number, provider: text, date: text|null, source: text}],
+$sources: [{key: text, title: text, accessed: text, url: text}],
+$software: [{option: text, value: text, source: text}],
+$launch: {
+    program: text, version: text, options: [{option: text, value: text, reason: text}], script: text,
+    sources: map text},
+$from: {
+    program: text, version: text, request: map text, used: [{option: text, value: text}],
+    not_used: [{option: text, value: text, why: text}]},
+$timeline: {
+    title: text, subtitle: text, lanes: [{name: text, members: number}], classes: [text],
+    bars: [{lane: count, class: count, label: text, start: <s>, end: <s>, alone: <s>|null}], marks: [{at: <s>, label: text}],
+    counters: [{name: text, points: [{at: <s>, value: number}]}]},
+)keys";
+
 Value reference(std::string_view name) { return Members{{"$ref", fmt::format("#/$defs/{}", name)}}; }
 
 class DeclarationReader {
@@ -67,6 +88,12 @@ class DeclarationReader {
     Items required;
     Value others = false;
     while (skip(), at_ < text_.size() && (end.empty() || !take(end))) {
+      if (take("...$")) {
+        const Value& object = named(word());
+        for (const auto& property : *object.find("properties")->members()) properties.push_back(property);
+        for (const Value& key : *object.find("required")->items()) required.push_back(key);
+        continue;
+      }
       const bool is_other = take("*"), is_name = take("$");
       const std::string_view key = is_other ? "" : word();
       const bool optional = take("?");
@@ -84,6 +111,12 @@ class DeclarationReader {
     if (!required.empty()) out.emplace_back("required", std::move(required));
     out.emplace_back("additionalProperties", std::move(others));
     return out;
+  }
+
+  const Value& named(std::string_view wanted) const {
+    for (std::size_t i = named_.size(); i-- > 0;)  // a verb's own come last
+      if (named_[i].first == wanted) return named_[i].second;
+    fault(wanted);
   }
 
   Value type() {
@@ -117,12 +150,7 @@ class DeclarationReader {
     }
     if (take("\"")) return Members{{"const", until('"')}};
     if (take("<")) return in_unit("quantity", "");
-    if (take("$")) {
-      const std::string_view wanted = word();
-      for (const auto& [key, value] : named_)
-        if (key == wanted) return value;
-      fault(wanted);
-    }
+    if (take("$")) return named(word());
     const std::string_view name = word();
     if ((name == "range" || name == "interval") && take("<"))
       return in_unit(name, name == "range" ? "estimate" : "high");
@@ -143,6 +171,9 @@ class DeclarationReader {
 
 }  // namespace
 
-Value schema_of(std::string_view declaration) { return DeclarationReader(declaration).read(); }
+Value schema_of(std::string_view declaration) {
+  const std::string text = std::string(shared_types) + std::string(declaration);
+  return DeclarationReader(text).read();
+}
 
 }  // namespace assay::verbs

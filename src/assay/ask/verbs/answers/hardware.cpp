@@ -15,12 +15,12 @@ vector_unit?: {
 memory?: map {capacity?: <B>, bandwidth?: <B/s>, per?: text},
 network?: {
     scale_up?: {
-      kind?: text, technology?: text, links?: <>, link_bandwidth?: <B/s>, hop_latency?: <s>, pod?: text,
-      shapes?: [text], wrap_rule?: text, wrap_length?: <>, twisted?: flag, domain?: <>, switches?: <>,
-      switch_ports?: <>, in_network_reduction?: flag},
+        kind?: text, technology?: text, links?: <>, link_bandwidth?: <B/s>, hop_latency?: <s>, pod?: text,
+        shapes?: [text], wrap_rule?: text, wrap_length?: <>, twisted?: flag, domain?: <>, switches?: <>,
+        switch_ports?: <>, in_network_reduction?: flag},
     scale_out?: {
-      bandwidth?: <B/s>, technology?: text, level?: [{name?: text, bandwidth?: <B/s>, degree?: <>, switches?: <>}],
-      nics_per_host?: <>, nic_bandwidth?: <B/s>, switch_ports?: <>, in_network_reduction?: flag}},
+        bandwidth?: <B/s>, technology?: text, level?: [{name?: text, bandwidth?: <B/s>, degree?: <>, switches?: <>}],
+        nics_per_host?: <>, nic_bandwidth?: <B/s>, switch_ports?: <>, in_network_reduction?: flag}},
 host?: {chips?: <>, pcie?: <B/s>, peer?: <B/s>, memory?: <B>, memory_bandwidth?: <B/s>, shape?: text, trays?: <>},
 efficiency?: {matrix?: <>, memory?: <>, network?: <>, latency?: <s>},
 price?: [{value: <USD/s>, date: text, provider: text, kind: text, region?: text}],
@@ -36,11 +36,10 @@ derived?: {
     by_price?: [{provider?: text, date?: text, flops_per_dollar?: <FLOP/USD>, bytes_per_dollar?: <B/USD>}],
     vector_rate_at_base_clock?: <FLOP/s>, threads_per_core_at_most_registers?: count, switch_capacity?: <B/s>,
     scale_out_switch_over_scale_up_switch?: number, node_egress?: <B/s>, speedup_over_fp32?: map number},
-sources?: [{key: text, title: text, accessed: text, url: text}], peak_sparse?: map <FLOP/s>,
-power?: {chip?: <W>, system?: <W>},
+sources?: $sources, peak_sparse?: map <FLOP/s>, power?: {chip?: <W>, system?: <W>},
 chips?: [{
-    id: text, name: text, dtype: text, peak: <FLOP/s>, memory: <B>, bandwidth: <B/s>,
-    critical_intensity: <FLOP/B>, scale_up: text, price: <USD/s>|null}],
+    id: text, name: text, dtype: text, peak: <FLOP/s>, memory: <B>, bandwidth: <B/s>, critical_intensity: <FLOP/B>,
+    scale_up: text, price: <USD/s>|null}],
 side_by_side?: [{part: text, *: text|number|<*>|null}]
 )keys";
 
@@ -55,8 +54,8 @@ levels: [{
     in_network_reduction: flag}],
 links?: count, switches?: count, diameter?: count, mean_distance?: number, bisection_bandwidth?: <B/s>,
 bisection_bandwidth_both_ways?: <B/s>, egress_per_chip?: <B/s>, scale_out_per_chip?: <B/s>,
-scale_out_per_host?: <B/s>, scale_out_per_node?: <B/s>, scale_out?: <B/s>, price?: <USD/s>,
-prices?: [{chip: text, usd_per_hour: number, provider: text, date: text|null, source: text}], power?: <W>
+scale_out_per_host?: <B/s>, scale_out_per_node?: <B/s>, scale_out?: <B/s>, price?: <USD/s>, prices?: $prices,
+power?: <W>
 )keys";
 
 extern const std::string_view models = R"keys(
@@ -70,20 +69,20 @@ flops_per_token?: {
     forward: <FLOP>, backward: <FLOP>, train: <FLOP>, matmul: <FLOP>, attention?: <FLOP>, sequence?: count,
     mask?: text, exact?: {forward: <FLOP>, backward: <FLOP>, train: <FLOP>}, state_space?: <FLOP>},
 kv_bytes_per_token?: <B>, kv_bytes_per_sequence?: <B>, activation_bytes_per_token?: map <B>, layers?: count,
-d_model?: count, heads?: count, kv_heads?: count, head_dim?: count, d_ff?: count, vocabulary?: count,
-context?: count, streams?: count, tied?: flag, dtype?: text,
+d_model?: count, heads?: count, kv_heads?: count, head_dim?: count, d_ff?: count, vocabulary?: count, context?: count,
+streams?: count, tied?: flag, dtype?: text,
 layer_kinds?: [{
     layers: count, mixer: text, feed_forward: text, parameters: count, active: count, matrix: count,
-    keys_per_query?: number, attention_flops_per_token?: <FLOP>, stack?: text, weights?: [text],
-    shared?: count}],
+    keys_per_query?: number, attention_flops_per_token?: <FLOP>, stack?: text, weights?: [text], shared?: count}],
 defaults?: [text],
 published?: {
     parameters: text, source: text, agrees: flag, of_these_not_counted?: count, not_counted?: text,
     stated_within?: number},
-sources?: [{key: text, title: text, accessed: text, url: text}], value_dim?: count, q_rank?: count,
-kv_rank?: count, rope_dim?: count, experts?: count, experts_per_token?: count, sparsity?: number,
-expert_width?: count, shared_width?: count, state_bytes_per_sequence?: <B>, kv_cache?: <B>,
-sweep?: [{sequence: count, forward: <FLOP>, attention: <FLOP>, attention_share: number, kv_bytes_per_sequence: <B>,
+sources?: $sources, value_dim?: count, q_rank?: count, kv_rank?: count, rope_dim?: count, experts?: count,
+experts_per_token?: count, sparsity?: number, expert_width?: count, shared_width?: count,
+state_bytes_per_sequence?: <B>, kv_cache?: <B>,
+sweep?: [{
+    sequence: count, forward: <FLOP>, attention: <FLOP>, attention_share: number, kv_bytes_per_sequence: <B>,
     prefill_intensity?: <FLOP/B>, decode_intensity?: <FLOP/B>}],
 models?: [{
     id: text, layers: count, d_model: count, heads: count|null, kv_heads: count|null, parameters: count,
@@ -95,14 +94,14 @@ checkpoint?: {
 )keys";
 
 extern const std::string_view software = R"keys(
-id?: text, name?: text, unmodelled?: text, left_out?: text, serve?: [{option: text, value: text, where: text, note: text, source: text}],
-defaults?: {step_tokens?: number, chunk_layers?: number, recompute?: text, reports?: text, pipeline_keeps_weights?: flag,
+$properties: [{option: text, value: text, where: text, note: text, source: text}],
+id?: text, name?: text, unmodelled?: text, left_out?: text, serve?: $properties,
+defaults?: {
+    step_tokens?: number, chunk_layers?: number, recompute?: text, reports?: text, pipeline_keeps_weights?: flag,
     vocabulary?: number, stages_in_turn?: flag, sequences?: number},
 versions?: [{id: text, date: text}], names_in_tables?: [text], sources?: [{title: text, url: text}],
-software?: [{id: text, name: text, does: text, versions: text, properties: count}],
-usual_training_software_on?: text,
-train?: [{option: text, value: text, where: text, note: text, source: text}],
-training_plans?: [{rule: text, value: text, where: text, note: text, source: text}],
+software?: [{id: text, name: text, does: text, versions: text, properties: count}], usual_training_software_on?: text,
+train?: $properties, training_plans?: [{rule: text, value: text, where: text, note: text, source: text}],
 recompute?: [{word: text, means: text}]
 )keys";
 

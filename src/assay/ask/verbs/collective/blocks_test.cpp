@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/collective/blocks.h"
+#include "assay/ask/verbs/collective/collective.h"
 
 #include <gtest/gtest.h>
 

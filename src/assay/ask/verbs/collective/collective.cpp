@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/collective/blocks.h"
-#include "assay/ask/verbs/collective/sweep.h"
-#include "assay/ask/verbs/collective/timeline.h"
+#include "assay/ask/verbs/collective/collective.h"
 #include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -132,18 +130,14 @@ Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
   ASSAY_TRY(kind, program::parse_collective(request.arguments().front(), "collective"));
   query.kind = kind;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = std::move(cluster);
-  ASSAY_TRY(bytes, read_bytes(request));
-  query.bytes = bytes;
-  ASSAY_TRY(others, read_inner(request));
-  query.sharded_by = std::move(others);
+  ASSAY_SET(query.cluster, cluster_of(request, context));
+  ASSAY_SET(query.bytes, read_bytes(request));
+  ASSAY_SET(query.sharded_by, read_inner(request));
   if (const auto text = request.value("axes")) query.axes = split(*text, ',');
   ASSAY_TRY(group, collective::make_group(query.cluster, query.axes, query.inner(), "--axes"));
   query.group = group;
   if (request.value("algorithm") == "ring") query.algorithm = collective::CollectiveAlgorithm::ring;
-  ASSAY_TRY(imbalance, read_imbalance(request, kind, group.devices));
-  query.group.imbalance = imbalance;
+  ASSAY_SET(query.group.imbalance, read_imbalance(request, kind, group.devices));
   ASSAY_CHECK(read_picks(request, query));
   if (group.devices <= 1.0 && kind != program::Collective::permute)
     return fail("--on", fmt::format("{} has one participant: there is nothing to exchange", query.cluster.text),
@@ -303,11 +297,6 @@ double bus_factor(const Query& query) {
                                                                                                            : 1.0;
 }
 
-Result<double> parse_ways(std::string_view text, std::string_view where) {
-  ASSAY_TRY(count, parse_count(text, where));
-  return static_cast<double>(count);
-}
-
 /// The same collective with another value of what varies.
 Result<Query> varied(const Request& request, const Context& context, const Query& query, std::string_view name,
                      double value) {
@@ -329,8 +318,7 @@ Result<Query> varied(const Request& request, const Context& context, const Query
     if (name == "chips") {
       ASSAY_TRY(overrides, overrides_of(request));
       const std::string text = fmt::format("{}:{}", query.cluster.chip.id, value);
-      ASSAY_TRY(cluster, hardware::parse_cluster(text, context.catalogue, "--vary", overrides));
-      at.cluster = std::move(cluster);
+      ASSAY_SET(at.cluster, hardware::parse_cluster(text, context.catalogue, "--vary", overrides));
     } else {
       at.sharded_by = program::Mesh{{{"inner", static_cast<std::int64_t>(value)}}};
     }
@@ -361,8 +349,8 @@ Result<void> add_sweep(const Request& request, const Context& context, const Que
          return *number;
        },
        "1..4"},
-      {"chips", &parse_ways, "2..128"},
-      {"sharded-by", &parse_ways, "1..64"}};
+      {"chips", &parse_varied_count, "2..128"},
+      {"sharded-by", &parse_varied_count, "1..64"}};
   ASSAY_TRY(sweep, read_variation(request, axes));
   if (!sweep) return {};
   std::vector<SweepPoint> points;

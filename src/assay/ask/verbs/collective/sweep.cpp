@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/collective/sweep.h"
+#include "assay/ask/verbs/collective/collective.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/collective/timeline.h"
+#include "assay/ask/verbs/collective/collective.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "assay/ask/verbs/layer/query.h"
-#include "assay/ask/verbs/layer/sweep.h"
 #include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/collective/placement.h"
@@ -30,10 +31,7 @@ program::Mesh default_mesh(const hardware::Cluster& cluster) {
 
 Result<program::Mesh> read_mesh(const Request& request, const hardware::Cluster& cluster) {
   program::Mesh mesh = default_mesh(cluster);
-  if (const auto text = request.value("mesh")) {
-    ASSAY_TRY(parsed, program::parse_mesh(*text, "--mesh"));
-    mesh = parsed;
-  }
+  if (const auto text = request.value("mesh")) ASSAY_SET(mesh, program::parse_mesh(*text, "--mesh"));
   const auto long_axes =
       std::count_if(mesh.axes.begin(), mesh.axes.end(), [](const program::MeshAxis& axis) { return axis.size > 1; });
   if (long_axes > search::max_chooser_axes)
@@ -130,14 +128,9 @@ Result<void> read_problem(const Request& request, Query& query) {
 
 Result<Query> read_query(const Request& request, const Context& context) {
   Query query;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = cluster;
-  if (const auto text = request.value("dtype")) {
-    ASSAY_TRY(parsed, parse_dtype(*text, "--dtype"));
-    query.dtype = parsed;
-  }
-  ASSAY_TRY(mesh, read_mesh(request, query.cluster));
-  query.mesh = mesh;
+  ASSAY_SET(query.cluster, cluster_of(request, context));
+  ASSAY_CHECK(read_dtype(request, "dtype", query.dtype));
+  ASSAY_SET(query.mesh, read_mesh(request, query.cluster));
   query.memory = query.cluster.chip.hbm().capacity.value;
   if (const auto text = request.value("memory")) {
     ASSAY_TRY(memory, parse_as<Bytes>(*text, "--memory"));

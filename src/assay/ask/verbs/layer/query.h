@@ -1,4 +1,4 @@
-// What `assay layer` is asked: tensors, mesh, cluster and memory.
+// The parts of `assay layer`: the question, and its sweeps.
 #pragma once
 #include <optional>
 
@@ -7,6 +7,8 @@
 #include "assay/predict/search/layer/chooser.h"
 
 namespace assay::verbs::layer {
+
+// What `assay layer` is asked: tensors, mesh, cluster and memory.
 
 struct Query {
   hardware::Cluster cluster;
@@ -21,5 +23,9 @@ Result<Query> read_query(const Request& request, const Context& context);
 
 /// Prices and rates of the cluster for the query's mesh.
 Result<search::ChooserHardware> chooser_hardware(const Query& query);
+
+// assay layer --vary: a layer over its batch, or over the chips that it is split over.
+
+Result<report::Response> sweep_answer(const Request& request, const Context& context);
 
 }  // namespace assay::verbs::layer

@@ -1,23 +1,17 @@
-#include "assay/ask/verbs/layer/sweep.h"
+#include "assay/ask/verbs/layer/query.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "assay/ask/draw/chart/chart.h"
-#include "assay/ask/verbs/layer/query.h"
-#include "assay/ask/verbs/vary.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/layer/weight_splits.h"
 #include "assay/predict/search/serving/fit.h"
 
 namespace assay::verbs::layer {
 namespace {
-
-Result<double> parse_size(std::string_view text, std::string_view where) {
-  ASSAY_TRY(count, parse_count(text, where));
-  return static_cast<double>(count);
-}
 
 /// The request with one size of --sizes replaced or added.
 Request with_size(const Request& request, const std::string& name, std::int64_t size) {
@@ -248,12 +242,13 @@ Result<report::Response> over_chips(const Request& request, const Context& conte
 }  // namespace
 
 Result<report::Response> sweep_answer(const Request& request, const Context& context) {
-  static constexpr VariedNumber of_a_layer[] = {{"B", &parse_size, "1..1024"},
-                                                {"D", &parse_size, "1024..16384"},
-                                                {"F", &parse_size, "4096..65536"},
-                                                {"chips", &parse_size, "4..256"}};
-  static constexpr VariedNumber of_a_product[] = {
-      {"I", &parse_size, "1..1024"}, {"J", &parse_size, "1024..16384"}, {"K", &parse_size, "1024..16384"}};
+  static constexpr VariedNumber of_a_layer[] = {{"B", &parse_varied_count, "1..1024"},
+                                                {"D", &parse_varied_count, "1024..16384"},
+                                                {"F", &parse_varied_count, "4096..65536"},
+                                                {"chips", &parse_varied_count, "4..256"}};
+  static constexpr VariedNumber of_a_product[] = {{"I", &parse_varied_count, "1..1024"},
+                                                  {"J", &parse_varied_count, "1024..16384"},
+                                                  {"K", &parse_varied_count, "1024..16384"}};
   ASSAY_TRY(variation,
             request.has("one") ? read_variation(request, of_a_product) : read_variation(request, of_a_layer));
   return variation->name == "chips" ? over_chips(request, context, *variation)

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/measure/measured_table.h"
-#include "assay/ask/verbs/measure/profile_rows.h"
+#include "assay/ask/verbs/measure/measure.h"
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -116,7 +115,7 @@ report::Items summary_rows(const std::vector<validate::ValidationCase>& cases) {
                                       {"median_ape", s.median},
                                       {"p90_ape", s.p90},
                                       {"bias", s.bias},
-                                      {"covered", s.covered ? report::Value(*s.covered) : report::Value()}});
+                                      {"covered", s.covered}});
   return rows;
 }
 
@@ -216,8 +215,7 @@ Result<Fitted> fit_host(const validate::CsvTable& table, const measure::Facts& f
   const double share = c.matmul ? *std::max_element(c.matmul->share.begin(), c.matmul->share.end()) : 1.0;
   const std::string text =
       measure::host_chip_text(rates, origin, share > 0.0 ? share : 1.0, c.pointwise ? c.pointwise->stream : 1.0);
-  ASSAY_TRY(chip, hardware::read_chip(text, "chips/host.toml"));
-  out.chip = std::move(chip);
+  ASSAY_SET(out.chip, hardware::read_chip(text, "chips/host.toml"));
   out.files.emplace_back("chips/host.toml", text);
   return out;
 }

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/measure/measured_table.h"
+#include "assay/ask/verbs/measure/measure.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

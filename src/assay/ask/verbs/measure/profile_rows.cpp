@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/measure/profile_rows.h"
+#include "assay/ask/verbs/measure/measure.h"
 
 #include <fmt/format.h>
 
@@ -143,13 +143,11 @@ report::Screen screen_of_profiles(const report::Response& response) {
                           fmt::format("{:.2f}", number("predicted_over_measured"))});
   }
   add_table(screen, std::move(table));
-  add_line(screen, "Step",
-           report::phrases(results, {"{held_out.step.measured} measured",
-                                     "{held_out.step.predicted_before} predicted before, "
-                                     "{held_out.step.predicted_after} after",
-                                     "products and attention {held_out.step.products_and_attention_off_before} off "
-                                     "before, {held_out.step.products_and_attention_off_after} after"}));
-  add_table(screen, report::table_of(results, "files", "Files", {{"", "{file}"}}, 10));
+  add_blocks(screen, results, R"(
+Step: {held_out.step.measured} measured |
+  {held_out.step.predicted_before} predicted before, {held_out.step.predicted_after} after |
+  products and attention {held_out.step.products_and_attention_off_before} off before, {held_out.step.products_and_attention_off_after} after
+Files: 10 rows of files:  = {file})");
   screen.notes = response.notes;
   return screen;
 }

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/models/attention_share.h"
+#include "assay/ask/verbs/models/models.h"
 
 #include "assay/ask/draw/chart/chart.h"
 

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/models/checkpoint.h"
+#include "assay/ask/verbs/models/models.h"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/models/attention_share.h"
-#include "assay/ask/verbs/models/checkpoint.h"
-#include "assay/ask/verbs/models/layer_picture.h"
+#include "assay/ask/verbs/models/models.h"
+#include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -36,10 +35,7 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
   Query query;
   query.weights = imported.model.dtype;
   query.quantised = imported.quantisation;
-  if (const auto text = request.value("seq")) {
-    ASSAY_TRY(sequence, parse_count(*text, "--seq"));
-    query.sequence = sequence;
-  }
+  ASSAY_CHECK(read_count(request, "seq", query.sequence));
   if (const auto text = request.value("batch")) {
     if (!query.sequence)
       return fail("--batch", "a batch of sequences needs their length", "add --seq N", Error::Kind::usage);
@@ -51,10 +47,7 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
       return fail(
           option,
           fmt::format("implausibly large: at most {} is allowed, got {}", human_count(most), human_count(*value)), "");
-  if (const auto text = request.value("kv")) {
-    ASSAY_TRY(dtype, parse_dtype(*text, "--kv"));
-    query.kv = dtype;
-  }
+  ASSAY_CHECK(read_dtype(request, "kv", query.kv));
   if (const auto text = request.value("weights")) {
     ASSAY_TRY(format, parse_number_format(*text, "--weights"));
     query.quantised.reset();
@@ -73,8 +66,7 @@ Result<Query> read_query(const Request& request, const model::ImportedModel& imp
                                              return static_cast<double>(std::min(count, most));
                                            },
                                            "1k..128k"}};
-  ASSAY_TRY(lengths, read_variation(request, axes));
-  query.lengths = std::move(lengths);
+  ASSAY_SET(query.lengths, read_variation(request, axes));
   query.picture = request.picture();
   return query;
 }

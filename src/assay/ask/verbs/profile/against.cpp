@@ -8,10 +8,8 @@
 #include "assay/ask/report/figures.h"
 #include "assay/ask/verbs/profile/remedies.h"
 #include "assay/ask/verbs/profile/sections.h"
-#include "assay/ask/verbs/serve/launch.h"
-#include "assay/ask/verbs/serve/sections.h"
-#include "assay/ask/verbs/serve/steps.h"
-#include "assay/ask/verbs/train/sizes.h"
+#include "assay/ask/verbs/serve/serve.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
 #include "assay/profile/trace/bytes.h"
 

@@ -119,8 +119,7 @@ Result<report::Response> answer_of(const Request& request, const Context& contex
   if (text) {
     if (text->empty() && !recovered) return tl::unexpected(recovered.error());
     ASSAY_TRY(other, read_against(text->empty() ? recovered->command : *text, "--against"));
-    ASSAY_TRY(compared, compare_with(query, other, context));
-    against = std::move(compared);
+    ASSAY_SET(against, compare_with(query, other, context));
     add_against(*against, out);
     response.table_key = "gap";
     response.headline = against_headline(*against);

@@ -30,8 +30,7 @@ Result<void> find_chip(Query& query, const Request& request, const Context& cont
     return {};
   }
   ASSAY_TRY(overrides, overrides_of(request));
-  ASSAY_TRY(chip, context.catalogue.chip(*id, "chip", overrides));
-  query.chip = std::move(chip);
+  ASSAY_SET(query.chip, context.catalogue.chip(*id, "chip", overrides));
   return {};
 }
 

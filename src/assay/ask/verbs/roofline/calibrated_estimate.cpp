@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/roofline/calibrated_estimate.h"
+#include "assay/ask/verbs/roofline/query.h"
 
 #include <fmt/format.h>
 

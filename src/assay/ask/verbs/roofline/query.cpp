@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/kernel/measured/harness.h"
@@ -40,30 +41,16 @@ Result<Sweep> parse_sweep(std::string_view text) {
   if (equals == std::string_view::npos || trim(text.substr(0, equals)).empty()) return wrong();
   Sweep sweep{std::string(trim(text.substr(0, equals))), {}};
   const std::string_view values = text.substr(equals + 1);
-  const std::size_t dots = values.find("..");
-  if (dots == std::string_view::npos) {
+  if (values.find("..") == std::string_view::npos) {
     for (const std::string& part : split(values, ',')) {
       ASSAY_TRY(value, parse_count(part, "--vary"));
       sweep.values.push_back(static_cast<double>(value));
     }
   } else {
-    const std::string_view rest = values.substr(dots + 2);
-    const std::size_t colon = rest.find(':');
-    ASSAY_TRY(from, parse_count(values.substr(0, dots), "--vary"));
-    ASSAY_TRY(to, parse_count(rest.substr(0, colon), "--vary"));
-    std::int64_t step = 0;
-    if (colon != std::string_view::npos) {
-      ASSAY_TRY(parsed, parse_count(rest.substr(colon + 1), "--vary"));
-      step = parsed;
-    }
-    if (from > to)
-      return fail("--vary", fmt::format("{} is above {}", from, to), "put the smaller end first", Error::Kind::usage);
-    for (std::int64_t at = from; at <= to; at = step ? at + step : at * 2) {
-      sweep.values.push_back(static_cast<double>(at));
-      if (sweep.values.size() > max_sweep)
-        return fail("--vary", fmt::format("more than {} points", max_sweep), "use a larger step", Error::Kind::usage);
-    }
-    if (!step && sweep.values.back() != static_cast<double>(to)) sweep.values.push_back(static_cast<double>(to));
+    ASSAY_TRY(counts, counts_of_range(values, "--vary", max_sweep));
+    if (counts.size() > max_sweep)
+      return fail("--vary", fmt::format("more than {} points", max_sweep), "use a larger step", Error::Kind::usage);
+    sweep.values.assign(counts.begin(), counts.end());
   }
   if (sweep.values.size() > max_sweep)
     return fail("--vary", fmt::format("more than {} points", max_sweep), "", Error::Kind::usage);
@@ -101,10 +88,8 @@ Result<std::vector<std::pair<std::string, double>>> parse_sizes(std::string_view
 Result<void> choose_unit(const Request& request, RooflineQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
   std::optional<Dtype> wanted;
-  if (const auto text = request.value("compute"); text && *text != "vector") {
-    ASSAY_TRY(dtype, parse_dtype(*text, "--compute"));
-    wanted = dtype;
-  }
+  if (const auto text = request.value("compute"); text && *text != "vector")
+    ASSAY_SET(wanted, parse_dtype(*text, "--compute"));
   const bool vector = request.value("compute") == "vector";
   const bool raw = query.operations.empty();
   const bool pointwise = !raw && query.operations.front().function();
@@ -134,8 +119,7 @@ Result<void> choose_unit(const Request& request, RooflineQuery& query) {
                     chip.id));
     return {};
   }
-  ASSAY_TRY(peak, hardware::peak_rate(chip, query.compute, "--compute"));
-  query.roof.peak = peak;
+  ASSAY_SET(query.roof.peak, hardware::peak_rate(chip, query.compute, "--compute"));
   query.roof.compute_efficiency = chip.efficiency.matrix;
   query.unit = fmt::format("matrix unit, {}", name(query.compute));
   return {};
@@ -154,10 +138,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
       if (request.has(option))
         return fail(fmt::format("--{}", option), "this applies to an operation, not to raw FLOP and bytes",
                     "leave it out", Error::Kind::usage);
-    if (const auto text = request.value("flops")) {
-      ASSAY_TRY(flops, parse_flops(*text, "--flops"));
-      query.flops = flops;
-    }
+    if (const auto text = request.value("flops")) ASSAY_SET(query.flops, parse_flops(*text, "--flops"));
     if (const auto text = request.value("bytes")) {
       ASSAY_TRY(bytes, roofline::parse_bytes(*text, "--bytes"));
       query.bytes = bytes;
@@ -172,10 +153,7 @@ Result<void> read_work(const Request& request, RooflineQuery& query) {
     dtype = parsed;
   }
   std::vector<std::pair<std::string, double>> sizes;
-  if (const auto text = request.value("sizes")) {
-    ASSAY_TRY(parsed, parse_sizes(*text));
-    sizes = parsed;
-  }
+  if (const auto text = request.value("sizes")) ASSAY_SET(sizes, parse_sizes(*text));
   for (const std::string& text : request.arguments()) {
     ASSAY_TRY(operation, roofline::parse_operation(text, in_quotes(text), dtype));
     for (const auto& [letter, value] : sizes) {
@@ -207,10 +185,7 @@ Result<void> read_counting(const Request& request, RooflineQuery& query) {
       return fail(fmt::format("--{}", option), "this applies to matrix products", "leave it out", Error::Kind::usage);
   query.pad = request.has("pad");
   query.counting.sums = operation.result().dtype;
-  if (const auto text = request.value("tile")) {
-    ASSAY_TRY(tile, parse_tile(*text));
-    query.counting.tile = tile;
-  }
+  if (const auto text = request.value("tile")) ASSAY_SET(query.counting.tile, parse_tile(*text));
   if (const auto text = request.value("split")) {
     ASSAY_TRY(chips, parse_count(*text, "--split"));
     if (chips < 2) return fail("--split", "a contraction is split over at least 2 chips", "", Error::Kind::usage);
@@ -228,10 +203,7 @@ Result<void> read_counting(const Request& request, RooflineQuery& query) {
 
 Result<void> read_free_size(const Request& request, RooflineQuery& query) {
   if (query.operations.empty()) return {};
-  if (const auto text = request.value("vary")) {
-    ASSAY_TRY(sweep, parse_sweep(*text));
-    query.sweep = sweep;
-  }
+  if (const auto text = request.value("vary")) ASSAY_SET(query.sweep, parse_sweep(*text));
   for (const roofline::Operation& operation : query.operations) {
     const auto letters = operation.names();
     if (operation.is_attention() && (query.sweep || !operation.free_sizes().empty()))
@@ -258,8 +230,7 @@ Result<void> read_free_size(const Request& request, RooflineQuery& query) {
 
 Result<RooflineQuery> read_roofline_query(const Request& request, const Context& context) {
   RooflineQuery query;
-  ASSAY_TRY(cluster, cluster_of(request, context));
-  query.cluster = std::move(cluster);
+  ASSAY_SET(query.cluster, cluster_of(request, context));
   ASSAY_CHECK(read_work(request, query));
   ASSAY_CHECK(read_counting(request, query));
   ASSAY_CHECK(read_free_size(request, query));

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "assay/ask/draw/chart/roofline_chart.h"
-#include "assay/ask/verbs/roofline/calibrated_estimate.h"
 #include "assay/ask/verbs/roofline/query.h"
 #include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
@@ -75,10 +74,10 @@ void add_tile(const Query& query, const roofline::Operation& operation, report::
 
 void add_knee(const Query& query, const roofline::Operation& operation, report::Members& out) {
   const roofline::Knee knee = roofline::find_knee(operation, *query.letter, query.counting, query.roof);
-  report::Members entry{{"name", *query.letter}, {"value", knee.exact ? report::Value(*knee.exact) : report::Value()}};
+  report::Members entry{{"name", *query.letter}, {"value", knee.exact}};
   entry.emplace_back("whole", knee.exact ? report::Value(std::ceil(*knee.exact)) : report::Value());
-  entry.emplace_back("approximate", knee.approximate ? report::Value(*knee.approximate) : report::Value());
-  entry.emplace_back("intensity_limit", knee.limit ? report::Value(*knee.limit) : report::Value());
+  entry.emplace_back("approximate", knee.approximate);
+  entry.emplace_back("intensity_limit", knee.limit);
   if (!knee.exact)
     entry.emplace_back("verdict",
                        knee.always_compute_bound ? "compute-bound at every size" : "memory-bound at every size");

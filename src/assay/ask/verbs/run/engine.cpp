@@ -4,7 +4,7 @@
 
 #include "assay/ask/report/render.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/run/serve.h"
+#include "assay/ask/verbs/run/run.h"
 #include "assay/ask/verbs/run/training_job.h"
 
 namespace assay::verbs::run {

@@ -2,7 +2,6 @@
 
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/run/overlap.h"
-#include "assay/ask/verbs/run/serve.h"
 
 namespace assay::verbs::run {
 namespace {

@@ -4,6 +4,8 @@
 
 namespace assay::verbs::run {
 
+// assay run: what is executed rather than predicted. The first word says what: a file with a program, or a kind of run.
+
 /// A program in the language of language/, from a file or from --eval.
 Result<report::Response> program_answer(const Request& request, const Context& context);
 
@@ -14,5 +16,10 @@ Result<report::Response> train_answer(const Request& request, const Context& con
 std::vector<OptionSpec> model_run_options();
 
 std::optional<report::Screen> screen_of(const Request& request, const report::Response& answer);
+
+// Serving as a kind of run.
+
+std::vector<OptionSpec> serving_options();
+Result<report::Response> serve_answer(const Request& request, const Context& context);
 
 }  // namespace assay::verbs::run

@@ -23,15 +23,8 @@ std::string array_text(const report::Value& value) {
   return "";
 }
 
-const report::Value* member(const report::Value& of, std::string_view key) {
-  if (const report::Members* members = of.members())
-    for (const auto& [name, value] : *members)
-      if (name == key) return &value;
-  return nullptr;
-}
-
 std::string text_at(const report::Value& of, std::string_view key) {
-  const report::Value* found = member(of, key);
+  const report::Value* found = of.find(key);
   const std::string* text = found ? std::get_if<std::string>(&found->data()) : nullptr;
   return text ? *text : "";
 }
@@ -41,7 +34,7 @@ void add_values(report::Screen& screen, const Reader& results, std::string_view 
   if (!list || !list->items()) return;
   report::ScreenTable table{std::move(label), {}, {}};
   for (const report::Value& row : *list->items()) {
-    const report::Value* values = member(row, "values");
+    const report::Value* values = row.find("values");
     const bool has_values = values && !values->is_null();
     table.rows.push_back({text_at(row, "tensor"), text_at(row, "type"), has_values ? array_text(*values) : ""});
   }
@@ -56,9 +49,9 @@ void add_shown(report::Screen& screen, const Reader& results) {
     screen.blocks.emplace_back(report::Gap{});
     add_line(screen, given ? "Given" : "After", {{text_at(row, given ? "tensor" : "after")}});
     report::ScreenTable table{"", {}, {}};
-    if (const report::Value* devices = member(row, "devices"); devices && devices->items())
+    if (const report::Value* devices = row.find("devices"); devices && devices->items())
       for (const report::Value& device : *devices->items())
-        table.rows.push_back({text_at(device, "device"), array_text(*member(device, "values"))});
+        table.rows.push_back({text_at(device, "device"), array_text(*device.find("values"))});
     add_table(screen, std::move(table));
   }
 }

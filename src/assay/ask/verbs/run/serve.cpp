@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "assay/ask/report/reader.h"
 #include "assay/ask/verbs/option_values.h"
 #include "assay/ask/verbs/run/engine.h"
 #include "assay/ask/verbs/run/model.h"
-#include "assay/ask/verbs/run/serve.h"
-#include "assay/ask/verbs/run/serving_prediction.h"
+#include "assay/ask/verbs/run/run.h"
 #include "assay/ask/verbs/run/serving_view.h"
-#include "assay/ask/verbs/train/query.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
 #include "assay/engine/cuda/cuda_server.h"
 #include "assay/engine/cuda/load.h"
@@ -97,19 +97,15 @@ Result<std::shared_ptr<ServingTask>> prepare_serving(const Request& request, con
   const bool on_gpu = is_on_gpu(request);
   if (!on_gpu || request.has("check")) ASSAY_CHECK(engine::check_blas());
   auto task = std::make_shared<ServingTask>();
-  ASSAY_TRY(text, read_text(request, context));
-  task->text = std::move(text);
+  ASSAY_SET(task->text, read_text(request, context));
   engine::WeightsFile file;
   if (const auto path = request.value("load")) {
-    ASSAY_TRY(loaded, engine::read_weights(*path, "--load"));
-    file = std::move(loaded);
-    ASSAY_TRY(tokenizer, engine::Tokenizer::from_merges(file.facts["merges"], "--load"));
-    task->text.tokenizer = std::move(tokenizer);
+    ASSAY_SET(file, engine::read_weights(*path, "--load"));
+    ASSAY_SET(task->text.tokenizer, engine::Tokenizer::from_merges(file.facts["merges"], "--load"));
     task->text.tokens = task->text.tokenizer.encode(task->text.text);
     task->is_trained = true;
   }
-  ASSAY_TRY(imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
-  task->imported = std::move(imported);
+  ASSAY_SET(task->imported, read_model(request, context, task->text.tokenizer.vocabulary(), task->notes));
   engine::ServerOptions& options = task->options;
   ASSAY_CHECK(read_strategy(request, task->imported.model, options));
   std::optional<std::int64_t> seed, slots, drafts, draft_layers;
@@ -196,16 +192,14 @@ report::Screen screen_of_requests(const report::Response& response) {
   report::Screen screen;
   screen.headline = {{response.headline, report::Tone::strong}};
   report::ScreenTable table{"Requests", {"prompt", "answer", "from", "to"}, {}, {}};
-  const std::optional<report::Value> requests = find_path(report::Value(response.results), "requests");
-  for (const report::Value& row : *requests->items()) {
+  for (const report::Value& value : report::Reader(response.results).rows("requests")) {
+    const report::Reader row(*value.members());
     const auto text = [&](const char* key) {
-      std::string shown = std::get<std::string>(row.find(key)->data());
-      for (char& c : shown) c = c == '\n' ? ' ' : c;
+      std::string shown = row.text(key);
+      std::replace(shown.begin(), shown.end(), '\n', ' ');
       return shown;
     };
-    const auto number = [&](const char* key) {
-      return fmt::format("{}", std::get<std::int64_t>(row.find(key)->data()));
-    };
+    const auto number = [&](const char* key) { return fmt::format("{:.0f}", row.number(key)); };
     table.rows.push_back({text("prompt"), text("answer"), number("started"), number("finished")});
   }
   constexpr std::size_t most = 12;
@@ -340,8 +334,7 @@ Result<report::Response> serve(const Request& request, const Context& context, c
   const ReplicaShare own = share_of_replica(task, transport);
   std::unique_ptr<engine::CudaServer> gpu;
   if (task.engine) {
-    ASSAY_TRY(opened, server_on_gpu(task, own, transport));
-    gpu = std::move(opened);
+    ASSAY_SET(gpu, server_on_gpu(task, own, transport));
     options.engine = gpu.get();
     options.transport = gpu->replica();
     options.slots = own.slots;

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/run/serving_prediction.h"
+#include "assay/ask/verbs/run/serving_view.h"
 
 #include <fmt/format.h>
 
@@ -39,21 +39,18 @@ class StepPredictor {
  public:
   static Result<StepPredictor> make(const Context& context, const PredictedServer& run, const std::string& on) {
     StepPredictor made(run);
-    ASSAY_TRY(cluster, hardware::parse_cluster(on, context.catalogue, "--on"));
-    made.cluster_ = std::move(cluster);
+    ASSAY_SET(made.cluster_, hardware::parse_cluster(on, context.catalogue, "--on"));
     ASSAY_TRY(calibration, hardware::calibration_of(made.cluster_.chip, context.catalogue));
     serving::ServingSetup& setup = made.setup_;
     setup.model = &run.model;
     if (run.device.empty()) setup.formats = {Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64, Dtype::fp64};
     // Room for every token at every expert, as it runs.
     setup.expert_load = model::most_expert_load(run.model);
-    ASSAY_TRY(rates, kernel::kernel_rates(made.cluster_.chip, setup.formats.compute, "--on",
-                                          calibration ? &calibration->values : nullptr));
-    setup.rates = std::move(rates);
+    ASSAY_SET(setup.rates, kernel::kernel_rates(made.cluster_.chip, setup.formats.compute, "--on",
+                                                calibration ? &calibration->values : nullptr));
     if (calibration) setup.collectives = calibration->values.collective;
     if (run.options.parallelism.context > 1) return fail("--cp", "steps of split contexts are not predicted");
-    ASSAY_TRY(links, serving::serving_links(setup, made.strategy_, made.cluster_));
-    made.links_ = std::move(links);
+    ASSAY_SET(made.links_, serving::serving_links(setup, made.strategy_, made.cluster_));
     return made;
   }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/draw/heat_map.h"
 #include "assay/ask/draw/pages_scene.h"
+#include "assay/ask/draw/timeline/timeline_scene.h"
 #include "assay/ask/report/figures.h"
 #include "assay/base/index.h"
 #include "assay/predict/serving/load/paged_cache.h"
@@ -167,6 +169,98 @@ PagesView pages_view(const ServedRun& run, std::int64_t page, bool draws) {
                  {"unused_share", iterations == 0 ? 0.0 : unused / static_cast<double>(iterations)},
                  {"moments", std::move(moments)}};
   return out;
+}
+
+namespace {
+
+using Kind = engine::EngineCall::Kind;
+
+constexpr const char* call_names[] = {"prefill", "insert", "generate"};
+
+bool is_of_prompts(const engine::ServerActivity& activity) { return activity.kind == Kind::prefill; }
+
+/// The time in which both threads worked. Activities of one thread come one after the other, by their start.
+Seconds both_at_work(const std::vector<engine::ServerActivity>& activities) {
+  Seconds sum;
+  for (const engine::ServerActivity& one : activities)
+    for (const engine::ServerActivity& other : activities)
+      if (is_of_prompts(one) && !is_of_prompts(other))
+        sum += std::max(Seconds(), std::min(one.end, other.end) - std::max(one.start, other.start));
+  return sum;
+}
+
+}  // namespace
+
+ThreadsView threads_view(const engine::ServerReport& report, std::int64_t queue) {
+  draw::Timeline timeline;
+  timeline.title = "Threads of a server";
+  timeline.subtitle = fmt::format("a queue of {} between the thread of the prompts and the one that decodes", queue);
+  timeline.lanes = {{"prefill"}, {"generate"}};
+  for (const char* name : call_names) timeline.classes.emplace_back(name);
+  report::Items rows;
+  Seconds busy[2] = {};
+  for (const engine::ServerActivity& one : report.activities) {
+    const std::size_t lane = is_of_prompts(one) ? 0 : 1;
+    const char* call = call_names[static_cast<std::size_t>(one.kind)];
+    busy[lane] += one.end - one.start;
+    report::Members row{{"thread", timeline.lanes[lane].name}, {"call", call}};
+    std::string label;
+    if (one.kind == Kind::generate) {
+      row.emplace_back("sequences", one.sequences);
+      label = fmt::format("{} sequence{}", one.sequences, one.sequences == 1 ? "" : "s");
+    } else {
+      row.emplace_back("request", static_cast<std::int64_t>(one.request) + 1);
+      label = fmt::format("request {}", one.request + 1);
+    }
+    if (one.kind == Kind::insert) row.emplace_back("slot", one.slot + 1);
+    row.emplace_back("start", one.start);
+    row.emplace_back("end", one.end);
+    rows.emplace_back(std::move(row));
+    timeline.bars.push_back({lane, one.start, one.end, label, static_cast<int>(one.kind)});
+  }
+  const Seconds both = both_at_work(report.activities);
+  ThreadsView view;
+  view.members = {{"queue", queue},
+                  {"time", report.time},
+                  {"prefill_busy", busy[0]},
+                  {"generate_busy", busy[1]},
+                  {"both_busy", both},
+                  {"waited_for_room", report.waited_for_room},
+                  {"waited_for_prompts", report.waited_for_prompts},
+                  {"activities", std::move(rows)}};
+  const auto text = [](Seconds time) { return report::short_quantity(time); };
+  view.sentences = {fmt::format("both threads worked during {} of {}", text(both), text(report.time)),
+                    fmt::format("the queue held up prefill for {} and decoding for {}", text(report.waited_for_room),
+                                text(report.waited_for_prompts))};
+  view.picture = draw::draw_timeline(timeline);
+  return view;
+}
+
+WorkView work_view(const model::Transformer& model, const engine::Prompt& prompt) {
+  draw::Chart chart;
+  chart.title = "Work of a token, with a cache and without";
+  chart.subtitle = "without one, all tokens of the sequence are read again for each new one";
+  chart.x.label = "tokens of the sequence";
+  chart.y.label = "work of the next one";
+  chart.y.unit = "FLOP";
+  chart.series = {{"without a cache"}, {"with a cache"}};
+  WorkView view;
+  Flops sums[2] = {};
+  for (std::int64_t made = 1; made < prompt.wanted; ++made) {
+    const std::int64_t tokens = std::ssize(prompt.tokens) + made;
+    const Flops each[2] = {engine::next_token_flops(model, tokens, false),
+                           engine::next_token_flops(model, tokens, true)};
+    for (std::size_t way = 0; way < 2; ++way) {
+      sums[way] += each[way];
+      chart.series[way].points.push_back({static_cast<double>(tokens), each[way].value()});
+    }
+    view.rows.emplace_back(report::Members{{"tokens", tokens}, {"without_cache", each[0]}, {"with_cache", each[1]}});
+  }
+  if (sums[1] > Flops(0))
+    view.sentence = fmt::format("without a cache, the tokens after the first of a request take {:.3g} times the work",
+                                sums[0] / sums[1]);
+  view.picture = draw::draw(chart);
+  return view;
 }
 
 }  // namespace assay::verbs::run

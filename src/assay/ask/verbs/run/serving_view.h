@@ -1,4 +1,4 @@
-// What a serving run did, step by step: calls of the engine, slots of the batch, threads, pages of the cache.
+// What a serving run did and what it took, beside what was predicted.
 #pragma once
 #include <functional>
 #include <string>
@@ -6,9 +6,13 @@
 
 #include "assay/ask/draw/scene.h"
 #include "assay/ask/report/document.h"
+#include "assay/ask/verbs/run/run.h"
+#include "assay/engine/ranks/mpi.h"
 #include "assay/engine/serving/server.h"
 
 namespace assay::verbs::run {
+
+// What a serving run did, step by step: calls of the engine, slots of the batch, threads, pages of the cache.
 
 struct ServedRun {
   const std::vector<engine::Prompt>& prompts;
@@ -43,5 +47,24 @@ struct PagesView {
   std::vector<draw::Scene> frames;  ///< where wanted
 };
 PagesView pages_view(const ServedRun& run, std::int64_t page, bool draws);
+
+// What the steps of a server took beside what was predicted for the chip that they ran on.
+
+/// A run whose steps are predicted.
+struct PredictedServer {
+  const model::Transformer& model;
+  const engine::ServerOptions& options;
+  const engine::ServerReport& report;
+  std::string device;                ///< of a GPU: "NVIDIA H200"; otherwise this machine
+  engine::LocalRank local{0, 0, 0};  ///< of this machine's ranks; none: all devices are in this process
+};
+
+/// Adds the seconds of prefills and of decode steps, measured and predicted for --on, the GPU, or the chip `host` if
+/// `assay measure` has made one; a note where nothing can be predicted.
+void predict_serving(const Request& request, const Context& context, const PredictedServer& run,
+                     report::Response& response);
+
+/// The same as tables of the screen.
+void add_serving_prediction(const report::Response& response, report::Screen& screen);
 
 }  // namespace assay::verbs::run

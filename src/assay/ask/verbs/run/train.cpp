@@ -50,16 +50,14 @@ Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context&
   auto out = std::make_shared<Prepared>();
   const bool on_gpu = is_on_gpu(request);
   if (!on_gpu || request.has("check")) ASSAY_CHECK(engine::check_blas());
-  ASSAY_TRY(task, read_task(request, context));
-  out->task = std::move(task);
+  ASSAY_SET(out->task, read_task(request, context));
   const auto named = [&](const Request& of, Numerics numerics) -> Result<Named> {
     ASSAY_TRY(job, make_job(of, out->task, numerics));
     std::string name = job_name(job);
     return Named{std::move(name), std::move(job)};
   };
   const Numerics numerics = on_gpu ? Numerics::mixed : Numerics::exact;
-  ASSAY_TRY(own, named(request, numerics));
-  out->own = std::move(own);
+  ASSAY_SET(out->own, named(request, numerics));
   ASSAY_TRY(compared, compared_requests(request));
   for (const Request& each : compared) {
     ASSAY_TRY(other, named(each, numerics));
@@ -70,10 +68,7 @@ Result<std::shared_ptr<Prepared>> prepare(const Request& request, const Context&
                   "strategies of one run on ranks or GPUs have as many devices each");
     out->others.push_back(std::move(other));
   }
-  if (request.has("check")) {
-    ASSAY_TRY(single, named(on_one_device(request), Numerics::exact));
-    out->single = std::move(single);
-  }
+  if (request.has("check")) ASSAY_SET(out->single, named(on_one_device(request), Numerics::exact));
   if (on_gpu) {
     if (request.has("save") && out->own.job.devices() > 1)
       return fail("--save", "weights that several GPUs share are not saved yet", "train on one GPU, or leave it out");

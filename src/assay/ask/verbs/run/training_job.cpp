@@ -7,7 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/train/query.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/engine/program/tensor_layout.h"
@@ -102,8 +102,7 @@ Result<TrainingTask> read_task(const Request& request, const Context& context) {
   TrainingTask task;
   ASSAY_TRY(text, read_text(request, context));
   task.text = std::move(text);
-  ASSAY_TRY(imported, read_model(request, context, task.text.tokenizer.vocabulary(), task.notes));
-  task.imported = std::move(imported);
+  ASSAY_SET(task.imported, read_model(request, context, task.text.tokenizer.vocabulary(), task.notes));
   ASSAY_TRY(length, count_or(request, "seq", 32));
   ASSAY_TRY(steps, count_or(request, "steps", 20));
   ASSAY_TRY(seed, count_or(request, "seed", 1));
@@ -144,8 +143,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
   p.context_scheme = choices.context_scheme.value_or(lower::ContextScheme::gather);
   ASSAY_CHECK(check_devices(p));
   ASSAY_CHECK(lower::check_parallelism(p, model));
-  ASSAY_TRY(micro_batch, micro_batch_of(choices, task, p));
-  job.strategy.micro_batch = micro_batch;
+  ASSAY_SET(job.strategy.micro_batch, micro_batch_of(choices, task, p));
   job.strategy.interleave = choices.interleave.value_or(1);
   job.strategy.schedule = choices.schedule.value_or(job.strategy.interleave > 1 ? clock::PipelineSchedule::interleaved
                                                                                 : clock::PipelineSchedule::one_f_one_b);
@@ -173,8 +171,7 @@ Result<TrainingJob> make_job(const Request& request, const TrainingTask& task, N
     // Every device of a stage has such a list.
     for (std::int64_t stage = p.pipeline; stage-- > 0;) {
       const auto rank = static_cast<std::size_t>(stage * job.program.mesh.devices());
-      ASSAY_TRY(tasks, engine::task_list(job.program, model, task.seed, {rank, job.pipeline}));
-      job.tasks = std::move(tasks);
+      ASSAY_SET(job.tasks, engine::task_list(job.program, model, task.seed, {rank, job.pipeline}));
     }
   }
   return job;
@@ -267,11 +264,9 @@ TrainedJob run_job(const TrainingTask& task, const TrainingJob& job, const engin
 Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& job, const GpuRun& on,
                                   const engine::NamedArrays& weights, engine::NamedArrays* trained) {
   engine::TaskList tasks = job.tasks;
-  if (on.transport) {
-    ASSAY_TRY(own,
+  if (on.transport)
+    ASSAY_SET(tasks,
               engine::task_list(job.program, task.imported.model, task.seed, {on.transport->rank(), job.pipeline}));
-    tasks = std::move(own);
-  }
   ASSAY_TRY(session, engine::CudaSession::open(on.engine, std::move(tasks), task.adam, on.transport));
   ASSAY_CHECK(session.set_weights(weights));
   TrainedJob out;
@@ -282,10 +277,7 @@ Result<TrainedJob> run_job_on_gpu(const TrainingTask& task, const TrainingJob& j
     out.steps.push_back(timed.step);
     out.times.push_back(timed.time);
   }
-  if (trained) {
-    ASSAY_TRY(all, session.weights());
-    *trained = std::move(all);
-  }
+  if (trained) ASSAY_SET(*trained, session.weights());
   out.clocks = session.clocks();
   out.timed_steps = std::max<std::int64_t>(1, std::ssize(out.steps) - 1);
   out.device = session.device();

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/scaling/picture.h"
+#include "assay/ask/verbs/scaling/scaling.h"
 
 #include <fmt/format.h>
 

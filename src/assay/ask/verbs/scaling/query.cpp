@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/scaling/query.h"
+#include "assay/ask/verbs/scaling/scaling.h"
 
 #include <fmt/format.h>
 
@@ -299,8 +299,7 @@ Result<ScalingQuery> read_scaling_query(const Request& request, const Context& c
     ASSAY_TRY(dtype, parse_dtype(*text, "--dtype"));
     query.dtype = dtype;
   }
-  ASSAY_TRY(peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
-  query.peak = peak;
+  ASSAY_SET(query.peak, hardware::peak_rate(cluster.chip, query.dtype, "--dtype"));
   query.shape.element = bytes_of(query.dtype);
   if (query.shape.element < bytes_of(Dtype::bf16))
     query.notes.push_back(

@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "assay/ask/verbs/scaling/picture.h"
-#include "assay/ask/verbs/scaling/query.h"
-#include "assay/ask/verbs/scaling/sections.h"
-#include "assay/ask/verbs/scaling/walk.h"
+#include "assay/ask/verbs/scaling/scaling.h"
 #include "assay/ask/verbs/screens/screens.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
@@ -143,8 +140,7 @@ Result<report::Items> sweep_rows(const Query& query, const SchemeLinks& links, c
       at.batch = Tokens(value);
       row.emplace_back("batch", *at.batch);
     } else if (query.sweep->over == ScalingSweep::Over::chips) {
-      ASSAY_TRY(other, with_chips(query, value, request, context));
-      at = other;
+      ASSAY_SET(at, with_chips(query, value, request, context));
       row.emplace_back("cluster", at.cluster.text);
       row.emplace_back("chips", at.cluster.chips());
     } else {
@@ -308,10 +304,8 @@ void add_splits(const Query& query, const Schemes& schemes, report::Response& re
 Result<Schemes> add_schemes(const Query& query, report::Response& response) {
   Schemes schemes;
   report::Members& out = response.results;
-  ASSAY_TRY(links, scheme_links(query));
-  schemes.links = std::move(links);
-  ASSAY_TRY(given, given_split(query, schemes.links));
-  schemes.given = std::move(given);
+  ASSAY_SET(schemes.links, scheme_links(query));
+  ASSAY_SET(schemes.given, given_split(query, schemes.links));
   out.emplace_back("data_parallel", data_parallel_section(query, schemes.links, roofline::WeightsAre::replicated));
   out.emplace_back("fsdp", data_parallel_section(query, schemes.links, roofline::WeightsAre::sharded));
   out.emplace_back("tensor_parallel", tensor_parallel_section(query, schemes.links));
@@ -362,10 +356,7 @@ Result<report::Response> answer(const Request& request, const Context& context) 
   report::Response response;
   report::Members& out = response.results;
   add_question(query, out);
-  if (several) {
-    ASSAY_TRY(found, add_schemes(query, response));
-    schemes = std::move(found);
-  }
+  if (several) ASSAY_SET(schemes, add_schemes(query, response));
   if (query.cluster.torus && query.cluster.slices > 1) {
     ASSAY_TRY(between, collective::make_group(query.cluster, {"slices"}, query.slice_chips(), "--on"));
     out.emplace_back("across_slices", slices_section(query, between));

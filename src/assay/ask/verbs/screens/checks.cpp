@@ -19,26 +19,16 @@ std::optional<report::Screen> validate(const Request&, const Answer& answer) {
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
   if (results.has("without_each")) {
-    add_table(screen, table_of(results, "without_each", "",
-                               {{"number", "{number}"},
-                                {"value", "{value}"},
-                                {"without it", "{without}"},
-                                {"mean of groups", "{mean_of_groups%}"},
-                                {"change", "{change%}"}},
-                               results.rows("without_each").size()));
+    add_blocks(screen, results, R"(
+: all rows of without_each: number = {number} | value = {value} | without it = {without} |
+  mean of groups = {mean_of_groups%} | change = {change%})");
     screen.notes = answer.notes;
     return screen;
   }
   if (!results.has("summary")) return std::nullopt;
-  add_table(screen, table_of(results, "summary", "",
-                             {{"group", "{group}"},
-                              {"rows", "{n}"},
-                              {"median", "{median_ape%}"},
-                              {"90 % within", "{p90_ape%}"},
-                              {"bias", "{bias%}"},
-                              {"within 10 %", "{within_10%}"},
-                              {"in interval", "{covered%}"}},
-                             results.rows("summary").size()));
+  add_blocks(screen, results, R"(
+: all rows of summary: group = {group} | rows = {n} | median = {median_ape%} | 90 % within = {p90_ape%} |
+  bias = {bias%} | within 10 % = {within_10%} | in interval = {covered%})");
   screen.notes = answer.notes;
   screen.notes.emplace_back("--all lists every measurement next to its prediction");
   return screen;
@@ -49,9 +39,8 @@ std::optional<report::Screen> book(const Request& request, const Answer& answer)
   report::Screen screen;
   screen.headline = {{answer.headline, answer.outcome == report::Outcome::ok ? Tone::good : Tone::bad}};
   if (!results.has("checks")) {
-    add_table(screen, table_of(results, "figures", "",
-                               {{"chapter", "{chapter}"}, {"figure", "{title}"}, {"request", "{request}"}},
-                               results.rows("figures").size()));
+    add_blocks(screen, results, R"(
+: all rows of figures: chapter = {chapter} | figure = {title} | request = {request})");
     return screen;
   }
   report::ScreenTable chapters{"", {"chapter", "worked answers", "reproduced"}, {}};

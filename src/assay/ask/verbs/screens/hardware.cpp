@@ -60,16 +60,9 @@ std::optional<report::Screen> chips(const Request&, const Answer& answer) {
   }
   if (results.has("chips")) {
     screen.headline = {{answer.headline, Tone::strong}};
-    add_table(screen, table_of(results, "chips", "",
-                               {{"id", "{id}"},
-                                {"peak", "{peak}"},
-                                {"dtype", "{dtype}"},
-                                {"memory", "{memory}"},
-                                {"bandwidth", "{bandwidth}"},
-                                {"critical", "{critical_intensity}"},
-                                {"scale-up", "{scale_up}"},
-                                {"price", "{price}"}},
-                               results.rows("chips").size()));
+    add_blocks(screen, results, R"(
+: all rows of chips: id = {id} | peak = {peak} | dtype = {dtype} | memory = {memory} | bandwidth = {bandwidth} |
+  critical = {critical_intensity} | scale-up = {scale_up} | price = {price})");
     screen.notes = {
         "peaks are dense; critical intensity is peak over HBM bandwidth; prices are the newest list prices"};
     return screen;
@@ -84,33 +77,24 @@ std::optional<report::Screen> chips(const Request&, const Answer& answer) {
   add_line(screen, "Sparse", each_of(results, "peak_sparse"));
   add_line(screen, "HBM", phrases(results, {"{memory.hbm.capacity}", "{memory.hbm.bandwidth}"}));
   add_line(screen, "On chip", on_chip_memory(results));
-  add_line(screen, "Cores",
-           phrases(results, {"{cores.count} {cores.kind}", "{cores.base_clock} base", "{cores.boost_clock} boost",
-                             "{cores.warps} warps", "{cores.registers_per_thread} registers per thread"}));
-  add_line(screen, "Matrix",
-           phrases(results, {"{matrix_unit.count} units per core", "{matrix_unit.rows} x {matrix_unit.columns}",
-                             "{matrix_unit.flops_per_cycle} per cycle", "{matrix_unit.clock}",
-                             "tiles of {matrix_unit.tile_m} x {matrix_unit.tile_k} x {matrix_unit.tile_n} (m, k, n)"}));
-  add_line(screen, "Vector",
-           phrases(results, {"{derived.vector_alus} ALUs", "{derived.vector_rate}", "{vector_unit.clock}",
-                             "matrix unit {derived.matrix_over_vector} times as fast"}));
-  add_line(screen, "Scale-up",
-           phrases(results, {"{network.scale_up.technology}",
-                             "{network.scale_up.links} links of {network.scale_up.link_bandwidth} each way",
-                             "{derived.scale_up_egress} per chip", "{network.scale_up.domain} chips",
-                             "pods of {network.scale_up.pod}"}));
-  add_line(screen, "Scale-out",
-           phrases(results, {"{network.scale_out.technology}", "{network.scale_out.bandwidth} per chip"}));
-  add_line(screen, "Host",
-           phrases(results, {"{host.chips} chips", "{host.memory} at {host.memory_bandwidth}", "PCIe {host.pcie}"}));
-  add_line(screen, "Power", phrases(results, {"{power.chip} per chip", "{power.system} with its share of the system"}));
-  add_line(screen, "Reaches",
-           phrases(results, {"{efficiency.matrix%} of the peak", "{efficiency.memory%} of the memory bandwidth",
-                             "{efficiency.network%} of the links, where there is no calibration"}));
+  add_blocks(screen, results, R"(
+Cores: {cores.count} {cores.kind} | {cores.base_clock} base | {cores.boost_clock} boost | {cores.warps} warps |
+  {cores.registers_per_thread} registers per thread
+Matrix: {matrix_unit.count} units per core | {matrix_unit.rows} x {matrix_unit.columns} |
+  {matrix_unit.flops_per_cycle} per cycle | {matrix_unit.clock} |
+  tiles of {matrix_unit.tile_m} x {matrix_unit.tile_k} x {matrix_unit.tile_n} (m, k, n)
+Vector: {derived.vector_alus} ALUs | {derived.vector_rate} | {vector_unit.clock} |
+  matrix unit {derived.matrix_over_vector} times as fast
+Scale-up: {network.scale_up.technology} | {network.scale_up.links} links of {network.scale_up.link_bandwidth} each way |
+  {derived.scale_up_egress} per chip | {network.scale_up.domain} chips | pods of {network.scale_up.pod}
+Scale-out: {network.scale_out.technology} | {network.scale_out.bandwidth} per chip
+Host: {host.chips} chips | {host.memory} at {host.memory_bandwidth} | PCIe {host.pcie}
+Power: {power.chip} per chip | {power.system} with its share of the system
+Reaches: {efficiency.matrix%} of the peak | {efficiency.memory%} of the memory bandwidth |
+  {efficiency.network%} of the links, where there is no calibration)");
   add_line(screen, "Price", prices(results));
-  add_line(
-      screen, "Value",
-      phrases(results, {"{derived.flops_per_dollar}", "{derived.bytes_per_dollar} from memory at the newest price"}));
+  add_blocks(screen, results, R"(
+Value: {derived.flops_per_dollar} | {derived.bytes_per_dollar} from memory at the newest price)");
   screen.notes = {"--all shows the source of every figure, what other sources say, and derived quantities"};
   return screen;
 }
@@ -130,22 +114,12 @@ std::optional<report::Screen> clusters(const Request&, const Answer& answer) {
   add_line(screen, "Layout",
            phrases(results, {results.number("slices") > 1.0 ? "{slices} slices" : "one slice",
                              "{chips_per_node} chips per node", "{cores} cores"}));
-  add_table(screen, table_of(results, "axes", "Axes",
-                             {{"axis", "{name}"},
-                              {"chips", "{size}"},
-                              {"ring", "{ring}"},
-                              {"one way", "{bandwidth}"},
-                              {"both ways", "{bandwidth_both_ways}"}},
-                             6));
-  add_table(screen, table_of(results, "levels", "Levels",
-                             {{"level", "{name}"},
-                              {"chips", "{chips}"},
-                              {"per chip", "{bandwidth_per_chip}"},
-                              {"per node", "{bandwidth_per_node}"},
-                              {"of the level", "{bandwidth_per_unit}"},
-                              {"switches", "{switches}"},
-                              {"reduces in network", "{in_network_reduction}"}},
-                             6));
+  add_blocks(screen, results, R"(
+Axes: 6 rows of axes: axis = {name} | chips = {size} | ring = {ring} | one way = {bandwidth} |
+  both ways = {bandwidth_both_ways}
+Levels: 6 rows of levels: level = {name} | chips = {chips} | per chip = {bandwidth_per_chip} |
+  per node = {bandwidth_per_node} | of the level = {bandwidth_per_unit} | switches = {switches} |
+  reduces in network = {in_network_reduction})");
   add_line(screen, "Network",
            phrases(results, {"{links} links", results.number("switches") > 0.0 ? "{switches} switches" : "no switches",
                              "diameter {diameter}", "mean distance {mean_distance}",

@@ -36,16 +36,9 @@ std::optional<report::Screen> models(const Request& request, const Answer& answe
   report::Screen screen;
   if (results.has("models")) {
     screen.headline = {{answer.headline, Tone::strong}};
-    add_table(screen, table_of(results, "models", "",
-                               {{"id", "{id}"},
-                                {"layers", "{layers}"},
-                                {"width", "{d_model}"},
-                                {"heads", "{heads}"},
-                                {"kv", "{kv_heads}"},
-                                {"parameters", "{parameters}"},
-                                {"active", "{active}"},
-                                {"cache/token", "{kv_bytes_per_token}"}},
-                               results.rows("models").size()));
+    add_blocks(screen, results, R"(
+: all rows of models: id = {id} | layers = {layers} | width = {d_model} | heads = {heads} | kv = {kv_heads} |
+  parameters = {parameters} | active = {active} | cache/token = {kv_bytes_per_token})");
     screen.notes = answer.notes;
     return screen;
   }
@@ -55,33 +48,19 @@ std::optional<report::Screen> models(const Request& request, const Answer& answe
   if (results.number("parameters.active") < results.number("parameters.total"))
     screen.headline.push_back({*filled(results, "{parameters.active} active"), Tone::strong});
   screen.blocks.emplace_back(parameter_bar(results));
-  add_line(screen, "Shape",
-           phrases(results, {"{encoder_layers} encoder layers", "{layers} layers", "width {d_model}",
-                             "{heads} heads of {head_dim}", "{kv_heads} key-value heads", "feed-forward {d_ff}",
-                             "{experts_per_token} of {experts} experts of width {expert_width}",
-                             "vocabulary {vocabulary}", "context {context}"}));
-  add_table(screen, table_of(results, "layer_kinds", "Layers",
-                             {{"stack", "{stack}"},
-                              {"layers", "{layers}"},
-                              {"mixer", "{mixer}"},
-                              {"feed-forward", "{feed_forward}"},
-                              {"parameters each", "{parameters}"},
-                              {"active each", "{active}"}},
-                             5));
-  add_line(screen, "Weights",
-           phrases(results,
-                   {"{weight_bytes}", "{weight_formats.quantised}", "{weight_formats.all}",
-                    "otherwise {weight_formats.others}", "{weight_formats.bits_per_parameter} bits per parameter"}));
-  add_line(screen, "FLOP",
-           phrases(results, {"{flops_per_token.forward} per token forward", "{flops_per_token.backward} backward",
-                             "{flops_per_token.train} in training", "of which attention {flops_per_token.attention}"}));
-  add_line(screen, "Cache",
-           phrases(results,
-                   {"{kv_bytes_per_token} per token", "{kv_bytes_per_sequence} per sequence", "{kv_cache} in all"}));
-  add_line(screen, "Saved",
-           phrases(results, {"{activation_bytes_per_token.none} per token for the backward pass",
-                             "{activation_bytes_per_token.selective} with selective recomputation",
-                             "{activation_bytes_per_token.full} with full"}));
+  add_blocks(screen, results, R"(
+Shape: {encoder_layers} encoder layers | {layers} layers | width {d_model} | {heads} heads of {head_dim} |
+  {kv_heads} key-value heads | feed-forward {d_ff} | {experts_per_token} of {experts} experts of width {expert_width} |
+  vocabulary {vocabulary} | context {context}
+Layers: 5 rows of layer_kinds: stack = {stack} | layers = {layers} | mixer = {mixer} | feed-forward = {feed_forward} |
+  parameters each = {parameters} | active each = {active}
+Weights: {weight_bytes} | {weight_formats.quantised} | {weight_formats.all} | otherwise {weight_formats.others} |
+  {weight_formats.bits_per_parameter} bits per parameter
+FLOP: {flops_per_token.forward} per token forward | {flops_per_token.backward} backward |
+  {flops_per_token.train} in training | of which attention {flops_per_token.attention}
+Cache: {kv_bytes_per_token} per token | {kv_bytes_per_sequence} per sequence | {kv_cache} in all
+Saved: {activation_bytes_per_token.none} per token for the backward pass |
+  {activation_bytes_per_token.selective} with selective recomputation | {activation_bytes_per_token.full} with full)");
   if (results.has("published.parameters"))
     add_line(screen, "Published",
              {{fmt::format("{} parameters, {}", results.text("published.parameters"),
@@ -96,13 +75,8 @@ std::optional<report::Screen> software(const Request&, const Answer& answer) {
   report::Screen screen;
   screen.headline = {{answer.headline, Tone::strong}};
   if (results.has("software")) {
-    add_table(screen, table_of(results, "software", "",
-                               {{"id", "{id}"},
-                                {"name", "{name}"},
-                                {"does", "{does}"},
-                                {"versions", "{versions}"},
-                                {"properties", "{properties}"}},
-                               results.rows("software").size()));
+    add_blocks(screen, results, R"(
+: all rows of software: id = {id} | name = {name} | does = {does} | versions = {versions} | properties = {properties})");
     return screen;
   }
   for (const char* verb : {"train", "serve"})

@@ -48,13 +48,12 @@ std::optional<report::Screen> roofline(const Request&, const Answer& answer) {
   add_line(screen, "At", phrases(results, {"{at.name} = {at.value}"}));
   if (!sweeps)
     add_times(screen, results, {{"Compute", "compute_time"}, {"Memory", "memory_time"}, {"Network", "network_time"}});
-  add_line(screen, "Work", phrases(results, {"{flops}", "{bytes}", "{intensity}", "critical {critical_intensity}"}));
-  add_line(screen, "Hardware", phrases(results, {"{peak} ({unit})", "{bandwidth} ({memory})"}));
-  add_line(screen, "Ideally", phrases(results, {"{achieved}", "{peak_share%} of the peak"}));
-  add_line(screen, "Padding",
-           phrases(results,
-                   {"{padding.utilisation%} useful", "padded to {padding.m} x {padding.k} x {padding.n} (m, k, n)"}));
-  add_line(screen, "Critical", phrases(results, {"compute-bound from {critical_size.name} = {critical_size.whole}"}));
+  add_blocks(screen, results, R"(
+Work: {flops} | {bytes} | {intensity} | critical {critical_intensity}
+Hardware: {peak} ({unit}) | {bandwidth} ({memory})
+Ideally: {achieved} | {peak_share%} of the peak
+Padding: {padding.utilisation%} useful | padded to {padding.m} x {padding.k} x {padding.n} (m, k, n)
+Critical: compute-bound from {critical_size.name} = {critical_size.whole})");
   if (sweeps) {
     const report::Value& first = results.rows("sweep").front();
     const std::string name = first.members()->front().first, path = fmt::format("{{{}}}", name);
@@ -106,22 +105,14 @@ std::optional<report::Screen> systolic(const Request&, const Answer& answer) {
 std::optional<report::Screen> transfer(const Request&, const Answer& answer) {
   const Reader results(answer.results);
   report::Screen screen = titled(answer);
-  add_line(screen, "Bytes", phrases(results, {"{bytes}", "{hosts} hosts with {bytes_per_host} each"}));
-  add_line(screen, "Path",
-           phrases(results, {"{hops} hops", "first byte after {first_byte}", "{bandwidth}",
-                             "{ports.disjoint_paths} disjoint paths"}));
-  add_table(screen, table_of(results, "stages", "Stages",
-                             {{"stage", "{name}"},
-                              {"bytes", "{bytes}"},
-                              {"lanes", "{lanes}"},
-                              {"bandwidth", "{bandwidth}"},
-                              {"hops", "{hops}"},
-                              {"time", "{time}"}},
-                             most_rows));
-  add_line(screen, "Limit", phrases(results, {"{limiter}"}, Tone::strong));
-  add_line(screen, "Stream",
-           phrases(results, {"{stream.time} in {stream.tiles} tiles of {stream.tile}", "{stream.buffers} buffers",
-                             "{stream.limiter} at work {stream.busy%} of the time"}));
+  add_blocks(screen, results, R"(
+Bytes: {bytes} | {hosts} hosts with {bytes_per_host} each
+Path: {hops} hops | first byte after {first_byte} | {bandwidth} | {ports.disjoint_paths} disjoint paths
+Stages: 12 rows of stages: stage = {name} | bytes = {bytes} | lanes = {lanes} | bandwidth = {bandwidth} |
+  hops = {hops} | time = {time}
+Limit!: {limiter}
+Stream: {stream.time} in {stream.tiles} tiles of {stream.tile} | {stream.buffers} buffers |
+  {stream.limiter} at work {stream.busy%} of the time)");
   if (results.has("residency"))
     add_line(screen, "On chip",
              phrases(results, {"{residency.bytes_per_chip} of {residency.capacity}",
@@ -139,23 +130,14 @@ std::optional<report::Screen> collective(const Request&, const Answer& answer) {
   add_line(screen, "Algorithm", phrases(results, {"{algorithm}", "{devices} devices", "{hops} hops"}));
   add_times(screen, results,
             {{"Bandwidth", "bandwidth_time"}, {"Latency", "latency_time"}, {"Simulated", "simulated_time"}});
-  add_line(screen, "Bytes",
-           phrases(results, {"{bytes}", "shards of {shard_bytes}", "{bytes_per_link} over each link"}));
-  add_line(screen, "Reaches",
-           phrases(results,
-                   {"{algorithm_bandwidth} algorithm bandwidth, ideal", "latency-bound below {latency_bound_below}"}));
-  add_table(screen, table_of(results, "levels", "Levels",
-                             {{"level", "{name}"},
-                              {"groups", "{groups}"},
-                              {"bandwidth", "{bandwidth}"},
-                              {"bytes in", "{bytes_into_child}"},
-                              {"time", "{time}"},
-                              {"reduces in network", "{in_network_reduction}"}},
-                             6));
-  add_line(screen, "Limit", phrases(results, {"{limiter}", "slowest level: {bottleneck}"}, Tone::strong));
-  add_line(screen, "Also",
-           phrases(results, {"{with_idle_axes.time} with idle axes {with_idle_axes.axes} too",
-                             "{without_in_network_reduction.time} without in-network reduction"}));
+  add_blocks(screen, results, R"(
+Bytes: {bytes} | shards of {shard_bytes} | {bytes_per_link} over each link
+Reaches: {algorithm_bandwidth} algorithm bandwidth, ideal | latency-bound below {latency_bound_below}
+Levels: 6 rows of levels: level = {name} | groups = {groups} | bandwidth = {bandwidth} | bytes in = {bytes_into_child} |
+  time = {time} | reduces in network = {in_network_reduction}
+Limit!: {limiter} | slowest level: {bottleneck}
+Also: {with_idle_axes.time} with idle axes {with_idle_axes.axes} too |
+  {without_in_network_reduction.time} without in-network reduction)");
   return screen;
 }
 

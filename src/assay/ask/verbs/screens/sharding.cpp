@@ -44,13 +44,9 @@ report::Screen swept_layer(const Answer& answer, const std::string& varied) {
                               {"output", "{tokens_per_second}"},
                               {"limit", "{limiter}"}},
                              most_points));
-  add_table(screen, table_of(results, "splits", "Weights split in",
-                             {{"chips", "{chips}"},
-                              {"slice", "{cluster}"},
-                              {"one direction", "{one_direction}"},
-                              {"two directions", "{two_directions}"},
-                              {"faster", "{faster}"}},
-                             most_points));
+  add_blocks(screen, results, R"(
+Weights split in: 16 rows of splits: chips = {chips} | slice = {cluster} | one direction = {one_direction} |
+  two directions = {two_directions} | faster = {faster})");
   screen.notes = answer.notes;
   return screen;
 }
@@ -60,19 +56,13 @@ report::Screen swept_layer(const Answer& answer, const std::string& varied) {
 std::optional<report::Screen> shard(const Request&, const Answer& answer) {
   const Reader results(answer.results);
   report::Screen screen = planned(answer);
-  add_line(screen, "Mesh", phrases(results, {"{mesh}", "{devices} devices"}));
-  add_table(screen, table_of(results, "tensors", "Tensors",
-                             {{"tensor", "{tensor}"},
-                              {"local shape", "{local_shape}"},
-                              {"per device", "{bytes_per_device}"},
-                              {"all devices", "{total_bytes}"},
-                              {"copies", "{replication}"},
-                              {"padded", "{padded}"}},
-                             4));
+  add_blocks(screen, results, R"(
+Mesh: {mesh} | {devices} devices
+Tensors: 4 rows of tensors: tensor = {tensor} | local shape = {local_shape} | per device = {bytes_per_device} |
+  all devices = {total_bytes} | copies = {replication} | padded = {padded})");
   add_steps(screen, results, "steps", "Steps");
-  add_line(
-      screen, "Times",
-      phrases(results, {"compute {compute_time}", "collectives {collective_time}", "{flops_per_device} per device"}));
+  add_blocks(screen, results, R"(
+Times: compute {compute_time} | collectives {collective_time} | {flops_per_device} per device)");
   if (results.has("overlap"))
     add_line(screen, "Overlap",
              phrases(results, {"{overlap.collective} in {overlap.chunks} chunks: {overlap.overlapped}",
@@ -118,11 +108,10 @@ std::optional<report::Screen> scaling(const Request& request, const Answer& answ
   const Reader results(answer.results);
   report::Screen screen;
   screen.headline = {{answer.headline, answer.outcome == report::Outcome::ok ? Tone::strong : Tone::bad}};
-  add_line(
-      screen, "Layer",
-      phrases(results, {"{model}", "width {layer.d_model}", "feed-forward {layer.d_ff}",
-                        "{layer.experts_per_token} of {layer.experts} experts", "{layer.flops_per_token} per token"}));
-  add_line(screen, "Batch", phrases(results, {"{batch}", "{tokens_per_chip} per chip on {cluster}"}));
+  add_blocks(screen, results, R"(
+Layer: {model} | width {layer.d_model} | feed-forward {layer.d_ff} |
+  {layer.experts_per_token} of {layer.experts} experts | {layer.flops_per_token} per token
+Batch: {batch} | {tokens_per_chip} per chip on {cluster})");
   report::ScreenTable schemes{
       "Schemes", {"scheme", "links", "bandwidth", "tokens/chip", "batch", "ratio", "bound by"}, {}};
   for (const auto& [key, name] :
@@ -144,23 +133,13 @@ std::optional<report::Screen> scaling(const Request& request, const Answer& answ
     for (auto& row : schemes.rows) row.resize(schemes.head.size());
   }
   add_table(screen, std::move(schemes));
-  add_line(
-      screen, "Tensor",
-      phrases(results, {"over {tensor_parallel.links}", "{tensor_parallel.power_of_two_ways} ways as a power of two",
-                        "{tensor_parallel.bandwidth}"}));
-  add_line(screen, "Experts", phrases(results, {"{expert_parallel.ways} ways", "ratio {expert_parallel.ratio}"}));
-  add_line(screen, "Best",
-           phrases(results, {"FSDP {best.fsdp} x tensor {best.tensor}", "{best.placed}", "{best.layer_time} per layer"},
-                   Tone::strong));
-  add_table(screen, table_of(results, "splits", "Splits",
-                             {{"FSDP", "{fsdp}"},
-                              {"tensor", "{tensor}"},
-                              {"compute", "{compute_time}"},
-                              {"weights", "{weight_time}"},
-                              {"activations", "{activation_time}"},
-                              {"ratio", "{ratio}"},
-                              {"limiter", "{limiter}"}},
-                             4));
+  add_blocks(screen, results, R"(
+Tensor: over {tensor_parallel.links} | {tensor_parallel.power_of_two_ways} ways as a power of two |
+  {tensor_parallel.bandwidth}
+Experts: {expert_parallel.ways} ways | ratio {expert_parallel.ratio}
+Best!: FSDP {best.fsdp} x tensor {best.tensor} | {best.placed} | {best.layer_time} per layer
+Splits: 4 rows of splits: FSDP = {fsdp} | tensor = {tensor} | compute = {compute_time} | weights = {weight_time} |
+  activations = {activation_time} | ratio = {ratio} | limiter = {limiter})");
   if (const auto capacity = results.quantity("memory.capacity"); capacity && results.has("memory.sharded")) {
     const report::SharedUnit unit = report::shared_unit(*capacity);
     std::vector<report::Phrase> memory{

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "assay/ask/verbs/serve/load.h"
-#include "assay/ask/verbs/serve/plans.h"
-#include "assay/ask/verbs/serve/sections.h"
+#include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/front.h"

@@ -1,12 +1,9 @@
-#include "assay/ask/verbs/serve/improvements.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "assay/ask/verbs/serve/launch.h"
-#include "assay/ask/verbs/serve/plans.h"
-#include "assay/ask/verbs/serve/sections.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 
@@ -51,8 +48,7 @@ std::string change_of(const serving::ServingPoint& from, const serving::ServingP
   add("pp", a.pipeline, b.pipeline);
   add("ep", a.expert, b.expert);
   if (b.expert > 1) add("ep-over", expert_axes(a), expert_axes(b));
-  static constexpr std::string_view caches[] = {"heads", "batch", "sequence"};
-  add("cache", caches[static_cast<std::size_t>(a.scheme.cache)], caches[static_cast<std::size_t>(b.scheme.cache)]);
+  add("cache", cache_name(a.scheme.cache), cache_name(b.scheme.cache));
   return out;
 }
 

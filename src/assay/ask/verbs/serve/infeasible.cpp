@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "assay/ask/verbs/serve/sections.h"
+#include "assay/ask/verbs/serve/serve.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::serve {

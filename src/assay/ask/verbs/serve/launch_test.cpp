@@ -1,5 +1,5 @@
 // A server that is written for an engine and read back is the same server, with the same prediction.
-#include "assay/ask/verbs/serve/launch.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
-#include "assay/ask/verbs/serve/load.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "assay/ask/verbs/serve/sections.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/serving/under_load.h"
 #include "assay/predict/serving/load/batching_simulation.h"

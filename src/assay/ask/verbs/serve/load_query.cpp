@@ -5,7 +5,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/serve/load.h"
+#include "assay/ask/verbs/serve/serve.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
 
@@ -156,8 +156,7 @@ Result<void> read_serve_load(const Request& request, ServeQuery& query) {
           "--output", fmt::format("{} is neither a number of tokens nor a file", in_quotes(text)),
           "write just a number, e.g. 512; a file name ends in .txt, .json, .csv, .md or .svg, or contains a slash",
           Error::Kind::usage);
-    ASSAY_TRY(count, parse_count(text, "--output"));
-    output = count;
+    ASSAY_SET(output, parse_count(text, "--output"));
   }
   query.question.prompt = prompt.value_or(1024);
   query.question.output = output.value_or(256);

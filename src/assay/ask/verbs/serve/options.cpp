@@ -1,8 +1,8 @@
 // The options of `assay serve`.
 #include "assay/ask/verbs/experts.h"
+#include "assay/ask/verbs/launched.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/serve/launch.h"
-#include "assay/ask/verbs/serve/query.h"
+#include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 
 namespace assay::verbs::serve {
@@ -158,7 +158,7 @@ std::vector<OptionSpec> serve_options() {
   for (const auto& group :
        {load_options(), precision_options(), sharding_options(), prompt_options(), answer_options()})
     options.insert(options.end(), group.begin(), group.end());
-  for (const OptionSpec& option : serve_launch_options()) options.push_back(option);
+  for (const OptionSpec& option : launch_options()) options.push_back(option);
   for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return options;
 }

@@ -1,12 +1,11 @@
-#include "assay/ask/verbs/serve/picture.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "assay/ask/verbs/serve/cache.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::serve {

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/serve/prefixes.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,7 @@ Result<std::string> text_of_requests(const std::string& value, const Context& co
   if (const auto file = attached.find(value); file != attached.end()) {
     bytes = std::string(file->second);
   } else {
-    ASSAY_TRY(read, trace::file_bytes(value, "--requests"));
-    bytes = std::move(read);
+    ASSAY_SET(bytes, trace::file_bytes(value, "--requests"));
   }
   if (trace::is_gzip(bytes)) return trace::inflated(bytes, value);
   return bytes;
@@ -86,8 +85,7 @@ Result<void> read_requests(const Request& request, const Context& context, Serve
                 "prefixes of prompts cannot be kept");
   ASSAY_TRY(text, text_of_requests(*value, context));
   PrefixCaching prefixes;
-  ASSAY_TRY(requests, serving::parse_request_trace(text, trim(*value).starts_with('{') ? "--requests" : *value));
-  prefixes.trace = std::move(requests);
+  ASSAY_SET(prefixes.trace, serving::parse_request_trace(text, trim(*value).starts_with('{') ? "--requests" : *value));
   ASSAY_CHECK(read_bytes(request, "prefix-memory", prefixes.memory));
   ASSAY_CHECK(read_bytes(request, "prefix-host", prefixes.host));
   if (prefixes.host && !prefixes.memory)

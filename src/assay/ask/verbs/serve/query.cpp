@@ -1,17 +1,13 @@
-#include "assay/ask/verbs/serve/query.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "assay/ask/verbs/cluster_range.h"
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/serve/cache.h"
-#include "assay/ask/verbs/serve/load.h"
-#include "assay/ask/verbs/serve/prefixes.h"
-#include "assay/ask/verbs/serve/software.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
@@ -40,9 +36,8 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
         own_shares ? "--set efficiency replaces measured kernels" : fmt::format("{} has no calibration", chip.id),
         "leave it out: attention then uses the efficiencies in the chip's file");
   const auto read_rates = [&](hardware::AttentionKernel attention, bool pads_vocabulary) -> Result<void> {
-    ASSAY_TRY(rates, kernel::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
-                                          {attention, true, pads_vocabulary}));
-    setup.rates = rates;
+    ASSAY_SET(setup.rates, kernel::kernel_rates(chip, query.compute, "--compute", used ? &calibration->values : nullptr,
+                                                {attention, true, pads_vocabulary}));
     return {};
   };
   setup.collectives.reset(), setup.effects = {}, query.steps.reset();

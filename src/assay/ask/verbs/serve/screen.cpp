@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/serve/screen.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 
@@ -19,8 +19,7 @@ constexpr std::size_t most_points = 5, most_compared = 8;
 
 /// Of a server that both prefills and decodes.
 std::vector<Phrase> headline(const Reader& results) {
-  std::vector<Phrase> out{results.text("memory.verdict") == "tight" ? Phrase{"tight in memory", Tone::warning}
-                                                                    : Phrase{"fits", Tone::good}};
+  std::vector<Phrase> out{verdict_phrase(results)};
   const std::vector<Phrase> rates = report::phrases(
       results,
       {"{served.requests_per_second} requests/s", "{served.output_tokens_per_second} of output",
@@ -51,20 +50,11 @@ std::string certainty(const Reader& results) {
   return outside.empty() ? text : fmt::format("{} (extrapolates in {})", text, outside);
 }
 
-report::FillBar memory_bar(const Reader& results) {
+std::vector<BarPart> memory_parts(const Reader& results) {
   const auto held = [&](const char* key) { return results.number(fmt::format("memory.{}", key)); };
-  report::FillBar bar{"Memory", held("total"), 0.0, held("capacity"), {}, {}, {}};
-  bar.unit = report::shared_unit(*results.quantity("memory.capacity"));
-  const std::string capacity = report::short_quantity(*results.quantity("memory.capacity"));
-  bar.unit.decimals = std::max(bar.unit.decimals, 1);
-  bar.parts = {{"weights", held("weights")}, {"cache", held("kv_cache")}, {"draft", held("draft")}};
-  double named = 0.0;
-  for (const BarPart& part : bar.parts) named += part.size;
-  bar.parts.push_back({"other", bar.used - named});
-  std::erase_if(bar.parts, [&](const BarPart& part) { return !bar.unit.shows(part.size); });
-  bar.text = {
-      {fmt::format("{} of {}", bar.unit.number(bar.used), capacity), bar.used > bar.whole ? Tone::bad : Tone::plain}};
-  return bar;
+  const double weights = held("weights"), cache = held("kv_cache"), draft = held("draft");
+  return {
+      {"weights", weights}, {"cache", cache}, {"draft", draft}, {"other", held("total") - (weights + cache + draft)}};
 }
 
 /// What a decode step waits for, each as a part of the step: they overlap.
@@ -161,19 +151,15 @@ report::Screen serve_screen(const Request& request, const report::Response& resp
     plan_line.push_back(std::move(phrase));
   if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
   add_line(screen, "Plan", std::move(plan_line));
-  if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results));
+  if (results.quantity("memory.capacity")) screen.blocks.emplace_back(memory_bar(results, memory_parts(results)));
   add_decode(screen, results);
-  add_line(screen, "Limit",
-           phrases(results, {"decode: {decode.limiter}", "prefill: {prefill.limiter}",
-                             "critical batch {critical_batch}", "at most {memory.max_batch} sequences fit"}));
-  add_line(screen, "Load",
-           phrases(results, {"{load.requests_per_second} requests/s", "{load.utilisation%} busy",
-                             "saturates at {load.saturation_requests_per_second}",
-                             "99 % within {load.time_to_first_token.p99} to the first token",
-                             "{load.time_per_token.p99} per token"}));
-  add_line(screen, "Draft",
-           phrases(results, {"{speculation.tokens_per_second}", "{speculation.time_per_token} per token",
-                             "{speculation.speedup} times as fast"}));
+  add_blocks(screen, results, R"(
+Limit: decode: {decode.limiter} | prefill: {prefill.limiter} | critical batch {critical_batch} |
+  at most {memory.max_batch} sequences fit
+Load: {load.requests_per_second} requests/s | {load.utilisation%} busy |
+  saturates at {load.saturation_requests_per_second} | 99 % within {load.time_to_first_token.p99} to the first token |
+  {load.time_per_token.p99} per token
+Draft: {speculation.tokens_per_second} | {speculation.time_per_token} per token | {speculation.speedup} times as fast)");
   if (!results.has("comparison")) add_line(screen, "Helps", helps(results, request.has("batch")));
   if (results.has("comparison"))
     add_table(screen, table_of(results, "comparison", "Compared",

@@ -7,17 +7,7 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/serve/cache.h"
-#include "assay/ask/verbs/serve/improvements.h"
-#include "assay/ask/verbs/serve/launch.h"
-#include "assay/ask/verbs/serve/load.h"
-#include "assay/ask/verbs/serve/picture.h"
-#include "assay/ask/verbs/serve/plans.h"
-#include "assay/ask/verbs/serve/prefixes.h"
-#include "assay/ask/verbs/serve/screen.h"
-#include "assay/ask/verbs/serve/sections.h"
-#include "assay/ask/verbs/serve/software.h"
-#include "assay/ask/verbs/serve/steps.h"
+#include "assay/ask/verbs/serve/serve.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
@@ -317,8 +307,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
   std::optional<search::ServingSearch> search;
   if (query.question.setup.rates.hbm.value() > 0.0) {
     ASSAY_TRY(first, search_as_measured(query));
-    ASSAY_TRY(taken, first_that_serves(query, std::move(first), request, context));
-    search = std::move(taken);
+    ASSAY_SET(search, first_that_serves(query, std::move(first), request, context));
   }
   report::Response response;
   response.notes = query.imported.notes;

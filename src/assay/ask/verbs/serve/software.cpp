@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/serve/software.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/serve/steps.h"
+#include "assay/ask/verbs/serve/serve.h"
 
 #include <algorithm>
 

@@ -9,102 +9,44 @@
 namespace assay::verbs {
 namespace {
 
-struct Placeholder {
-  std::string_view word;
+struct Placeholders {
   ValueType type;
+  std::string_view words;  ///< with blanks between them
 };
 
-constexpr Placeholder placeholders[] = {
-    // counts: 4096, 4Mi, 15T
-    {"N", {ValueKind::count}},
-    {"B", {ValueKind::count}},
-    {"K", {ValueKind::count}},
-    {"M", {ValueKind::count}},
-    {"P", {ValueKind::count}},
-    {"V", {ValueKind::count}},
-    {"X", {ValueKind::count}},
-    {"Y", {ValueKind::count}},
-    {"Z", {ValueKind::count}},
-    {"RANK", {ValueKind::count}},
-    {"CHIPS", {ValueKind::count}},
-    {"TOKENS", {ValueKind::text, "tokens"}},       // or sequences: 1024seq
-    {"TOKENS|Nseq", {ValueKind::text, "tokens"}},  // the same
-    // numbers
-    {"F", {ValueKind::number}},
-    {"R", {ValueKind::number, "requests/s"}},
-    {"A", {ValueKind::share}},
-    {"SHARE", {ValueKind::share}},
-    // numbers with a unit
-    {"TIME", {ValueKind::quantity, "s"}},
-    {"BYTES", {ValueKind::quantity, "B"}},
-    {"CAP", {ValueKind::quantity, "B"}},
-    {"RATE", {ValueKind::quantity, "B/s"}},
-    {"FLOP", {ValueKind::quantity, "FLOP"}},
-    {"FLOP/s", {ValueKind::quantity, "FLOP/s"}},
-    {"WATTS", {ValueKind::quantity, "W"}},
-    // names
-    {"DTYPE", {ValueKind::dtype}},
-    {"CHIP", {ValueKind::chip}},
-    {"ID", {ValueKind::chip}},
-    {"CLUSTER", {ValueKind::cluster}},
-    {"MODEL", {ValueKind::model}},
-    {"NAME[@VERSION]", {ValueKind::software}},
-    {"FILE", {ValueKind::file}},
-    {"FILE.json", {ValueKind::file}},
-    {"FILE|COMMAND", {ValueKind::file}},
-    {"FILE|JSON", {ValueKind::records}},
-    {"DIR", {ValueKind::directory}},
-    {"DIR|JSON", {ValueKind::catalogue}},
+constexpr Placeholders placeholders[] = {
+    {{ValueKind::count}, "N B K M P V X Y Z RANK CHIPS"},  // 4096, 4Mi, 15T
+    {{ValueKind::text, "tokens"}, "TOKENS TOKENS|Nseq"},   // 4Mi, or sequences: 1024seq
+    {{ValueKind::number}, "F"},
+    {{ValueKind::number, "requests/s"}, "R"},
+    {{ValueKind::share}, "A SHARE"},
+    {{ValueKind::quantity, "s"}, "TIME"},
+    {{ValueKind::quantity, "B"}, "BYTES CAP"},
+    {{ValueKind::quantity, "B/s"}, "RATE"},
+    {{ValueKind::quantity, "FLOP"}, "FLOP"},
+    {{ValueKind::quantity, "FLOP/s"}, "FLOP/s"},
+    {{ValueKind::quantity, "W"}, "WATTS"},
+    {{ValueKind::dtype}, "DTYPE"},
+    {{ValueKind::chip}, "CHIP ID"},
+    {{ValueKind::cluster}, "CLUSTER"},
+    {{ValueKind::model}, "MODEL"},
+    {{ValueKind::software}, "NAME[@VERSION]"},
+    {{ValueKind::file}, "FILE FILE.json FILE|COMMAND"},
+    {{ValueKind::records}, "FILE|JSON"},
+    {{ValueKind::directory}, "DIR"},
+    {{ValueKind::catalogue}, "DIR|JSON"},
+    {{ValueKind::request}, "REQUEST"},
     // texts with a form of their own, which the help describes
-    {"0..3", {}},
-    {"AXES", {}},
-    {"B=1..4096", {}},
-    {"B=128,...", {}},
-    {"B=240,...", {}},
-    {"CHIP=USD", {}},
-    {"CONDITION", {}},
-    {"COUNT", {}},
-    {"D+2F", {}},
-    {"D=..,F=..", {}},
-    {"DEVICE", {}},
-    {"FAMILY", {}},
-    {"FORMAT", {}},
-    {"HOW", {}},
-    {"I=4096,...", {}},
-    {"KEY=VALUE", {}},
-    {"LEVEL", {}},
-    {"LEVELS", {}},
-    {"LIST", {}},
-    {"N/M", {}},
-    {"NAME", {}},
-    {"OP", {}},
-    {"PLACE", {}},
-    {"POLICY", {}},
-    {"REQUEST", {ValueKind::request}},
-    {"PROGRAM", {}},
-    {"PROVIDER", {}},
-    {"RxC", {}},
-    {"TENSOR", {}},
-    {"TEXT", {}},
-    {"WAY", {}},
-    {"WHAT", {}},
-    {"WHEN", {}},
-    {"WHERE", {}},
-    {"WHO", {}},
-    {"X,Y=4", {}},
-    {"X=4,Y=4", {}},
-    {"Z=4", {}},
-    {"batch=1..512", {}},
-    {"batch=1M..16M", {}},
-    {"bm,bk,bn", {}},
-    {"bytes=1kB..1GB", {}},
-    {"interval|N%|none", {}},
-    {"seq=1k..128k", {}},
+    {{},
+     "0..3 AXES B=1..4096 B=128,... B=240,... CHIP=USD CONDITION COUNT D+2F D=..,F=.. DEVICE FAMILY FORMAT HOW "
+     "I=4096,... KEY=VALUE LEVEL LEVELS LIST N/M NAME OP PLACE POLICY PROGRAM PROVIDER RxC TENSOR TEXT WAY WHAT WHEN "
+     "WHERE WHO X,Y=4 X=4,Y=4 Z=4 batch=1..512 batch=1M..16M bm,bk,bn bytes=1kB..1GB interval|N%|none seq=1k..128k"},
 };
 
-const Placeholder* find_placeholder(std::string_view value) {
-  for (const Placeholder& known : placeholders)
-    if (known.word == value) return &known;
+const ValueType* find_placeholder(std::string_view value) {
+  for (const Placeholders& known : placeholders)
+    for (const std::string& word : split(known.words, ' '))
+      if (word == value) return &known.type;
   return nullptr;
 }
 
@@ -136,8 +78,8 @@ Result<void> refused(std::string_view where, std::string_view what) {
 ValueType type_of(const OptionSpec& option) {
   if (option.value.empty()) return {ValueKind::flag};
   if (!option.choices.empty()) return {ValueKind::choice};
-  const Placeholder* known = find_placeholder(option.value);
-  return known ? known->type : ValueType{};
+  const ValueType* known = find_placeholder(option.value);
+  return known ? *known : ValueType{};
 }
 
 ValueType type_of(const VerbSpec& verb, const ArgumentSpec& argument) {

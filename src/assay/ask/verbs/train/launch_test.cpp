@@ -1,5 +1,5 @@
 // A plan that is written for a program and read back is the same plan, with the same prediction.
-#include "assay/ask/verbs/train/launch.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <gtest/gtest.h>
 

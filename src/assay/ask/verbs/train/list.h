@@ -4,7 +4,7 @@
 
 #include "assay/ask/draw/timeline/timeline_scene.h"
 #include "assay/ask/report/document.h"
-#include "assay/ask/verbs/train/query.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/predict/training/memory_curve.h"
 
 namespace assay::verbs::train {

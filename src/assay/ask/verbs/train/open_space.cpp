@@ -1,10 +1,8 @@
-#include "assay/ask/verbs/train/open_space.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 
 #include "assay/ask/verbs/train/list.h"
-#include "assay/ask/verbs/train/memory.h"
-#include "assay/ask/verbs/train/rules.h"
 #include "assay/base/progress.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/training/caches.h"

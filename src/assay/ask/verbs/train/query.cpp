@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/train/query.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,6 @@
 
 #include "assay/ask/verbs/experts.h"
 #include "assay/ask/verbs/option_values.h"
-#include "assay/ask/verbs/train/memory.h"
-#include "assay/ask/verbs/train/rules.h"
-#include "assay/ask/verbs/train/software.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
@@ -106,8 +103,7 @@ Result<void> read_formats(const Request& request, TrainQuery& query) {
                     "fp32 (separate master weights), shared (the master copy is the only copy of the weights) or none");
     }
   }
-  ASSAY_TRY(rates, kernel::kernel_rates(query.cluster.chip, query.compute, "--compute"));
-  query.question.setup.rates = rates;
+  ASSAY_SET(query.question.setup.rates, kernel::kernel_rates(query.cluster.chip, query.compute, "--compute"));
   query.notes.push_back(fmt::format(
       "formats: weights {}, products {}, gradients {}, Adam moments {}{}; change them with --params --compute --grads "
       "--moments --optimizer",
@@ -248,14 +244,11 @@ Result<void> read_choices(const Request& request, const AssumedSoftware& softwar
   ASSAY_CHECK(read_expert_axes(request, choices.expert_over));
   static constexpr Word<int> stages[] = {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}};
   ASSAY_CHECK(read_word(request, "zero", stages, choices.zero));
-  if (const auto text = request.value("schedule")) {
-    ASSAY_TRY(schedule, clock::parse_schedule(*text, "--schedule"));
-    choices.schedule = schedule;
-  }
+  if (const auto text = request.value("schedule"))
+    ASSAY_SET(choices.schedule, clock::parse_schedule(*text, "--schedule"));
   if (const auto text = request.value("recompute"); text && *text != "auto") {
     const std::string policy = kernel::recompute_meaning(software.recompute, *text).value_or(*text);
-    ASSAY_TRY(recompute, lower::parse_recompute(policy, "--recompute"));
-    choices.recompute = recompute;
+    ASSAY_SET(choices.recompute, lower::parse_recompute(policy, "--recompute"));
   }
   static constexpr Word<lower::ResidualScheme> residuals[] = {{"replicated", lower::ResidualScheme::replicated},
                                                               {"sequence", lower::ResidualScheme::sequence},

@@ -1,10 +1,9 @@
-#include "assay/ask/verbs/train/run.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "assay/ask/verbs/train/software.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::train {
@@ -31,14 +30,10 @@ Result<training::Failures> read_failures(const Request& request, const TrainQuer
             positive<BytesPerSecond>(given("checkpoint-bandwidth", default_bandwidth), "--checkpoint-bandwidth"));
   training::Failures failures{mtbf / query.question.chips, restart, training::checkpoint_bytes(query.question.setup),
                               bandwidth};
-  if (const auto text = request.value("checkpoint-size")) {
-    ASSAY_TRY(size, positive<Bytes>(*text, "--checkpoint-size"));
-    failures.checkpoint = size;
-  }
-  if (const auto text = request.value("checkpoint-interval")) {
-    ASSAY_TRY(interval, positive<Seconds>(*text, "--checkpoint-interval"));
-    failures.checkpoint_interval = interval;
-  }
+  if (const auto text = request.value("checkpoint-size"))
+    ASSAY_SET(failures.checkpoint, positive<Bytes>(*text, "--checkpoint-size"));
+  if (const auto text = request.value("checkpoint-interval"))
+    ASSAY_SET(failures.checkpoint_interval, positive<Seconds>(*text, "--checkpoint-interval"));
   return failures;
 }
 
@@ -49,10 +44,7 @@ Result<training::TrainingRun> read_run(const Request& request, const TrainQuery&
   training::RunQuestion question;
   question.steps = query.tokens ? *query.tokens / query.batch_tokens : 1.0;
   question.chips = query.question.chips;
-  if (query.tokens && request.has("mtbf")) {
-    ASSAY_TRY(failures, read_failures(request, query));
-    question.failures = failures;
-  }
+  if (query.tokens && request.has("mtbf")) ASSAY_SET(question.failures, read_failures(request, query));
   if (const hardware::Price* price = hardware::newest_price(query.cluster.chip)) question.price = price->value.value;
   return training::training_run(cost, question);
 }
@@ -84,7 +76,7 @@ Result<void> add_run(const Request& request, const TrainQuery& query, const trai
   }
   out.emplace_back("training_time", time_range(query, run.lower, run.time, run.upper));
   out.emplace_back("chip_hours", run.time.in(1_h) * query.question.chips);
-  out.emplace_back("cost", run.cost ? report::Value(*run.cost) : report::Value());
+  out.emplace_back("cost", run.cost);
   if (chip.power) {
     const Watts power = training::chip_power(Plain{}, *chip.power, query.power);
     out.emplace_back("energy", training::run_energy<Plain>(power, run.time, query.question.chips));

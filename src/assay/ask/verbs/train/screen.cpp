@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/train/screen.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 
@@ -18,14 +18,8 @@ using report::Tone;
 
 constexpr std::size_t most_of_a_plan = 46, most_parts = 6, most_alternatives = 3, most_sizes = 10;
 
-Phrase verdict(const Reader& results) {
-  const std::string said = results.text("memory.verdict");
-  if (!results.truth("memory.fits")) return {"does not fit", Tone::bad};
-  return said == "tight" ? Phrase{"tight in memory", Tone::warning} : Phrase{"fits", Tone::good};
-}
-
 std::vector<Phrase> headline(const Reader& results) {
-  std::vector<Phrase> out{verdict(results),
+  std::vector<Phrase> out{verdict_phrase(results),
                           {results.text("step_time.estimate") + " per step", Tone::strong},
                           {report::percent(results.number("mfu")) + " MFU", Tone::strong}};
   if (results.has("training_time")) out.push_back({results.text("training_time.estimate"), Tone::strong});
@@ -33,26 +27,15 @@ std::vector<Phrase> headline(const Reader& results) {
   return out;
 }
 
-report::FillBar memory_bar(const Reader& results) {
-  const double total = results.number("memory.total"), capacity = results.number("memory.capacity");
-  report::FillBar bar{"Memory", total, results.number("memory_interval.high"), capacity, {}, {}, {}};
-  bar.unit = report::shared_unit(*results.quantity("memory.capacity"));
-  const std::string capacity_text = report::short_quantity(*results.quantity("memory.capacity"));
-  bar.unit.decimals = std::max(bar.unit.decimals, 1);
+std::vector<BarPart> memory_parts(const Reader& results) {
   const auto held = [&](const char* key) { return results.number(fmt::format("memory.{}", key)); };
-  bar.parts = {{"weights", held("parameters")},
-               {"gradients", held("gradients")},
-               {"optimizer", held("optimizer")},
-               {"activations", held("activations")},
-               {"logits", held("logits_and_loss")},
-               {"buffers", held("communication_buffers") + held("workspace")},
-               {"allocator and driver", held("allocator_overhead") + held("driver_context")}};
-  std::erase_if(bar.parts, [&](const BarPart& part) { return !bar.unit.shows(part.size); });
-  std::string text = fmt::format("{} of {}", bar.unit.number(total), capacity_text);
-  if (bar.at_most > 0.0) text += fmt::format(", peak up to {}", bar.unit.number(bar.at_most));
-  const bool full = total > capacity || bar.at_most > capacity;
-  bar.text = {{std::move(text), total > capacity ? Tone::bad : full ? Tone::warning : Tone::plain}};
-  return bar;
+  return {{"weights", held("parameters")},
+          {"gradients", held("gradients")},
+          {"optimizer", held("optimizer")},
+          {"activations", held("activations")},
+          {"logits", held("logits_and_loss")},
+          {"buffers", held("communication_buffers") + held("workspace")},
+          {"allocator and driver", held("allocator_overhead") + held("driver_context")}};
 }
 
 /// Where the time of a step goes. Kernels are a mean over stages, the arithmetic is that of the slowest one.
@@ -182,7 +165,7 @@ report::Screen train_screen(const Request& request, const report::Response& resp
   std::vector<Phrase> plan_line = plan_phrases(plan);
   if (results.text("software") != "any") plan_line.push_back({results.text("software"), Tone::faint});
   add_line(screen, "Plan", std::move(plan_line));
-  screen.blocks.emplace_back(memory_bar(results));
+  screen.blocks.emplace_back(memory_bar(results, memory_parts(results)));
   if (fits) {
     const AnyQuantity step = *results.quantity("step_time.estimate");
     const report::SharedUnit unit = report::shared_unit(step);
@@ -190,11 +173,10 @@ report::Screen train_screen(const Request& request, const report::Response& resp
                                                   unit.text(step.value)});
     add_line(screen, "Limit", limits(results));
     if (!several) add_line(screen, "Helps", helps(results, plan));
-    add_line(screen, "Rate",
-             phrases(results, {"{sequences} x {sequence_length} tokens per step", "{tokens_per_second}",
-                               "per chip {tokens_per_second_per_chip}, {flops_per_second_per_chip}"}));
-    add_line(screen, "Run",
-             phrases(results, {"{steps} steps", "{chip_hours} chip hours", "{energy}", "{goodput.goodput%} goodput"}));
+    add_blocks(screen, results, R"(
+Rate: {sequences} x {sequence_length} tokens per step | {tokens_per_second} |
+  per chip {tokens_per_second_per_chip}, {flops_per_second_per_chip}
+Run: {steps} steps | {chip_hours} chip hours | {energy} | {goodput.goodput%} goodput)");
   }
   if (several) {
     report::ScreenTable sizes = table_of(results, "sizes", "Sizes",

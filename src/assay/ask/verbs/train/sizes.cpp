@@ -1,17 +1,13 @@
-#include "assay/ask/verbs/train/sizes.h"
 #include "assay/ask/verbs/prices.h"
+#include "assay/ask/verbs/train/train.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "assay/ask/verbs/cluster_range.h"
+#include "assay/ask/verbs/ranges.h"
 #include "assay/ask/verbs/train/list.h"
-#include "assay/ask/verbs/train/memory.h"
-#include "assay/ask/verbs/train/open_space.h"
-#include "assay/ask/verbs/train/plans.h"
-#include "assay/ask/verbs/train/rules.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/predict/search/front.h"
@@ -65,8 +61,7 @@ Result<void> search_size(const Request& request, const TrainSizes& sizes, SizedT
   const Seconds slowest = sizes.quick ? slowest_step(sizes, query) : never;
   const auto caches = std::make_shared<search::TrainingCaches>(query.question, query.sequence, query.cluster);
   if (!sizes.several) size.caches = caches;
-  ASSAY_TRY(found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
-  size.found = std::move(found);
+  ASSAY_SET(size.found, search_plans(query, *caches, {capacity, query.top + 1, true, slowest, query.margin.budget}));
   if (!size.shown() && slowest == never) return tl::unexpected<Error>(why_nothing_runs(query));
   if (!size.fits()) {
     size.meets = false;

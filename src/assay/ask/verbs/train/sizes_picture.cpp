@@ -4,7 +4,7 @@
 
 #include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/draw/stacked.h"
-#include "assay/ask/verbs/train/sizes.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/base/text.h"
 
 namespace assay::verbs::train {

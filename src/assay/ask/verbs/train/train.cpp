@@ -5,19 +5,11 @@
 #include <algorithm>
 
 #include "assay/ask/draw/timeline/timeline_scene.h"
+#include "assay/ask/verbs/launched.h"
 #include "assay/ask/verbs/prices.h"
-#include "assay/ask/verbs/train/launch.h"
-#include "assay/ask/verbs/train/limits.h"
 #include "assay/ask/verbs/train/list.h"
-#include "assay/ask/verbs/train/memory.h"
-#include "assay/ask/verbs/train/open_space.h"
-#include "assay/ask/verbs/train/plans.h"
-#include "assay/ask/verbs/train/rules.h"
-#include "assay/ask/verbs/train/screen.h"
-#include "assay/ask/verbs/train/sensitivity.h"
-#include "assay/ask/verbs/train/sizes.h"
-#include "assay/ask/verbs/train/software.h"
 #include "assay/ask/verbs/train/timeline_members.h"
+#include "assay/ask/verbs/train/train.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/model/accounting.h"
@@ -406,7 +398,7 @@ Result<report::Response> answer(const Request& given, const Context& context) {
 VerbSpec verb() {
   std::vector<OptionSpec> options{on_option};
   for (const OptionSpec& option : train_options()) options.push_back(option);
-  for (const OptionSpec& option : train_launch_options()) options.push_back(option);
+  for (const OptionSpec& option : launch_options()) options.push_back(option);
   for (const OptionSpec& option : {set_option, price_option, prices_option, as_option}) options.push_back(option);
   return {"train",
           "predict a training step and find the best way to run it",

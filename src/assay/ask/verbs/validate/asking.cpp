@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/validate/asking.h"
+#include "assay/ask/verbs/validate/validate.h"
 
 #include <fmt/format.h>
 

@@ -9,9 +9,7 @@
 
 #include "assay/ask/draw/chart/chart.h"
 #include "assay/ask/verbs/screens/screens.h"
-#include "assay/ask/verbs/validate/asking.h"
-#include "assay/ask/verbs/validate/fitting.h"
-#include "assay/ask/verbs/validate/without_each.h"
+#include "assay/ask/verbs/validate/validate.h"
 #include "assay/ask/verbs/verbs.h"
 #include "assay/base/text.h"
 #include "assay/hardware/calibration.h"
@@ -137,14 +135,14 @@ report::Members summary_row(const validate::ValidationSummary& s, std::optional<
                       {"mape", s.mape},           {"median_ape", s.median},
                       {"p90_ape", s.p90},         {"bias", s.bias},
                       {"within_10", s.within_10}, {"within_20", s.within_20}};
-  row.emplace_back("rank_correlation", s.rank ? report::Value(*s.rank) : report::Value());
-  row.emplace_back("covered", s.covered ? report::Value(*s.covered) : report::Value());
+  row.emplace_back("rank_correlation", s.rank);
+  row.emplace_back("covered", s.covered);
   const std::size_t rows = s.n + unanswered.value_or(0);
   row.emplace_back("rows", unanswered ? report::Value(static_cast<std::int64_t>(rows)) : report::Value());
   row.emplace_back("answered",
                    unanswered ? report::Value(static_cast<double>(s.n) / static_cast<double>(rows)) : report::Value());
-  row.emplace_back("default_mape", s.default_mape ? report::Value(*s.default_mape) : report::Value());
-  row.emplace_back("default_bias", s.default_bias ? report::Value(*s.default_bias) : report::Value());
+  row.emplace_back("default_mape", s.default_mape);
+  row.emplace_back("default_bias", s.default_bias);
   return row;
 }
 
@@ -305,16 +303,15 @@ void add_request(const validate::ValidationCase& one, report::Members& row) {
 report::Items case_rows(const std::vector<validate::ValidationCase>& cases) {
   report::Items rows;
   for (const validate::ValidationCase& one : cases) {
-    report::Members row{
-        {"id", one.id},
-        {"group", one.group},
-        {"what", one.what},
-        {"measured", one.measured},
-        {"predicted", one.predicted},
-        {"error", one.error()},
-        {"covered", one.spread > 0.0 ? report::Value(one.covered()) : report::Value()},
-        {"predicted_by_default", one.predicted_by_default ? report::Value(*one.predicted_by_default) : report::Value()},
-        {"error_by_default", one.error_by_default() ? report::Value(*one.error_by_default()) : report::Value()}};
+    report::Members row{{"id", one.id},
+                        {"group", one.group},
+                        {"what", one.what},
+                        {"measured", one.measured},
+                        {"predicted", one.predicted},
+                        {"error", one.error()},
+                        {"covered", one.spread > 0.0 ? report::Value(one.covered()) : report::Value()},
+                        {"predicted_by_default", one.predicted_by_default},
+                        {"error_by_default", one.error_by_default()}};
     add_request(one, row);
     rows.emplace_back(std::move(row));
   }

@@ -1,11 +1,10 @@
-#include "assay/ask/verbs/validate/without_each.h"
+#include "assay/ask/verbs/validate/validate.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "assay/ask/verbs/validate/asking.h"
 #include "assay/base/text.h"
 #include "assay/base/toml.h"
 #include "assay/lab/validate/validation.h"

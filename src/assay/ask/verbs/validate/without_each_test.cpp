@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/validate/without_each.h"
+#include "assay/ask/verbs/validate/validate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "assay/ask/verbs/vary.h"
+#include "assay/ask/verbs/ranges.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,7 @@
 namespace assay::verbs {
 namespace {
 
-constexpr VariedNumber swept_lengths[] = {{"seq",
-                                           [](std::string_view text, std::string_view where) -> Result<double> {
-                                             ASSAY_TRY(count, parse_count(text, where));
-                                             return static_cast<double>(count);
-                                           },
-                                           "1k..8k"}};
+constexpr VariedNumber swept_lengths[] = {{"seq", &parse_varied_count, "1k..8k"}};
 
 Result<std::optional<Variation>> read_vary(const std::string& vary) {
   const auto request = parse_request(std::vector<std::string>{"models", "llama-3-8b", "--vary", vary});
@@ -35,6 +30,13 @@ TEST(Variation, ListsAreTakenAsTheyAre) {
 TEST(Variation, FaultsAreNamed) {
   for (const char* text : {"seq", "batch=1..8", "seq=8..1", "seq=0..8", "seq=", "seq=1..x", "=1..2"})
     EXPECT_FALSE(read_vary(text)) << text;
+}
+
+TEST(CountsOfRange, DoubleOrTakeSteps) {
+  EXPECT_EQ(*counts_of_range("3..20", "--on", 100), (std::vector<std::int64_t>{3, 6, 12, 20}));
+  EXPECT_EQ(*counts_of_range("8..30:8", "--on", 100), (std::vector<std::int64_t>{8, 16, 24}));
+  EXPECT_EQ(counts_of_range("1..1000:1", "--on", 10)->size(), 11u);
+  for (const char* text : {"8..3", "x..8", "1..8:0"}) EXPECT_FALSE(counts_of_range(text, "--on", 100)) << text;
 }
 
 }  // namespace

@@ -1,14 +1,17 @@
-// Where `assay measure` takes its rows from: this machine's processor and ranks, a GPU, or a file.
+// The parts of `assay measure` besides the answer itself.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "assay/ask/report/document.h"
+#include "assay/ask/verbs/profile/query.h"
 #include "assay/ask/verbs/request.h"
 #include "assay/base/result.h"
 #include "assay/engine/ranks/mpi.h"
 
 namespace assay::verbs::measure_verb {
+
+// Where `assay measure` takes its rows from: this machine's processor and ranks, a GPU, or a file.
 
 /// A table in the form of lab/measure/rows.h.
 struct MeasuredTable {
@@ -24,5 +27,17 @@ Result<MeasuredTable> network_table(const Request& request, const Context& conte
 
 /// The command that reproduces this table.
 std::string measure_command(const Request& request);
+
+// Calibrations from profiles: kernels inside of real steps, as rows of a table.
+
+/// A profile with its products and attention as a table in the form of lab/measure/rows.h.
+struct ProfiledRows {
+  profile::Query query;
+  MeasuredTable table;
+};
+Result<ProfiledRows> profiled_rows(const std::string& file, std::string_view where, const Context& context);
+
+/// The answer of --profile: the calibration of the chip with what its kernels say, and how much nearer it is.
+Result<report::Response> answer_profiles(const Request& request, const Context& context, const std::string& directory);
 
 }  // namespace assay::verbs::measure_verb
