@@ -81,7 +81,8 @@ inline std::vector<Seconds> plain_step_times(const program::Program& program, co
     }
     program::AxisSet axes = 0;  // the program's axes by role on the placed mesh
     for (std::size_t i = 0; i < program.mesh.axes.size(); ++i)
-      if (step.axes >> i & 1u) axes |= program::axis_bit(placed_mesh.find(*program.mesh.axes[i].role).value_or(0));
+      if (step.axes >> i & 1u)
+        axes |= program::axis_bit(placed_mesh.find(program::name(*program.mesh.axes[i].role)).value_or(0));
     if (!placement) {
       times.emplace_back();
       continue;

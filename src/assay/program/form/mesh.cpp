@@ -22,12 +22,6 @@ std::optional<int> Mesh::find(std::string_view name) const {
   return std::nullopt;
 }
 
-std::optional<int> Mesh::find(Role role) const {
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    if (axes[i].role == role) return static_cast<int>(i);
-  return std::nullopt;
-}
-
 Result<Mesh> parse_mesh(std::string_view text, std::string_view where) {
   constexpr std::int64_t max_devices = 10'000'000;
   Mesh mesh;

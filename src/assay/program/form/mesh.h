@@ -36,7 +36,6 @@ struct Mesh {
   std::int64_t devices() const;
   std::int64_t size(int axis) const { return axes[static_cast<std::size_t>(axis)].size; }
   std::optional<int> find(std::string_view name) const;
-  std::optional<int> find(Role role) const;
 };
 
 /// "X=4,Y=2"

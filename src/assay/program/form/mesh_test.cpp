@@ -17,9 +17,9 @@ TEST(Mesh, IsReadAndPrintedInOrder) {
 TEST(Mesh, AnAxisOfARoleHasItsName) {
   const Mesh mesh{{axis_of(Role::fsdp, 4), axis_of(Role::tensor, 2)}};
   EXPECT_EQ(mesh_text(mesh), "fsdp=4,tp=2");
-  EXPECT_EQ(mesh.find(Role::tensor), 1);
-  EXPECT_FALSE(mesh.find(Role::context));
-  EXPECT_EQ(parse_mesh("tp=2", "")->find(Role::tensor), std::nullopt);  // a person's axis has no role
+  EXPECT_EQ(mesh.find(name(Role::tensor)), 1);
+  EXPECT_EQ(mesh.axes[1].role, Role::tensor);
+  EXPECT_EQ(parse_mesh("tp=2", "")->axes[0].role, std::nullopt);  // a person's axis has no role
 }
 
 TEST(Mesh, BadTextNamesTheRule) {
