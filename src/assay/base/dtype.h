@@ -17,7 +17,7 @@ enum class Dtype : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, fp6, fp4, i
 struct DtypeFacts {
   Dtype dtype;
   std::string_view name;
-  int bits;         ///< of one element in memory; tf32 is stored as fp32
+  int bits;         ///< bits of one element in memory; tf32 is stored as fp32
   bool is_integer;  ///< its products are exact and accumulate in int32
 };
 
@@ -30,7 +30,7 @@ inline constexpr DtypeFacts dtype_facts[] = {
 };
 }  // namespace detail
 
-/// Inline, like the three below: every cost formula calls them in its hot path.
+/// Inline, like the next three functions: every cost formula calls them in its hot path.
 constexpr std::span<const DtypeFacts> all_dtypes() { return detail::dtype_facts; }
 constexpr const DtypeFacts& facts(Dtype dtype) { return detail::dtype_facts[static_cast<std::size_t>(dtype)]; }
 constexpr std::string_view name(Dtype dtype) { return facts(dtype).name; }

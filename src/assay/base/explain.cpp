@@ -27,7 +27,7 @@ int precedence(Node::Op op) {
 
 std::string label(const Ledger& ledger, int id, int parent_precedence, bool right);
 
-/// A sum of many terms, of which some are the same value: each once, with how often it occurs.
+/// A sum of many terms, each written once with how often it occurs.
 std::string sum_of_repeated(const Ledger& ledger, std::vector<int> terms) {
   std::vector<std::pair<int, int>> counts;
   for (const int term : terms) {
@@ -135,7 +135,7 @@ class Walk {
 
  private:
   void add_operands(const Node& node, int depth, std::set<int>& siblings) {
-    if (node.op == Node::Op::add) {  // of which there may be many
+    if (node.op == Node::Op::add) {  // there may be many terms
       for (const int term : terms_of(ledger_, node)) add(term, depth, siblings);
       return;
     }

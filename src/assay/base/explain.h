@@ -27,11 +27,11 @@ struct Sourced {
   std::vector<Other> also{};  ///< what other sources say; not used
 };
 
-/// Where numbers come from, by key: kept beside the numbers, so that only a traced evaluation reads it.
+/// Where numbers come from, by key: kept apart from the numbers, so that only a traced evaluation reads it.
 class SourceTable {
  public:
   void add(std::string key, std::string source) { sources_.emplace_back(std::move(key), std::move(source)); }
-  /// The source of a key; else of the longest table above it ("matmul" for "matmul.droop"); empty where none is known.
+  /// The source of a key; else of the longest table above it ("matmul" for "matmul.droop"); empty if none is known.
   std::string_view of(std::string_view key) const;
   const std::vector<std::pair<std::string, std::string>>& all() const { return sources_; }
 
@@ -59,13 +59,13 @@ class Ledger {
   const Node& at(int id) const { return nodes_[static_cast<std::size_t>(id)]; }
   void name(int id, std::string_view text) { nodes_[static_cast<std::size_t>(id)].name = text; }
   int size() const { return static_cast<int>(nodes_.size()); }
-  /// What a number of that name and that very value consists of, if an Origins knows it; else -1.
+  /// The node that derives a number of that name and exactly that value, if an Origins knows it; else -1.
   int origin(std::string_view name, AnyQuantity quantity) const;
 
  private:
   friend class Origins;
   std::vector<Node> nodes_;
-  std::vector<int> origins_;  ///< nodes by their names, those of the innermost Origins last
+  std::vector<int> origins_;  ///< nodes that derive named numbers, those of the innermost Origins last
 };
 
 /// A quantity together with its node in a ledger. Dimensionless numbers are traced like all others. One without a
@@ -197,7 +197,7 @@ struct Plain {
   constexpr Q constant(Q q) const {
     return q;
   }
-  /// So many of a value; a factor of one leaves no trace, nor does none of it.
+  /// `n` times a value; a factor of one or zero leaves no trace.
   template <class Q>
   constexpr Q times(std::string_view, double n, std::string_view, Q q) const {
     return n * q;
@@ -268,7 +268,7 @@ struct NumberType<N, double> {
 template <class N, class Q>
 using NumberOf = typename NumberType<N, Q>::type;
 
-/// What each element of a product takes: one FMA is two FLOP.
+/// FLOP per element of a product: one FMA is two FLOP.
 template <class N>
 NumberOf<N, Flops> multiply_and_add(const N& num) {
   return num.given("FLOP each", 2_FLOP, "a product and an addition");
@@ -296,7 +296,7 @@ class Origins {
   std::size_t outer_;
 };
 
-/// The product of some factors, of which there may be none.
+/// The product of any number of factors, even none.
 template <class N>
 class Factors {
  public:
@@ -343,8 +343,8 @@ struct DerivationLine {
   std::string name;
   std::string formula;  ///< "flops / peak"; empty for a given number
   AnyQuantity quantity;
-  std::string source;     ///< of a given number
-  std::string bound_by;   ///< of a max: the name of the winner
+  std::string source;     ///< where a given number comes from
+  std::string bound_by;   ///< for a max: the name of the winner
   bool repeated = false;  ///< already derived above
 };
 

@@ -10,7 +10,7 @@ struct FitRange {
   Q start{}, low{}, high{};
   double pull = 0;  ///< error charged for a factor of 1.5 away from the start; 0: the fit's default
 
-  /// Else the number stays where it starts.
+  /// Whether the number is fitted; else it stays where it starts.
   bool is_fitted() const { return low < high; }
 };
 

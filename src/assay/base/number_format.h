@@ -10,8 +10,8 @@ namespace assay {
 /// Elements of a dtype, and scales shared by blocks of them. Scales of a whole tensor are too few to count.
 struct NumberFormat {
   Dtype dtype = Dtype::bf16;
-  int scale_bits = 0;         ///< per block, including its zero point
-  int columns = 1, rows = 1;  ///< of the block that shares them
+  int scale_bits = 0;         ///< bits of a block's scale, including its zero point
+  int columns = 1, rows = 1;  ///< sides of the block that shares a scale
 
   constexpr NumberFormat(Dtype elements, int scale = 0, int block_columns = 1, int block_rows = 1)
       : dtype(elements), scale_bits(scale), columns(block_columns), rows(block_rows) {}

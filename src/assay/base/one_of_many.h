@@ -1,10 +1,10 @@
-// A thread that works on one of many like things, of which as many run at once as there are cores.
+// Marks a thread that works on one of many similar tasks, of which as many run at once as there are cores.
 #pragma once
 
 namespace assay {
 
-/// While it lives, what its thread does runs in place instead of on all cores, and does not count its progress: whoever
-/// started the many counts them.
+/// While it lives, work of its thread runs in place instead of on all cores, and does not count its progress: whoever
+/// started the tasks counts them.
 class OneOfMany {
  public:
   OneOfMany() { here_ = true; }

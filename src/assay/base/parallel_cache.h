@@ -21,7 +21,7 @@ class ParallelCache {
     return *this;
   }
 
-  /// What `make` returns: a Result<T>. Errors are not kept. Two threads may both make a value; the first one stays.
+  /// The value of a key, which `make` gives as a Result<T>. Errors are not kept. If two threads make it, one stays.
   template <class T, class Make>
   Result<const T*> get(const std::string& key, Make make) {
     {

@@ -32,7 +32,7 @@ struct RecordFile {
   std::string keys_hint = {};       ///< where the keys are listed; the hint of a missing one
   bool sourced_tables = true;       ///< a table below the root names the source of its numbers; else each number does
   bool own = false;                 ///< a user's own file: its numbers may have no source
-  double largest = 1e6;             ///< of numbers without a unit
+  double largest = 1e6;             ///< upper limit of numbers without a unit
   std::set<std::string> sources{};  ///< keys of the file's [source.KEY] tables
   /// Where the numbers of tables with a source come from, by table and by key: "FILE:LINE (KEY)".
   SourceTable origins{};
@@ -53,9 +53,9 @@ class RecordReader {
   /// The source of this table's numbers, and "FILE:LINE (KEY)"; the key is empty where it names none.
   const std::string& source() const { return source_; }
   std::string origin() const;
-  /// The value of a key, which is then known; nullptr where it is absent.
+  /// The value of a key, which then counts as known; nullptr if absent.
   const Toml* find(std::string_view key);
-  /// The same; a fault where it is absent.
+  /// The value of a key; a fault if absent.
   const Toml* required(std::string_view key);
 
   void text(std::string_view key, std::string& value);
@@ -63,21 +63,21 @@ class RecordReader {
   void texts(std::string_view key, std::vector<std::string>& values);
   void texts(std::string_view key, std::optional<std::vector<std::string>>& values);
   void date(std::string_view key, std::string& value);
-  /// Keeps its default where it is absent.
+  /// A boolean that keeps its default if absent.
   void flag(std::string_view key, bool& value);
-  /// From 1 up.
+  /// A whole number of at least 1.
   void count(std::string_view key, std::int64_t& value);
   void count(std::string_view key, std::optional<std::int64_t>& value);
-  /// From 0 up.
+  /// A number of at least 0.
   void number(std::string_view key, double& value);
-  /// From 0 up, in a text with its unit.
+  /// A quantity of at least 0, as a text with its unit.
   template <Dim D>
   void number(std::string_view key, Quantity<D>& value) {
     double base = value.value();
     if (const Toml* node = required(key)) plain_quantity(*node, key, D, base);
     value = Quantity<D>(base);
   }
-  /// With its own source, or that of the nearest table around it: { value = "80 GiB", source = "datasheet" }.
+  /// A number with its own source, or that of the nearest table around it: { value = "80 GiB", source = "datasheet" }.
   template <class T>
   void number(std::string_view key, Sourced<T>& value) {
     if (const Toml* node = required(key)) read_sourced(*node, key, value);

@@ -29,7 +29,7 @@ inline tl::unexpected<Error> fail(std::string where, std::string what, std::stri
   return tl::unexpected<Error>(Error{kind, std::move(where), std::move(what), std::move(hint), {}});
 }
 
-/// The same error, seen from what contains its place: a file, or an option whose value was read.
+/// The error with the place that contains it: a file, or an option whose value was read.
 inline tl::unexpected<Error> within(std::string_view place, Error error) {
   error.where = error.where.empty() ? std::string(place) : std::string(place) + ": " + error.where;
   return tl::unexpected<Error>(std::move(error));

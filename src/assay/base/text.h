@@ -26,7 +26,7 @@ Result<std::int64_t> parse_count(std::string_view text, std::string_view where);
 /// unit_names.
 Result<AnyQuantity> parse_quantity(std::string_view text, std::string_view where);
 
-/// The same, and its dimension must be `dim`; a bare number is refused except for counts and ratios.
+/// Parses a quantity whose dimension must be `dim`; a bare number is refused except for counts and ratios.
 Result<AnyQuantity> parse_quantity(std::string_view text, Dim dim, std::string_view where);
 
 template <class Q>

@@ -277,7 +277,7 @@ TEST(Utf8, WhatIsMalformedIsFound) {
   EXPECT_EQ(invalid_utf8("ab\xff"), 2u);
   EXPECT_EQ(invalid_utf8("a\xc3"), 1u);             // cut short
   EXPECT_EQ(invalid_utf8("\xc0\xaf"), 0u);          // overlong '/'
-  EXPECT_EQ(invalid_utf8("\xe0\x80\xaf"), 0u);      // the same in three bytes
+  EXPECT_EQ(invalid_utf8("\xe0\x80\xaf"), 0u);      // overlong '/' in three bytes
   EXPECT_EQ(invalid_utf8("\xed\xa0\x80"), 0u);      // surrogate
   EXPECT_EQ(invalid_utf8("\xf4\x90\x80\x80"), 0u);  // above U+10FFFF
   EXPECT_EQ(invalid_utf8("\x80"), 0u);              // a continuation alone

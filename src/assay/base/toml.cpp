@@ -139,7 +139,7 @@ bool drives_terminal(std::string_view text) {
   return false;
 }
 
-/// The first value whose text or key contains such a character.
+/// The first value whose text or key contains a control character.
 const Toml* control_text(const Toml& node) {
   if (drives_terminal(node.text)) return &node;
   for (const auto& [key, member] : node.members) {

@@ -14,7 +14,7 @@ namespace assay {
 struct Toml {
   enum class Kind { table, array, text, integer, number, boolean, date };
   Kind kind = Kind::table;
-  std::string text;  ///< of a text, or a date as YYYY-MM-DD
+  std::string text;  ///< content of a text, or a date as YYYY-MM-DD
   std::int64_t integer = 0;
   double number = 0.0;
   bool boolean = false;

@@ -19,7 +19,7 @@ struct Dim {
   friend constexpr Dim operator-(Dim a) {
     return {sum(0, -a.flop), sum(0, -a.byte), sum(0, -a.sec), sum(0, -a.usd), sum(0, -a.joule), sum(0, -a.token)};
   }
-  /// Of a square root.
+  /// The dimension of a square root.
   friend constexpr Dim half(Dim a) {
     return {halved(a.flop), halved(a.byte), halved(a.sec), halved(a.usd), halved(a.joule), halved(a.token)};
   }
@@ -43,7 +43,7 @@ class Quantity {
   constexpr double in(Quantity unit) const { return value_ / unit.value_; }  ///< t.in(1_ms), m.in(1_GiB)
 
   constexpr auto operator<=>(const Quantity&) const = default;
-  // Spelled out for hot loops: what compilers make of a three-way comparison is slower than of the numbers' own.
+  // Spelled out for hot loops: compilers make slower code of a three-way comparison than of comparing the numbers.
   friend constexpr bool operator<(Quantity a, Quantity b) { return a.value_ < b.value_; }
   friend constexpr bool operator>(Quantity a, Quantity b) { return a.value_ > b.value_; }
   friend constexpr bool operator<=(Quantity a, Quantity b) { return a.value_ <= b.value_; }
@@ -147,7 +147,7 @@ struct Prefix {
   std::string_view name;
   double scale;
 };
-/// Descending, so that the first one not above a value is its prefix.
+/// In descending order, so that the first prefix not above a value is its prefix.
 inline constexpr Prefix decimal_prefixes[] = {{"E", 1e18}, {"P", 1e15}, {"T", 1e12}, {"G", 1e9},  {"M", 1e6},
                                               {"k", 1e3},  {"", 1.0},   {"m", 1e-3}, {"u", 1e-6}, {"n", 1e-9}};
 inline constexpr Prefix binary_prefixes[] = {{"Pi", 1125899906842624.0}, {"Ti", 1099511627776.0}, {"Gi", 1073741824.0},

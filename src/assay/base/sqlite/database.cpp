@@ -19,8 +19,8 @@ std::string DatabaseRow::text(int column) const {
 void Database::Close::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 void Database::Finish::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-/// Called again and again while SQLite works. What reads a table takes some steps for each of its bytes; one that takes
-/// a hundred is made to run for ever.
+/// Called over and over while SQLite works. Reading a table takes some steps for each of its bytes; a file that takes a
+/// hundred is made to run for ever.
 int Database::out_of_patience(void* left) { return --*static_cast<std::int64_t*>(left) < 0 ? 1 : 0; }
 
 Error Database::failed(std::string_view why) const {
