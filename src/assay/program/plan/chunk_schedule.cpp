@@ -8,7 +8,7 @@ ChunkSchedule chunk_schedule(ChunkOrder order, std::int64_t chunks, Seconds prod
   const Seconds each = product / static_cast<double>(chunks);
   const Seconds hop = chunks > 1 ? collective / static_cast<double>(chunks - 1) : Seconds();
   ChunkSchedule out;
-  Seconds multiplied, moved;  // when either is free again
+  Seconds multiplied, moved;  // when either resource is free again
   for (std::int64_t i = 0; i < chunks; ++i) {
     if (order == ChunkOrder::gather_first) {
       if (i > 0) {

@@ -18,7 +18,7 @@ struct ChunkSpan {
 };
 
 struct ChunkSchedule {
-  std::vector<ChunkSpan> hops;      ///< of the collective: one fewer than chunks
+  std::vector<ChunkSpan> hops;      ///< hops of the collective: one fewer than chunks
   std::vector<ChunkSpan> products;  ///< one for each chunk
   Seconds end;
 };
