@@ -54,7 +54,7 @@ class Watch {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {
-      // Without a thread to spare there is no progress to see, and the second interrupt ends the program.
+      // Without a spare thread no progress is shown, and the second interrupt ends the program.
     }
   }
   ~Watch() { end(); }

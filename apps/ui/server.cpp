@@ -147,7 +147,7 @@ void Server::accept_all() {
 }
 
 void Server::drop(Id id) {
-  for (Desk& desk : desks_)  // nobody waits for the answer: the next request need not, either
+  for (Desk& desk : desks_)  // no client waits for the answer: the next request need not, either
     if (desk.job && desk.job->connection == id) {
       desk.job.reset();
       start_worker(desk);

@@ -27,7 +27,7 @@ struct Sourced {
   std::vector<Other> also{};  ///< what other sources say; not used
 };
 
-/// Where numbers come from, by key: kept apart from the numbers, so that only a traced evaluation reads it.
+/// Where numbers come from, by key: kept separate from the numbers, so that only a traced evaluation reads it.
 class SourceTable {
  public:
   void add(std::string key, std::string source) { sources_.emplace_back(std::move(key), std::move(source)); }

@@ -21,7 +21,7 @@ struct OperationSize {
   std::optional<double> value;
 };
 
-/// A format whose elements share scales by blocks, which are stored beside them.
+/// A format whose elements share scales by blocks, stored next to the elements.
 struct BlockFormat {
   std::string_view name;
   double scale_bits;  ///< bits of scales per element

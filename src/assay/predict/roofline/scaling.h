@@ -66,7 +66,7 @@ struct LayerTimes {
   using Time = typename N::template Number<Seconds::dim>;
   Time compute, weights, activations;
   Time communication;            ///< the larger of both
-  Time communication_in_series;  ///< their sum
+  Time communication_in_series;  ///< sum of both
   Time lower, upper;             ///< full overlap, no overlap
 };
 template <class N>

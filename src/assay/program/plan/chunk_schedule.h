@@ -9,8 +9,8 @@ namespace assay::plan {
 
 /// Which comes first for a chunk.
 enum class ChunkOrder {
-  gather_first,  ///< its operand arrives by the all-gather; the device's own chunk is there from the start
-  reduce_after   ///< its partial sums leave by the reduce-scatter, once they are there
+  gather_first,  ///< the all-gather brings a chunk's operand; the device's own chunk is there from the start
+  reduce_after   ///< the reduce-scatter takes a chunk's partial sums away once they are there
 };
 
 struct ChunkSpan {
@@ -23,7 +23,7 @@ struct ChunkSchedule {
   Seconds end;
 };
 
-/// As many chunks as the collective has devices; each hop and each product takes an equal part of the whole.
+/// Cuts both into as many chunks as the collective has devices; each hop and each product takes an equal part.
 ChunkSchedule chunk_schedule(ChunkOrder order, std::int64_t chunks, Seconds product, Seconds collective);
 
 }  // namespace assay::plan

@@ -37,7 +37,7 @@ class Prices {
   const Line& line(program::Collective kind, program::AxisSet axes) const { return table_[index(kind, axes)]; }
   /// True if no collective has a floor: costs are proportional to the bytes.
   bool proportional() const;
-  /// Whether all collectives have the same prices.
+  /// Whether `other` has the same prices for all collectives.
   bool same_lines(const Prices& other) const { return axes_ == other.axes_ && table_ == other.table_; }
   /// Cost of one FLOP on a device; compute and communication count as overlapped. Zero when bytes are the price.
   double per_flop = 0;
