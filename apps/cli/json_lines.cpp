@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-/// The next line without its end; of a line that is too long for a request, as much as shows that it is.
+/// The next line without its end; a line too long for a request is cut where it shows that it is.
 std::optional<std::string> next_line() {
   constexpr std::size_t enough = (1 << 20) + 1;
   std::string line;
@@ -22,7 +22,7 @@ std::optional<std::string> next_line() {
   return line;
 }
 
-/// Writes what a request asked for besides its answer; the answer says so where that fails.
+/// Writes the files that a request asked for in addition to its answer; the answer says so where that fails.
 void save_files(Answer& answer) {
   for (const auto& [path, content] : answer.files) {
     std::ofstream file(path, std::ios::binary);

@@ -43,18 +43,18 @@ bool write(std::FILE* to, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
 }
 
-/// Asks whatever runs for the best so far; a second one ends the program as usual.
+/// Asks whatever runs for its best result so far; a second interrupt ends the program as usual.
 void ask_to_stop(int) { progress.stop.store(true, std::memory_order_relaxed); }
 
-/// Stands by while a request is answered. On a terminal it shows how far that is once it takes over a second; and after
-/// an interrupt it ends the program where no answer comes soon, as from what can only be given whole.
+/// Watches while a request is answered. On a terminal it shows the progress once it takes over a second; after an
+/// interrupt it ends the program if no answer comes soon, as from a computation without partial results.
 class Watch {
  public:
   Watch() : shows_(::isatty(STDERR_FILENO) == 1) {
     try {
       thread_ = std::thread([this] { run(); });
     } catch (const std::system_error&) {
-      // Without a thread to spare there is no progress to see, and the second interrupt ends the program.
+      // Without a spare thread no progress is shown, and the second interrupt ends the program.
     }
   }
   ~Watch() { end(); }
@@ -114,7 +114,7 @@ std::string user_catalogue() {
   return home && *home ? std::string(home) + "/.local/share/assay" : "";
 }
 
-/// Directories that overlay the catalogue, the later ones first in rank.
+/// Directories that overlay the catalogue; later ones take precedence.
 std::vector<std::string> catalogue_directories() {
   std::vector<std::string> all;
   if (std::error_code failed; std::filesystem::is_directory(user_catalogue(), failed)) all.push_back(user_catalogue());
@@ -163,8 +163,8 @@ Result<void> save(const std::string& path, std::string_view text, std::string_vi
   return {};
 }
 
-/// A file that a verb writes besides its answer: the one that an option names, or one below a directory, which is made
-/// where it is missing.
+/// A file that a verb writes in addition to its answer: the one that an option names, or one below a directory, which
+/// is created if missing.
 Result<void> save_extra(const verbs::Request& request, const std::string& path, std::string_view text) {
   for (const verbs::OptionSpec& option : request.verb().options)
     if (request.value(option.name) == path) return save(path, text, fmt::format("--{}", option.name));
@@ -195,7 +195,7 @@ Result<void> check_directory(const std::string& path, std::string_view where) {
   return unwritable(path, where, errno, "name a directory that may be written to");
 }
 
-/// What measures and fits for minutes has where to write before it starts. Of several ranks the first one writes.
+/// Checks, before minutes of measuring or fitting, that results can be written. The first of several ranks writes.
 Result<void> check_places(const verbs::Request& request) {
   if (ranks_of_launch().rank > 0 || request.has("check")) return {};
   for (const std::string_view option : {"out", "fit"})
@@ -276,10 +276,10 @@ Result<int> answer(verbs::Request& request, report::RenderOptions& for_errors) {
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   for (const std::string& directory : catalogue_directories()) ASSAY_CHECK(catalogue.overlay(directory, "catalogue"));
   if (const auto files = request.value("catalogue")) ASSAY_CHECK(verbs::overlay_catalogue(catalogue, *files));
-  // What asks many requests at once has threads that stay: they may allocate without waiting for each other.
+  // `sweep` asks many requests at once on threads that stay: they may allocate without waiting for each other.
   if (request.verb().name == "sweep") ::mallopt(M_ARENA_MAX, 0);
-  // What runs programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept,
-  // and what moves data beside a step has the same memory. The heaps of a second arena are given back when empty.
+  // Running programs makes arrays all the time, and new pages cost ten times what a copy does: freed ones are kept, and
+  // overlapped movements share the memory of the steps. The heaps of a second arena are given back when empty.
   if (request.verb().name == "run" || request.verb().name == "measure") {
     ::mallopt(M_ARENA_MAX, 1);
     ::mallopt(M_MMAP_MAX, 0);
@@ -315,7 +315,7 @@ report::Items option_items(std::span<const verbs::OptionSpec> options) {
   return items;
 }
 
-/// What help says, for programs.
+/// The text of help as a response, for programs.
 report::Response help_response(const verbs::VerbSpec* verb) {
   report::Response response;
   response.headline = verb ? fmt::format("assay {}: {}", verb->name, verb->summary) : "the commands of assay";
@@ -436,7 +436,7 @@ Result<int> run(std::vector<std::string> words, report::RenderOptions& options) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::mallopt(M_ARENA_MAX, 2);  // what one thread frees the next one gets: searches start many, one after the other
+  ::mallopt(M_ARENA_MAX, 2);  // threads reuse what others freed: searches start many, one after the other
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = ask_to_stop;
   on_interrupt.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;

@@ -11,7 +11,7 @@ using measure::cuda::Sizes;
 
 namespace {
 
-/// Heads lie inside of tokens.
+/// Strides of [batch, heads, tokens, width] where heads lie inside of tokens.
 Sizes strides_of(const Sizes& s) { return {s[1] * s[2] * s[3], s[3], s[1] * s[3], 1}; }
 
 /// The start of both passes: scores of queries and keys, scaled and masked.

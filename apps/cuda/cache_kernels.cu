@@ -74,7 +74,7 @@ __global__ __launch_bounds__(cache_threads,
   constexpr int width = key_lanes * lanes, at_once = 32 / key_lanes, count = unrolled * queries;
   constexpr int mine_of = count > key_lanes ? count / key_lanes : 1;  // scores of a lane
   constexpr int copies = count < key_lanes ? key_lanes / count : 1;   // lanes with the same score
-  constexpr int query_lanes = key_lanes / queries;                    // with scores of the same query
+  constexpr int query_lanes = key_lanes / queries;                    // lanes with scores of the same query
   extern __shared__ Pack ring[];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int place = lane % key_lanes, mine = place * lanes, which = lane / key_lanes;
@@ -199,12 +199,12 @@ __global__ void last_tokens_kernel(const bf16* x, bf16* y, LastTokens s) {
     store(y + blockIdx.x * s.width + i, load(from + i));
 }
 
-/// The larger of two values with their places; of equal ones the first.
+/// The larger of two values with their places; the first of equal ones.
 __device__ float2 larger(float2 a, float2 b) {
   return b.x > a.x || (b.x == a.x && __float_as_int(b.y) < __float_as_int(a.y)) ? b : a;
 }
 
-/// The best token of a row goes to `chosen` or, with its logit, to `best`.
+/// Writes the best token of a row to `chosen` or, with its logit, to `best`.
 __global__ void sample_kernel(const bf16* logits, int* chosen, float2* best, Sampled s) {
   const bf16* row = logits + blockIdx.x * s.vocabulary;
   float2 found{-CUDART_INF_F, __int_as_float(0x7fffffff)};

@@ -10,7 +10,7 @@ struct CacheWrite {
 };
 void cache_write(const bf16* fresh, const int* places, bf16* cache, CacheWrite shape, cudaStream_t);
 
-/// The `tokens` queries of a sequence are its last ones of `keys`.
+/// Shape of attention over a cache. The `tokens` queries of a sequence are the last ones of its `keys`.
 struct CacheAttention {
   Count sequences, heads, kv_heads, tokens, width, keys, room;
   float scale;
@@ -31,7 +31,7 @@ struct LastTokens {
   Count sequences, tokens, width, before;
 };
 void last_tokens(const bf16* x, bf16* y, LastTokens shape, cudaStream_t);
-/// The largest of each row, of equal ones the first.
+/// The largest value of each row; the first of equal ones.
 struct Sampled {
   Count rows, vocabulary, first;  ///< the vocabulary, or a part of it from a first token on
 };

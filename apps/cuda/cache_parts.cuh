@@ -31,7 +31,7 @@ inline Count query_blocks_of(const CacheAttention& s) {
   return (s.heads / s.kv_heads + queries_of(s) - 1) / queries_of(s);
 }
 
-/// As many parts as all run at once: a second round would leave most of the chip idle at its end.
+/// As many parts as run at once: a second round would leave most of the chip idle at its end.
 inline PartLayout parts_of(const CacheAttention& s) {
   const Count blocks = s.sequences * s.tokens * s.kv_heads * query_blocks_of(s);
   const Count round = static_cast<Count>(processors) * resident(static_cast<int>(queries_of(s)));
@@ -40,7 +40,7 @@ inline PartLayout parts_of(const CacheAttention& s) {
   return {(s.keys + each - 1) / each, each};
 }
 
-/// What the warps of a block have found, of other keys each.
+/// Partial results of the warps of a block, each over other keys.
 template <int queries, int width>
 struct Joined {
   float best[cache_warps][queries], sum[cache_warps][queries], out[cache_warps][queries][width];
@@ -79,9 +79,9 @@ __device__ void store_part(const Joined<queries, width>& joined, HeadRange heads
 
 /// What a block computes: the heads of a group, over some of the keys that its query sees.
 struct BlockWork {
-  Count row, kv_head, start;  ///< `start`: of the sequence's keys of the head in the cache
+  Count row, kv_head, start;  ///< `start`: where the cache has the sequence's keys of the head
   HeadRange heads;
-  Count first, end;  ///< keys
+  Count first, end;  ///< range of keys
 };
 template <int queries>
 inline __device__ BlockWork block_work(const CacheOperands& on, const CacheAttention& s, const PartLayout& layout) {

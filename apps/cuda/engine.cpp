@@ -7,7 +7,7 @@ namespace {
 
 using assay::cuda::Session;
 
-std::string message;  // of the last call
+std::string message;  // result text of the last call
 
 template <class F>
 const char* guarded(F&& work) {

@@ -6,7 +6,7 @@
 namespace assay::cuda {
 namespace {
 
-/// The experts with the largest scores of a row, and what they have of the softmax over them.
+/// The experts with the largest scores of a row, and their softmax among themselves.
 struct Picked {
   int expert[most_picks];
   float gate[most_picks];
@@ -56,7 +56,7 @@ __global__ void route_grad_kernel(const bf16* d_gates, const bf16* scores, bf16*
   }
 }
 
-/// One block for each expert counts its tokens, so many at once as it has threads; there are none elsewhere.
+/// One block for each expert counts its tokens, as many at once as it has threads; experts elsewhere get none.
 __global__ void slots_kernel(const bf16* gates, int* slots, Experts s) {
   __shared__ int warps[32];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;

@@ -6,7 +6,7 @@
 namespace assay::cuda {
 
 struct Experts {
-  Count rows, experts, slots, width;  ///< `slots` of each expert
+  Count rows, experts, slots, width;  ///< `slots`: number of slots of each expert
   Count first, held;                  ///< experts of this device; tokens go nowhere else
 };
 inline constexpr int most_picks = 16;
@@ -14,11 +14,11 @@ inline constexpr int most_picks = 16;
 /// A softmax over the largest scores of each row, zero elsewhere.
 struct Routing {
   Count rows;
-  int experts, picks;  ///< of all, and of a token
+  int experts, picks;  ///< number of experts, and of those that a token picks
 };
 void route(const bf16* scores, bf16* gates, Routing shape, cudaStream_t);
 void route_grad(const bf16* d_gates, const bf16* scores, bf16* d_scores, Routing shape, cudaStream_t);
-/// In the order of tokens; those beyond an expert's last slot are dropped.
+/// Assigns slots in the order of tokens; tokens beyond an expert's last slot are dropped.
 void expert_slots(const bf16* gates, int* slots, Experts shape, cudaStream_t);
 
 void dispatch(const bf16* tokens, const int* slots, bf16* rows, Experts shape, cudaStream_t);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int group_queries = 8, tile = 16;
 
-/// Of a warp: four matrices of 8 x 8 elements, each lane with the address of a row.
+/// Loads four matrices of 8 x 8 elements for a warp; each lane has the address of a row.
 __device__ void load_matrices(unsigned (&to)[4], const Pack* row) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -53,7 +53,7 @@ struct RowState {
   float best = nothing, sum = 0.0F;
 };
 
-/// Adds 16 keys and values of which `valid` are seen.
+/// Adds 16 keys and values, of which the first `valid` are seen.
 template <int width>
 __device__ void add_tile(RowState<width>& state, const unsigned (&query)[width / 16][2], const Pack* keys,
                          const Pack* values, Count valid, float scale) {

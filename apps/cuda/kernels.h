@@ -25,10 +25,10 @@ Count row_scratch(Count width);
 struct Uniform {
   unsigned long long seed;
   double shift, factor;
-  Count first;                 ///< element of the whole
-  Count sizes[5], strides[5];  ///< of a part of it
+  Count first;                 ///< number of the first element in the whole weight
+  Count sizes[5], strides[5];  ///< shape of the part of the weight that is drawn
 };
-/// Either may be null.
+/// Draws a weight; either array may be null.
 void start(float* master, bf16* weight, Count n, Uniform drawn, cudaStream_t);
 void cast(const float* from, bf16* to, Count n, cudaStream_t);
 
@@ -37,13 +37,13 @@ struct TableShape {
   Count count, width, first, rows;
 };
 void embed(const int* tokens, const bf16* table, bf16* rows, TableShape shape, cudaStream_t);
-/// Adds to the table.
+/// Adds the gradients of rows to those of the table.
 void embed_grad(const bf16* d_rows, const int* tokens, float* d_table, TableShape shape, cudaStream_t);
 
 struct BiasGradient {
   float* d_bias;
   float* scratch;
-  bool adds;  ///< to d_bias
+  bool adds;  ///< adds to d_bias instead of overwriting it
 };
 void bias_grad(const bf16* dy, BiasGradient out, Count rows, Count width, cudaStream_t);
 
@@ -56,7 +56,7 @@ struct NormGradients {
   bf16* dx;
   float* d_scale;
   float* scratch;
-  bool adds;  ///< to d_scale
+  bool adds;  ///< adds to d_scale instead of overwriting it
 };
 void norm_grad(const bf16* dy, const bf16* x, const bf16* scale, NormGradients out, NormShape shape, cudaStream_t);
 
@@ -79,7 +79,7 @@ void activate_grad(const bf16* dy, const bf16* up, const bf16* gate, ActivationG
 void add(const bf16* a, const bf16* b, bf16* sum, Count n, cudaStream_t);
 void add(const float* a, const float* b, float* sum, Count n, cudaStream_t);
 
-/// Of a part of the vocabulary, sums are exponentials, which can be added up, and logarithms otherwise.
+/// For a part of the vocabulary, sums are exponentials, which can be added up; else they are logarithms.
 struct LossShape {
   Count rows, vocabulary, first;
   bool partial;
@@ -87,7 +87,7 @@ struct LossShape {
 };
 /// The sum of exponentials and the target's logit of each row.
 void loss_sums(const bf16* logits, const int* targets, float* sums, LossShape shape, cudaStream_t);
-/// Also adds all of them to `total`.
+/// Losses of all rows; also adds all of them to `total`.
 void loss(const float* sums, float* losses, double* total, LossShape shape, cudaStream_t);
 void loss_grad(const bf16* logits, const int* targets, const float* sums, bf16* d_logits, LossShape shape,
                cudaStream_t);
@@ -99,7 +99,7 @@ struct PartShape {
   bool back;
 };
 void part_rows(const void* from, void* to, PartShape shape, cudaStream_t);
-/// One part of [outer, parts, inner].
+/// Copies one part of [outer, parts, inner].
 void one_part(const void* from, void* to, PartShape shape, Count which, cudaStream_t);
 
 /// Attention over some of the keys: o [batch, tokens, heads, width] in bf16 or fp32, and the logarithms of the sums of
@@ -117,7 +117,7 @@ void join(const JoinedPart& a, const JoinedPart& b, const JoinedPart& both, Join
 
 struct OptimizerState {
   float *master, *first, *second;
-  double* squares;  ///< those of the gradient are added to it; null: another device counts them
+  double* squares;  ///< squares of the gradient are added to it; null: another device counts them
 };
 /// A step of AdamW. No weight: only the master copy is stored.
 void update(const float* gradient, bf16* weight, OptimizerState state, Count n, Adam adam, cudaStream_t);

@@ -8,7 +8,7 @@
 namespace assay::cuda {
 namespace {
 
-// What is used of NCCL's interface, which has not changed since version 2.18 (ncclCommSplit).
+// The part of NCCL's interface that we use, which has not changed since version 2.18 (ncclCommSplit).
 struct NcclId {
   char bytes[ASSAY_CUDA_ID_BYTES];
 };
@@ -116,7 +116,7 @@ struct Network::Channel {
   int ranks[2] = {0, 0};
   bool sends = false, receives = false;
   void* communicator = nullptr;
-  cudaStream_t stream = nullptr;  ///< of what is sent
+  cudaStream_t stream = nullptr;  ///< stream of the sends
   cudaEvent_t event = nullptr;
 
   ~Channel() {
@@ -214,7 +214,7 @@ void Network::run(int kernel, const Operands& on, const long long* sizes, cudaSt
   const std::size_t width = width_of(on.type), bytes = static_cast<std::size_t>(part * count) * width;
   if (kernel == assay_cuda_all_reduce || kernel == assay_cuda_shift)
     return exchange({kernel, on.in, on.out, part, on.type, group}, stream);
-  // Parts of a dimension that is not the first one lie apart: they are brought together before, or spread after.
+  // Parts of a dimension that is not the first are not contiguous: they are gathered before, or spread after.
   const void* in = on.in;
   if (kernel != assay_cuda_all_gather && outer > 1) {
     in = scratch(0, bytes);

@@ -22,7 +22,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  /// The GPU of a process: as many as there are, or some share one.
+  /// The GPU of a process; processes share GPUs where there are too few.
   static int device_of(const AssayCudaRanks* ranks, int devices);
 
   struct Operands {
@@ -30,10 +30,10 @@ class Network {
     void* out;
     int type;
   };
-  /// The sizes are those of a task.
+  /// Runs a collective; `sizes` are those of its task.
   void run(int kernel, const Operands& on, const long long* sizes, cudaStream_t stream);
 
-  /// What a stage sends travels beside the stream, and what it receives does not.
+  /// Sends overlap with the stream, receives do not.
   struct Sent {
     void* data;
     long long elements;
@@ -41,15 +41,15 @@ class Network {
   };
   void send(std::size_t channel, const Sent& what, cudaStream_t stream);
   void receive(std::size_t channel, const Sent& what, cudaStream_t stream);
-  /// The stream waits until everything that was sent has arrived.
+  /// Makes the stream wait until everything that was sent has arrived.
   void wait_for_sent(cudaStream_t stream);
 
-  std::string name;  ///< "NCCL 2.28.3"; empty: there is nobody else
+  std::string name;  ///< "NCCL 2.28.3"; empty: there is no other process
 
-  struct Library;  ///< NCCL
+  struct Library;  ///< the functions of NCCL
 
  private:
-  /// `elements` of each part.
+  /// An exchange of parts of `elements` elements each.
   struct Exchange {
     int kernel;
     const void* in;
@@ -68,8 +68,8 @@ class Network {
   std::vector<AssayCudaGroup> groups_;
   std::vector<std::vector<int>> members_;
   AssayCudaRanks ranks_{};
-  std::unique_ptr<Library> library_;  ///< nothing: messages over the host
-  std::vector<void*> communicators_;  ///< of all ranks first, then by group
+  std::unique_ptr<Library> library_;  ///< null: messages go over the host
+  std::vector<void*> communicators_;  ///< that of all ranks first, then one for each group
   std::vector<std::unique_ptr<Channel>> channels_;
   std::unique_ptr<Buffer> scratch_[2];
 };

@@ -40,7 +40,7 @@ inline __device__ float2 block_sum(float2 value) {
   return value;
 }
 
-/// What all pairs of a block join to, in its first thread. To be called once by a kernel.
+/// Joins the pairs of all threads of a block; the result is in its first thread. To be called once by a kernel.
 template <class Join>
 inline __device__ float2 block_joined(float2 value, Join join) {
   __shared__ float2 parts[32];

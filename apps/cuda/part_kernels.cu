@@ -4,7 +4,7 @@
 namespace assay::cuda {
 namespace {
 
-/// Blocks in words of `Word`: of [outer, parts, inner], part by part.
+/// Reorders [outer, parts, inner] part by part, or back, in words of `Word`.
 template <class Word>
 __global__ void part_rows_kernel(const Word* from, Word* to, PartShape s) {
   const Count i = blockIdx.x * static_cast<Count>(blockDim.x) + threadIdx.x;
@@ -21,7 +21,7 @@ __global__ void one_part_kernel(const Word* from, Word* to, PartShape s, Count w
   to[i] = from[(i / s.inner * s.parts + which) * s.inner + i % s.inner];
 }
 
-/// The same shape with `inner` in words of 16, 4 or 2 bytes, as large as they divide it.
+/// The shape with `inner` counted in words of 16, 4 or 2 bytes, the largest that divide it.
 PartShape in_words(PartShape s, std::size_t& word) {
   const std::size_t bytes = static_cast<std::size_t>(s.inner) * s.width;
   word = bytes % sizeof(uint4) == 0 ? sizeof(uint4) : bytes % sizeof(unsigned) == 0 ? sizeof(unsigned) : 2;

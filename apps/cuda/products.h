@@ -17,7 +17,7 @@ using measure::cuda::Failure;
 /// C[m, n] = A x B, row-major, of bf16 with sums in fp32; the operands are [m, k] and [k, n], or transposed.
 struct ProductShape {
   long long m = 1, n = 1, k = 1;
-  long long matrices = 1;  ///< of each operand, one after the other
+  long long matrices = 1;  ///< number of matrices in each operand, one after the other
   bool transposed_a = false, transposed_b = false;
   bool is_wide = false;   ///< C is fp32, else bf16
   bool has_bias = false;  ///< one bf16 for each column

@@ -19,7 +19,7 @@ std::string gibibytes(std::size_t bytes) {
 
 /// The GPU of this process, chosen before anything is allocated on it.
 std::string chosen_device(const AssayCudaRanks* ranks) {
-  // What waits to be sent must not stand before kernels of other streams in one of the GPU's queues.
+  // Sends that wait must not block kernels of other streams in one of the GPU's queues.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) throw Failure("there is no GPU here");

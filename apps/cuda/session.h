@@ -22,7 +22,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   AssayCudaStep step(const int* tokens, const int* targets, double* clocks);
-  /// Returns the seconds between the first and the last kernel.
+  /// Runs a serving step; returns the seconds between the first and the last kernel.
   double serve(const AssayCudaServing& step, double* clocks);
   void read(int array, float* values) const;
   void write(int master, int weight, const float* values) const;
@@ -33,8 +33,8 @@ class Session {
  private:
   const AssayCudaArray& array(int number) const { return arrays_[static_cast<std::size_t>(number)]; }
   void* at(int number) const;
-  bf16* halves(int number) const;   ///< throws unless they are bf16
-  float* floats(int number) const;  ///< the same for fp32
+  bf16* halves(int number) const;   ///< throws unless the array is bf16
+  float* floats(int number) const;  ///< throws unless the array is fp32
   int* numbers(int number) const { return static_cast<int*>(at(number)); }
   std::size_t width_of(int number) const { return array(number).type == assay_cuda_bf16 ? 2 : 4; }
   void copy_in(int number, const int* values) const;
@@ -61,9 +61,9 @@ class Session {
   long long steps_ = 0;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<Buffer> memory_;
-  Buffer totals_{2 * sizeof(double)};  ///< of losses, and of squares of gradients
-  std::unique_ptr<Buffer> scratch_;    ///< of sums over rows
-  std::unique_ptr<Buffer> parts_;      ///< of attention over a cache
+  Buffer totals_{2 * sizeof(double)};  ///< sums of losses, and of squared gradients
+  std::unique_ptr<Buffer> scratch_;    ///< for sums over rows
+  std::unique_ptr<Buffer> parts_;      ///< for attention over a cache
   struct RotationTable {
     long long tokens, rotated;
     std::unique_ptr<Buffer> values;

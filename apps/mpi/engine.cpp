@@ -68,11 +68,11 @@ long next(int from, int tag, double seconds) {
       }
       progress();
     }
-    ::sched_yield();  // to other ranks, or to the steps beside this movement
+    ::sched_yield();  // to other ranks, or to steps that overlap this movement
     if (tries % 16 < 15) continue;
     const std::chrono::duration<double> waited = Clock::now() - start;
     if (waited.count() > seconds) return -1;
-    // Who waited long leaves the cores to the others, but not for longer than a message is worth.
+    // A rank that has waited long leaves the cores to others, but not for longer than a message is worth.
     constexpr std::chrono::microseconds patient(2000), nap(100);
     if (waited > patient) std::this_thread::sleep_for(nap);
   }

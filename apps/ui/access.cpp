@@ -12,7 +12,7 @@
 namespace assay::ui {
 namespace {
 
-/// Takes as long whatever the first difference is.
+/// Compares in a time that does not depend on the first difference.
 bool is_same_secret(std::string_view given, std::string_view secret) {
   unsigned char difference = given.size() != secret.size();
   for (std::size_t i = 0; i < secret.size(); ++i)

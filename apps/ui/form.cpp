@@ -22,7 +22,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   return std::nullopt;
 }
 
-/// What the head of a part says of its content.
+/// The Content-Disposition line in the head of a part.
 std::string_view disposition(std::string_view head) {
   while (!head.empty()) {
     const std::string_view line = head.substr(0, head.find("\r\n"));
@@ -45,7 +45,7 @@ std::optional<Form> read_form(std::string_view body, std::string_view boundary) 
   if (boundary.empty() || !body.starts_with(first)) return std::nullopt;
   body.remove_prefix(first.size());
   Form form;
-  while (!body.starts_with("--")) {  // which ends the last part
+  while (!body.starts_with("--")) {  // "--" ends the last part
     const std::size_t head_end = body.find("\r\n\r\n"), end = body.find(next);
     if (!body.starts_with("\r\n") || end == std::string_view::npos || head_end > end) return std::nullopt;
     const std::string_view header = disposition(body.substr(2, head_end - 2));

@@ -9,15 +9,15 @@
 
 namespace assay::ui {
 
-/// The boundary that a Content-Type names, where it is of several parts.
+/// The boundary that a Content-Type names, if the body has several parts.
 std::optional<std::string> form_boundary(std::string_view content_type);
 
 struct Form {
-  std::string_view request;  ///< the part of that name; empty where there is none
+  std::string_view request;  ///< the part called "request"; empty if there is none
   std::vector<Attachment> files;
 };
 
-/// The parts of a body, which has to outlive them; nothing where it is not of several parts, as the boundary says.
+/// The parts of a body, which has to outlive them; nothing if the boundary does not split it into parts.
 std::optional<Form> read_form(std::string_view body, std::string_view boundary);
 
 }  // namespace assay::ui

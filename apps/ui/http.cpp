@@ -163,7 +163,7 @@ void HttpReader::read_head(std::string_view head) {
 }
 
 std::string http_bytes(const HttpResponse& response, bool keep_alive, bool head_only) {
-  // A page may load what this server has and nothing else, be framed by nobody, and nobody may read it from elsewhere.
+  // A page may load only what this server has; no other site may frame it or read it.
   constexpr std::string_view guards =
       "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
       "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"

@@ -15,7 +15,7 @@ struct HttpRequest {
   std::string body;
   bool keep_alive = true;
 
-  /// The value of a header; of one that is repeated, the first.
+  /// The value of a header; the first one if it is repeated.
   std::optional<std::string_view> header(std::string_view name) const;
 };
 
@@ -60,7 +60,7 @@ class HttpReader {
 struct HttpResponse {
   int status = 200;
   std::string type, body;
-  std::vector<std::pair<std::string_view, std::string>> headers = {};  ///< besides those of every response
+  std::vector<std::pair<std::string_view, std::string>> headers = {};  ///< in addition to those of every response
 };
 
 std::string lower_case(std::string_view text);

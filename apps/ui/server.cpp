@@ -57,13 +57,13 @@ struct Connection {
 /// A request that the engine answers.
 struct Job {
   Id connection;
-  std::string request, boundary;  ///< `boundary`: of its parts, where it has several
+  std::string request, boundary;  ///< `boundary`: separates the parts of the body, if it has several
 };
 
 /// A place for a worker: its process is replaced when it fails.
 struct Desk {
   std::optional<Worker> worker;
-  Id id = 0;  ///< of the process, anew for each
+  Id id = 0;  ///< of the current process; each gets a new one
   std::optional<Job> job = {};
   Clock::time_point deadline = {};
 };
@@ -147,7 +147,7 @@ void Server::accept_all() {
 }
 
 void Server::drop(Id id) {
-  for (Desk& desk : desks_)  // nobody waits for the answer: the next request need not, either
+  for (Desk& desk : desks_)  // no client waits for the answer: the next request need not, either
     if (desk.job && desk.job->connection == id) {
       desk.job.reset();
       start_worker(desk);

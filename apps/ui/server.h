@@ -12,10 +12,10 @@
 namespace assay::ui {
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";  ///< of IPv4 or IPv6
+  std::string address = "127.0.0.1";  ///< an IPv4 or IPv6 address
   std::optional<int> port = {};       ///< 0: any that is free. By default a fixed one or, if it is taken, any
-  std::string token = {};             ///< who asks has to know it; empty: nobody has to
-  std::chrono::milliseconds time_limit{20'000};  ///< for one answer
+  std::string token = {};             ///< clients have to know it; empty: none has to
+  std::chrono::milliseconds time_limit{20'000};  ///< limit for one answer
   std::uint64_t memory = 4ull << 30;             ///< address space of a process that answers, in bytes
   std::size_t workers = 4;                       ///< processes that answer
 };

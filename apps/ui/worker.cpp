@@ -21,10 +21,10 @@
 namespace assay::ui {
 namespace {
 
-/// What stands before a request and before an answer. Both sides are one program on one machine.
+/// Precedes each request and each answer. Both sides are one program on one machine.
 struct Header {
-  std::uint64_t size = 0, boundary = 0;  ///< bytes; of a form, the boundary stands before the body
-  std::int64_t status = 0;               ///< of an answer
+  std::uint64_t size = 0, boundary = 0;  ///< in bytes; the boundary of a form precedes the body
+  std::int64_t status = 0;               ///< answers only
 };
 
 bool read_all(int socket, char* to, std::size_t size) {
@@ -66,10 +66,10 @@ Answer answer_to(const Engine& engine, std::string_view body, std::string_view b
   return {report::render_json(error, report::Layout::one_line), 2, {}};
 }
 
-/// What the process does until the server closes its end.
+/// The loop of the process until the server closes its end.
 [[noreturn]] void answer_all(const Engine& engine, int socket, std::uint64_t memory) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive a server that is killed
-  // None of the server's connections stay open in here.
+  // Closes the server's connections in this process.
   ::dup2(socket, STDERR_FILENO + 1);
   socket = STDERR_FILENO + 1;
   ::close_range(static_cast<unsigned>(socket) + 1, ~0u, 0);

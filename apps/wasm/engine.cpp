@@ -12,12 +12,12 @@ std::vector<std::pair<std::string, std::string>> attached;  ///< name, bytes
 
 }  // namespace
 
-/// A file of the next request.
+/// Adds a file to the next request.
 extern "C" void assay_attach(const char* name, const char* bytes, std::size_t size) {
   attached.emplace_back(name, std::string(bytes, size));
 }
 
-/// The line that `assay json` prints; valid until the next call.
+/// Answers with the line that `assay json` prints; valid until the next call.
 extern "C" const char* assay_answer(const char* request, std::size_t size) {
   static const assay::Engine engine;
   static std::string answer;

@@ -27,15 +27,15 @@ struct MatmulCalibration {
   bool fine_tiles = false;  ///< tile sides are multiples of 16 instead of powers of two
   double small_tile = 0;    ///< elements: loss at the edges of a tile, relative to 128 x 256
   double fill = 0;          ///< prologue and epilogue of a tile, as elements of k in bf16
-  Seconds split_cost;       ///< of the kernel that adds partial sums when k is split over cores
-  /// To read the scales of operands, in formats that have them; 0 if absent.
+  Seconds split_cost;       ///< time of the kernel that adds partial sums when k is split over cores
+  /// Time to read the scales of operands, in formats that have them; 0 if absent.
   std::optional<Seconds> scales;
   /// Least time of one stage of a tile's loop over k, a cache line of each row, whatever the tile: until its buffer is
   /// free and filled again; 0 if absent.
   std::optional<Seconds> stage;
   /// Rate at which one core gets operands from the shared cache; unbounded if absent.
   std::optional<BytesPerSecond> port;
-  /// The same of kernels that load rows in parts of 4 or 8 bytes, and of 2: bulk copies need rows of whole 16 bytes.
+  /// The port of kernels that load rows in parts of 4 or 8 bytes, and of 2: bulk copies need rows of whole 16 bytes.
   /// Absent: not known. Where rows of the result are odd too, parts of 2 bytes may have another.
   std::optional<BytesPerSecond> narrow_port, scattered_port, scattered_result_port;
   /// The port of kernels over experts, and what starts and ends their tiles, as elements of k in bf16. Absent: priced
@@ -76,28 +76,28 @@ struct PointwiseCalibration {
 inline constexpr double wide_head = 160;
 /// Tiled attention, forward or backward.
 struct AttentionPass {
-  double share = 1;    ///< of the peak, while a tile is multiplied
-  double wide = 1;     ///< remaining share of it for heads wider than wide_head
+  double share = 1;    ///< share of the peak while a tile is multiplied
+  double wide = 1;     ///< factor on `share` for heads wider than wide_head
   double softmax = 0;  ///< cost of a tile's softmax, in elements of head size
-  double passes = 0;   ///< over queries, keys, values and results, not overlapped with the arithmetic
-  /// Before and after a row of tiles: until its first queries and keys have arrived and its result is written; 0 if
-  /// absent.
+  double passes = 0;   ///< passes over queries, keys, values and results, not overlapped with the arithmetic
+  /// Time before and after a row of tiles: until its first queries and keys have arrived and its result is written; 0
+  /// if absent.
   std::optional<Seconds> start{};
   /// How much of the longest row is still to do when cores run out of rows; 1 if absent. 0: the longest start first.
   std::optional<double> tail{};
-  /// Time of a tile if a head fills only a part of its kernel's, which then checks every load; 1 if absent.
+  /// Factor on the time of a tile if a head fills its kernel's in part, which then checks every load; 1 if absent.
   std::optional<double> uneven{};
-  /// Time of a tile in kernels whose heads are no multiples of whole_row; 1 if absent.
+  /// Factor on the time of a tile in kernels whose heads are no multiples of whole_row; 1 if absent.
   std::optional<double> part_row{};
 };
 /// Elements of a head in a row of shared memory without bank conflicts: 128 bytes of 16 bits.
 inline constexpr double whole_row = 64;
-/// One query token per sequence against a cache.
+/// Decoding: one query token per sequence against a cache.
 struct DecodeCalibration {
-  double share = 1;    ///< of the bandwidth, reading keys and values
-  double crowded = 1;  ///< remaining share of it when there are too many sequences and key-value heads to split
+  double share = 1;    ///< share of the bandwidth, reading keys and values
+  double crowded = 1;  ///< factor on `share` when there are too many sequences and key-value heads to split
   double wide = 1;     ///< share of the bandwidth for heads wider than wide_head
-  Seconds item;        ///< per sequence and key-value head, on one core
+  Seconds item;        ///< time per sequence and key-value head, on one core
 };
 struct AttentionKernelCalibration {
   std::optional<double> head_step;  ///< kernels exist for heads of its multiples; 32 if absent
@@ -117,7 +117,7 @@ struct AttentionCalibration {
 /// the cores.
 struct CollectiveCurve {
   Seconds latency, member;
-  double share = 1;  ///< of the link bandwidth, reached by a large group
+  double share = 1;  ///< share of the link bandwidth that a large group reaches
   double pair = 0;   ///< how much slower small groups are: B = share link / (1 + pair / n)
   Seconds chunk;
 };
@@ -128,22 +128,22 @@ struct AcrossCurve {
 };
 enum class Fabric : std::uint8_t { infiniband, roce, efa, tcpxo };
 inline constexpr std::string_view fabric_keys[] = {"infiniband", "roce", "efa", "tcpxo"};
-/// From the technology named by a chip file or a user; InfiniBand by default.
+/// The fabric of a technology that a chip file or a user names; InfiniBand by default.
 Fabric fabric_of(std::string_view technology);
 struct CollectiveCalibration {
   CollectiveCurve all_gather, reduce_scatter, all_reduce, all_to_all;
   double in_network = 0;  ///< bytes of an all-reduce that the switches reduce, per link bandwidth; 0: they do not
   std::optional<AcrossCurve> infiniband, roce, efa, tcpxo;  ///< absent if only one node was measured
   std::optional<BytesPerSecond> tree{};  ///< upper bound for arrays reduced along chains of chips between nodes
-  std::optional<Seconds> chunk{};        ///< of a long array, for every hop of a tree until its first byte arrives
-  std::optional<double> cores{};         ///< that the members of a node share, if they are processes
+  std::optional<Seconds> chunk{};        ///< time of a long array's first chunk at every hop of a tree
+  std::optional<double> cores{};         ///< cores that the members of a node share, if they are processes
   CollectiveProtocols protocols{};       ///< not in the file
 
-  /// Without latency if it was not measured.
+  /// The curve of a fabric; without latency if it was not measured.
   AcrossCurve across(Fabric fabric) const {
     return (this->*(across_curves[static_cast<std::size_t>(fabric)])).value_or(AcrossCurve{});
   }
-  static const std::array<std::optional<AcrossCurve> CollectiveCalibration::*, 4> across_curves;  ///< as Fabric
+  static const std::array<std::optional<AcrossCurve> CollectiveCalibration::*, 4> across_curves;  ///< by Fabric
 
   /// Takes over how the library runs collectives on chips of an architecture.
   void run(const CollectiveProtocols& library, std::string_view architecture);
@@ -164,7 +164,7 @@ struct HostCalibration {
 /// Four of five measurements are within a factor of 1 + spread of the estimate, by class. 0: not known.
 struct SpreadCalibration {
   double matmul = 0, attention = 0, decode = 0, pointwise = 0, collective = 0;
-  std::optional<double> between_nodes{};  ///< of collectives on any fabric; as in a node if absent
+  std::optional<double> between_nodes{};  ///< for collectives on any fabric; as in a node if absent
 };
 inline constexpr double spread_coverage = 0.8;
 
@@ -175,8 +175,8 @@ struct CalibrationSource {
 /// One file of catalogue/calibration, for a chip or a family of chips. Unmeasured sections are absent.
 struct Calibration {
   std::string id, name;
-  std::optional<std::string> chip;                        ///< of one chip ...
-  std::optional<std::vector<std::string>> architectures;  ///< ... or of a family
+  std::optional<std::string> chip;                        ///< set for a single chip
+  std::optional<std::vector<std::string>> architectures;  ///< set for a family of chips
   std::vector<CalibrationSource> sources;
   std::optional<MatmulCalibration> matmul;
   std::optional<Regime> burst;              ///< kernels measured one at a time
@@ -334,7 +334,7 @@ struct ChipCalibration {
   bool own = false;   ///< the chip itself was measured
   std::string basis;  ///< "calibration/h200-sxm.toml", "calibration/hopper.toml, for the family Hopper"
 };
-/// Empty if neither the chip nor its family was measured.
+/// The calibration of a chip; empty if neither the chip nor its family was measured.
 Result<std::optional<ChipCalibration>> calibration_of(const Chip& chip, const Catalogue& catalogue);
 
 }  // namespace assay::hardware

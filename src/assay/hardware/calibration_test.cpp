@@ -123,7 +123,7 @@ TEST(Calibration, AChipWithoutItsOwnTakesItsFamilysAndSaysSo) {
   ASSERT_TRUE(h200 && *h200);
   EXPECT_TRUE((*h200)->own);
   EXPECT_EQ((*h200)->basis, "calibration/h200-sxm.toml");
-  // How it was measured is its own, its die and its collectives those of the family.
+  // The regime of its measurement is the chip's own; its die and its collectives are those of the family.
   EXPECT_NE((*h200)->values.burst->launch, (*h100)->values.burst->launch);
   EXPECT_EQ((*h200)->values.matmul->droop, (*h100)->values.matmul->droop);
   EXPECT_EQ((*h200)->values.collective->all_gather.share, (*h100)->values.collective->all_gather.share);

@@ -15,7 +15,7 @@ namespace assay::hardware {
 /// Data files by their path below catalogue/, e.g. "chips/h100-sxm.toml". Files are parsed on request.
 class Catalogue {
  public:
-  /// The files compiled in.
+  /// The catalogue of the files compiled in.
   static Catalogue builtin();
 
   /// Adds every .toml file below `directory`, replacing files of the same path; `chips/ID.toml` or plain `ID.toml`.
@@ -28,14 +28,14 @@ class Catalogue {
     read_.clear();
   }
 
-  /// From now on chips are priced so.
+  /// Prices all chips by this choice from now on.
   void choose_prices(PriceChoice choice) {
     prices_ = std::move(choice);
     read_.clear();
   }
   const PriceChoice& prices() const { return prices_; }
 
-  /// From now on names are those of the catalogue alone: nothing that is looked up in it is read from a path.
+  /// From now on looks names up in the catalogue alone: none is read from a path.
   void close_files() { reads_files_ = false; }
   bool reads_files() const { return reads_files_; }
 
@@ -47,10 +47,10 @@ class Catalogue {
   /// later.
   Catalogue replaced_from(std::string_view prefix) const;
 
-  /// The same, read once: the catalogue whose numbers were fitted without some of the measurements.
+  /// A replaced_from() that is made once: the catalogue whose numbers were fitted without some of the measurements.
   const Catalogue& fitted_without(const std::string& prefix) const;
 
-  /// What `read` makes of these files, made once and kept until a file changes; `key` names it.
+  /// What `read` makes of the files, made once and kept until a file changes; `key` names it.
   template <class T, class Read>
   Result<const T*> kept(const std::string& key, Read read) const {
     return read_.get<T>(key, read);

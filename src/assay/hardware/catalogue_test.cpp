@@ -65,7 +65,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::string builtin_text(std::string_view path) { return std::string(Catalogue::builtin().files(path).at(0).second); }
 
 TEST(Catalogue, HoldsTheChipsOfTheContract) {
-  // The list of CLI.md, `host` apart, which is this machine after `measure`.
+  // The list of CLI.md, except `host`, which is this machine after `measure`.
   std::vector<std::string> wanted = split(
       "tpu-v2 tpu-v3 tpu-v4 tpu-v5e tpu-v5p tpu-v6e tpu-v7 v100-sxm a100-sxm-40 a100-sxm-80 h100-sxm h100-pcie "
       "h200-sxm b200 b300 "

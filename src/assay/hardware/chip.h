@@ -79,9 +79,9 @@ struct ScaleUp {
 struct Host {
   Count chips;
   Sourced<BytesPerSecond> pcie;
-  Maybe<BytesPerSecond> peer;              ///< of that, what packets leave for data between two chips of the host
-  Maybe<Bytes> memory;                     ///< of the whole host
-  Maybe<BytesPerSecond> memory_bandwidth;  ///< of the whole host, reads plus writes
+  Maybe<BytesPerSecond> peer;              ///< what packets leave of `pcie` for data between two chips of the host
+  Maybe<Bytes> memory;                     ///< memory of the whole host
+  Maybe<BytesPerSecond> memory_bandwidth;  ///< bandwidth of the whole host, reads plus writes
   Maybe<Shape> shape;
   Maybe<std::int64_t> trays;
 };
@@ -117,7 +117,7 @@ struct Power {
 struct Efficiency {
   Sourced<double> matrix, memory;
   Maybe<double> network;
-  Maybe<Seconds> latency;  ///< of a collective
+  Maybe<Seconds> latency;  ///< fixed time of a collective
 };
 
 struct Price {
@@ -141,7 +141,7 @@ struct Chip {
   Efficiency efficiency;
   std::vector<Price> prices;
   std::string price_provider;      ///< whose prices count, where a request says so
-  std::optional<Price> own_price;  ///< of the request; counts instead of all others
+  std::optional<Price> own_price;  ///< price of the request; counts instead of all others
 
   const MemoryLevel& hbm() const { return memory.front(); }
 };
@@ -278,14 +278,14 @@ void visit_chip(C& chip, V& v) {
 /// A value that replaces one in a chip file before it is read: "memory.hbm.bandwidth" = "1.23 TB/s".
 struct Override {
   std::string path, value;
-  std::string source = {};  ///< of the value; empty: --set
+  std::string source = {};  ///< source of the value; empty: --set
 };
 
 /// A chip file as a tree that has its base's values, if it has a base.
 struct ChipRecord {
   Toml root;
   std::string file;                 ///< names it in errors and sources
-  bool own = false;                 ///< a user's own: its numbers may have no source
+  bool own = false;                 ///< a user's own file: its numbers may have no source
   std::optional<Chip> before = {};  ///< the base
 };
 
@@ -296,9 +296,9 @@ Result<Chip> read_chip(std::string_view document, std::string_view file, const s
 /// Derived figures, each one formula over catalogue numbers.
 /// Vector ALUs of the whole chip.
 std::int64_t vector_alus(const Chip& chip);
-/// One operation per ALU and cycle, whole chip: the peak for additions.
+/// Rate of one operation per ALU and cycle on the whole chip: the peak for additions.
 Sourced<FlopsPerSecond> vector_rate(const Chip& chip);
-/// The same with a fused multiply-add per cycle if the unit has one: the peak for dot products.
+/// Rate of the whole chip with a fused multiply-add per cycle if the unit has one: the peak for dot products.
 Sourced<FlopsPerSecond> vector_fma_rate(const Chip& chip);
 /// bf16 or fp16 FLOP per cycle of one matrix unit, if the file says enough.
 std::optional<Sourced<Flops>> matrix_flops_per_cycle(const Chip& chip);
@@ -307,8 +307,8 @@ Result<Sourced<FlopsPerSecond>> peak_rate(const Chip& chip, Dtype dtype, std::st
 /// One-way bandwidth from one chip into its scale-up network: links x bandwidth of one.
 std::optional<Sourced<BytesPerSecond>> scale_up_egress(const Chip& chip);
 
-/// Chips that links of their own join, or else a host. Links that join no two chips are none, as of cards whose bridges
-/// are an accessory.
+/// Size of the scale-up domain: chips joined by links of their own, or else a host. Links that join no two chips do not
+/// count, as for cards whose bridges are an accessory.
 std::int64_t node_size(const Chip& chip);
 /// Chips below one full child of each level of the scale-out fabric, from the node upwards; the top level takes any
 /// number of children. The chip must have a scale-out network.
@@ -326,7 +326,7 @@ Seconds collective_latency(const Chip& chip);
 /// or dcn.
 struct MemoryRoof {
   std::string name;
-  Sourced<BytesPerSecond> bandwidth;  ///< of the whole chip
+  Sourced<BytesPerSecond> bandwidth;  ///< bandwidth of the whole chip
 };
 std::vector<MemoryRoof> memory_roofs(const Chip& chip);
 Result<MemoryRoof> memory_roof(const Chip& chip, std::string_view name, std::string_view where);

@@ -13,13 +13,13 @@ namespace assay::hardware {
 /// The format used to compare chips: bf16, otherwise fp16, fp32, fp64, otherwise the first it has.
 Dtype reference_dtype(const Chip& chip);
 
-/// Of the matrix units, in the reference format.
+/// Figures of the matrix units, in the reference format.
 struct MatrixFigures {
-  std::optional<Flops> flops_per_cycle;            ///< of one unit
-  std::optional<std::int64_t> cells;               ///< of one systolic array
-  std::optional<FlopsPerSecond> unit_rate;         ///< of one unit at its clock
-  std::optional<FlopsPerSecond> rate_from_units;   ///< of all units; compare it with the peak
-  std::optional<Flops> flops_per_cycle_from_peak;  ///< of one unit, assuming that all of them make up the peak
+  std::optional<Flops> flops_per_cycle;            ///< FLOP of one unit
+  std::optional<std::int64_t> cells;               ///< cells of one systolic array
+  std::optional<FlopsPerSecond> unit_rate;         ///< rate of one unit at its clock
+  std::optional<FlopsPerSecond> rate_from_units;   ///< rate of all units; compare it with the peak
+  std::optional<Flops> flops_per_cycle_from_peak;  ///< FLOP of one unit, assuming that all units make up the peak
   std::optional<FlopsPerSecond> rate_per_core;     ///< the peak over the cores
   std::optional<double> over_vector;               ///< the peak over the vector rate
   std::vector<std::pair<Dtype, double>> speedups;  ///< peaks of other formats over the reference
@@ -31,8 +31,8 @@ struct VectorFigures {
   FlopsPerSecond rate, rate_per_core, fma_rate;
   std::optional<FlopsPerSecond> rate_at_base_clock;
   std::optional<std::int64_t> threads_per_core;               ///< if each thread uses the maximum number of registers
-  std::int64_t lane_steps = 0;                                ///< to add up all lanes, halving what is left each time
-  std::optional<std::int64_t> sublane_steps, sublane_cycles;  ///< the same over sublanes, where registers have some
+  std::int64_t lane_steps = 0;                                ///< steps to add up all lanes, halving them each time
+  std::optional<std::int64_t> sublane_steps, sublane_cycles;  ///< to add up all sublanes, where registers have some
 };
 VectorFigures vector_figures(const Chip& chip);
 
@@ -55,7 +55,7 @@ std::vector<CriticalIntensity> critical_intensities(const Chip& chip);
 struct ScaleUpFigures {
   BytesPerSecond link_both_ways, egress;
   std::optional<std::int64_t> pod_chips;
-  std::optional<BytesPerSecond> switch_capacity;  ///< of all switches of a node
+  std::optional<BytesPerSecond> switch_capacity;  ///< capacity of all switches of a node
   std::optional<double> scale_out_switch_over_scale_up_switch;
   std::optional<BytesPerSecond> node_egress;
 };

@@ -9,7 +9,7 @@
 namespace assay::hardware {
 namespace {
 
-/// In floating point, because the counts may still be huge.
+/// A product of counts in floating point, because the counts may still be huge.
 double count_product(const Shape& counts) {
   double all = 1.0;
   for (std::int64_t count : counts) all *= static_cast<double>(count);

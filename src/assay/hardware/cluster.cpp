@@ -74,7 +74,7 @@ void size_fabric(Cluster& cluster, std::size_t leaf, const ScaleOut& out) {
   cluster.levels[leaf + 2].switches = spines_suffice ? 0 : half;
 }
 
-/// What chips of a host send each other without links of their own.
+/// The link over which chips of a host without links of their own send to each other.
 const Sourced<BytesPerSecond>& peer_link(const Host& host) { return host.peer ? *host.peer : host.pcie; }
 
 /// The levels above nodes of a full size: the host, where it has several nodes of cards, and the fabric, which the
@@ -126,7 +126,7 @@ Result<void> build_levels(Cluster& cluster, std::int64_t chips, std::string_view
   const std::size_t hosts = above.size() - (out ? std::max<std::size_t>(1, out->levels.size()) : 0);
   std::int64_t children = nodes, below = per_node, full_below = full_node;
   std::string groups = "nodes";
-  std::size_t first = 0;  // of the fabric
+  std::size_t first = 0;  // index of the fabric's first level
   for (std::size_t i = 0; i < above.size() && children > 1; ++i) {
     const FabricLevel& step = above[i];
     const std::int64_t most = step.degree ? step.degree->value : children;
@@ -276,7 +276,7 @@ Result<std::int64_t> machine_count(const Written& written, std::int64_t copies, 
 struct Understood {
   std::string note;  ///< up to the cluster's name in the grammar
   bool slice = false;
-  std::vector<Override> changes;  ///< of the chip's file
+  std::vector<Override> changes;  ///< changes to the chip's file
 };
 
 Result<Understood> understand(Written& written, std::string_view text, const ClusterNames& names,

@@ -33,10 +33,10 @@ struct Cluster {
   std::string text;  ///< in the grammar, normalised
   Chip chip;
   std::int64_t slices = 1;
-  std::optional<Torus> torus;  ///< of one slice
+  std::optional<Torus> torus;  ///< the torus of one slice
   std::vector<Level> levels;   ///< from the chip upwards; a multi-slice torus has the data-centre network here
   std::int64_t chips_per_slice = 1;
-  std::int64_t chips_per_node = 1;  ///< of the scale-up domain; for a torus, of a host
+  std::int64_t chips_per_node = 1;  ///< chips of a scale-up domain; for a torus, of a host
   std::vector<std::string> notes;
 
   std::int64_t chips() const { return slices * chips_per_slice; }

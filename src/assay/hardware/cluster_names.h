@@ -18,10 +18,10 @@ class Catalogue;
 /// What a name stands for.
 struct ClusterName {
   std::string chip;                            ///< its id
-  std::int64_t chips = 0;                      ///< of one machine or slice; 0: the name is that of a chip
+  std::int64_t chips = 0;                      ///< chips of one machine or slice; 0: the name is that of a chip
   bool slice = false;                          ///< a whole torus slice, whose name gives its size
-  std::optional<BytesPerSecond> network = {};  ///< out of one machine, where it is not that of the chip's file
-  std::string provider = {};                   ///< of a machine
+  std::optional<BytesPerSecond> network = {};  ///< bandwidth out of one machine, where the chip's file says another
+  std::string provider = {};                   ///< provider of a machine
   std::string source = {};                     ///< "instances/aws.toml:12 (p5)"
   std::string counts = {};                     ///< what the number in a slice's name counts, if not chips
 };
@@ -32,7 +32,7 @@ class ClusterNames {
   static Result<ClusterNames> read(const Catalogue& catalogue);
 
   std::optional<ClusterName> find(std::string_view name) const;
-  /// For suggestions and completion.
+  /// All names, for suggestions and completion.
   std::vector<std::string> all() const;
 
  private:

@@ -14,7 +14,7 @@ namespace assay::hardware {
 class Catalogue;
 
 /// An algorithm under a protocol: fixed time, a step to the next chip of a node and to the next node, and the share of
-/// the bandwidth that data have.
+/// the bandwidth left for data.
 struct AlgorithmSteps {
   Seconds base, inside, between;
   double share = 1;
@@ -22,10 +22,10 @@ struct AlgorithmSteps {
 struct CollectiveProtocol {
   AlgorithmSteps ring, tree;
   Seconds post;  ///< least time of a ring's step between nodes: the host hands messages to the interface
-  std::optional<BytesPerSecond> two_nodes, more_nodes;  ///< most that it carries
+  std::optional<BytesPerSecond> two_nodes, more_nodes;  ///< most bytes per second that the protocol carries
 };
 
-/// What of it runs on a fabric.
+/// The protocols and algorithms that run on a fabric.
 struct FabricProtocols {
   bool ll = true, ll128 = true, switches = true;
   bool flushes = false;       ///< bytes that arrived wait for a second message
@@ -36,8 +36,8 @@ struct FabricProtocols {
 struct CollectiveProtocols {
   CollectiveProtocol ll, ll128, simple;
   Seconds switches_inside, switches_between;  ///< steps of switches that reduce in a node and a tree between nodes
-  double switches_share = 1;                  ///< of what switches reduce in one node
-  double tree_share = 1;                      ///< of the interfaces, reached by a tree
+  double switches_share = 1;                  ///< share of the rate at which switches reduce in one node
+  double tree_share = 1;                      ///< share of the interfaces' bandwidth that a tree reaches
   double plateau = 1;                         ///< how much longer a ring takes to start an all-reduce under Simple
   double interfaces = 1;                      ///< share of their bandwidth that interfaces reach
 
@@ -52,7 +52,7 @@ struct CollectiveProtocols {
   FabricProtocols of(std::string_view fabric, std::string_view architecture) const;
 };
 
-/// Of the catalogue; reports every fault at once.
+/// Reads the protocols of the catalogue; reports every fault at once.
 Result<CollectiveProtocols> collective_protocols_of(const Catalogue& catalogue);
 
 }  // namespace assay::hardware

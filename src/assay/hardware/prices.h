@@ -26,7 +26,7 @@ Result<void> add_own_price(PriceChoice& choice, std::string_view text, const Cat
 
 /// A provider by its name or the start of it, as the catalogue writes it; the error lists those known.
 Result<std::string> find_provider(std::string_view name, const Catalogue& catalogue, std::string_view where);
-/// The providers of a chip's prices, in the order of its file; of all chips, in alphabetical order.
+/// The providers of a chip's prices, in the order of its file; those of all chips, in alphabetical order.
 std::vector<std::string> price_providers(const Chip& chip);
 std::vector<std::string> price_providers(const Catalogue& catalogue);
 

@@ -64,7 +64,7 @@ const PipelineClock::Score& PipelineClock::score_of(const PipelineShape& shape) 
   for (std::uint32_t i = 1; i < operations.size(); ++i) lanes[operations[i].stage].push_back(i);
   for (const std::vector<std::uint32_t>& lane : lanes) {
     std::int64_t back = 0;
-    std::array<std::size_t, 3> cuts{};  // where these periods begin, and the last one ends
+    std::array<std::size_t, 3> cuts{};  // where the last two periods begin, and the last one ends
     for (std::size_t i = 0; i < lane.size(); ++i)
       if (operations[lane[i]].is_back) {
         ++back;

@@ -20,13 +20,13 @@ class PipelineClock {
   Seconds interval(const PipelineInput& input);
   /// Corresponding operations of two periods that follow each other.
   using Echo = std::pair<std::uint32_t, std::uint32_t>;
-  /// What the interval was computed from: a step of so many microbatches, and periods that follow.
+  /// What the interval was computed from: a simulated step of fewer microbatches, and the periods left out of it.
   struct Sample {
     PipelineShape shape;
     Seconds interval;
-    double left_out = 0;  ///< periods
-    Seconds period;       ///< of one
-    Echo echo = {};       ///< the operations between which it lies
+    double left_out = 0;  ///< number of periods that were not simulated
+    Seconds period;       ///< length of one period
+    Echo echo = {};       ///< the operations that the period lies between
   };
   Sample sample(const PipelineInput& input);
 
@@ -38,8 +38,8 @@ class PipelineClock {
   };
   struct Played {
     Seconds interval;
-    Seconds period;           ///< between the last two, of the slowest stage
-    Echo echo = {};           ///< of that stage
+    Seconds period;           ///< time between the last two periods of the slowest stage
+    Echo echo = {};           ///< operations of the slowest stage
     bool is_settled = false;  ///< all stages have the same period
   };
   const Score& score_of(const PipelineShape& shape);

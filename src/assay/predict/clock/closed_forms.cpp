@@ -11,7 +11,7 @@ namespace {
 struct Sizes {
   double p, m, f, b, w, c;
   double k() const { return p - 1; }               // hops from the first stage to the last
-  double work() const { return m * (f + b + w); }  // of one stage
+  double work() const { return m * (f + b + w); }  // work of one stage
   double path(double nf, double nb, double nw) const { return nf * f + nb * b + nw * w; }
   double trip() const { return path(k(), k(), 0) + 2 * k() * c; }  // to the last stage and back, the ends left out
 };

@@ -10,7 +10,7 @@ namespace assay::clock {
 struct PipelineForm {
   Seconds makespan, interval;  ///< as in PipelineResult, without at_end
   bool exact = true;           ///< makespan equals the simulation's; otherwise it is not above it
-  bool interval_exact = true;  ///< the same for interval
+  bool interval_exact = true;  ///< interval equals the simulation's; otherwise it is not above it
 };
 
 /// One step of a possible shape with equal stages. `stage` is one microbatch through all chunks of a stage (1/p of the
@@ -24,14 +24,14 @@ PipelineForm pipeline_form(const PipelineShape& shape, const StageTimes& stage, 
 /// A stage of an uneven pipeline: one microbatch, including sends.
 struct StageAmong {
   std::int64_t stage = 0;
-  StageTimes own, first_run;  ///< of all its runs; zb-v: of the first one
+  StageTimes own, first_run;  ///< times of all its runs; zb-v: of the first run
   StageTimes before;          ///< sums of the first runs of the stages before it
   StageTimes rest;            ///< sums of all other work on other stages; unused with several chunks or two directions
-  Seconds first_weight;       ///< of the first run of the first stage
-  Seconds at_end, first_at_end;  ///< once a step, on this stage and on the first one
+  Seconds first_weight;       ///< weight gradient of the first run of the first stage
+  Seconds at_end, first_at_end;  ///< work once a step, on this stage and on the first one
 };
 
-/// The same from an input whose hops block.
+/// A stage of an input whose hops block.
 StageAmong stage_among(const PipelineInput& input, std::int64_t stage);
 
 /// A lower bound on the interval: the path that stays on this stage except for the first and the last
@@ -39,14 +39,14 @@ StageAmong stage_among(const PipelineInput& input, std::int64_t stage);
 Seconds least_interval(const PipelineShape& shape, const StageAmong& stage);
 /// The larger bound of the busiest and the last stage.
 Seconds least_interval(const PipelineInput& input);
-/// The same for several chunks, from sums over them.
+/// A lower bound on the interval for several chunks, from sums over them.
 constexpr Seconds least_interval_of_chunks(double microbatches, Seconds own, Seconds before, Seconds at_end,
                                            Seconds first_at_end) {
   const Seconds on_the_way = before + first_at_end;
   return microbatches * own + (at_end > on_the_way ? at_end : on_the_way);
 }
 
-/// Whether weight gradients are computed apart from input gradients, when a stage would wait.
+/// Whether weight gradients are computed separately from input gradients, when a stage would wait.
 bool splits_backward(PipelineSchedule schedule);
 
 /// Peak activations of a stage, in microbatches of a whole stage; exact for every possible shape.

@@ -11,11 +11,11 @@ namespace assay::clock {
 struct CriticalPath {
   std::size_t stage = 0;
   std::vector<OperationWork> to_end, to_begin;
-  /// Until the ends of two operations that the clock took a period between.
+  /// Operations until the ends of the two operations that lie a period of the clock apart.
   std::vector<OperationWork> to_period, to_next_period;
 };
 
-/// Of a valid input whose hops block, under any schedule but gpipe, whose interval has a closed form.
+/// The critical path of a valid input whose hops block, under any schedule but gpipe, whose interval has a closed form.
 CriticalPath critical_path(const PipelineInput& input, const PipelineClock::Echo& period = {});
 
 }  // namespace assay::clock

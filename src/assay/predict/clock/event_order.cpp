@@ -45,8 +45,8 @@ class Nodes {
   bool is_dual_, is_v_;
 };
 
-// Durations by number: four kinds of work of each node, none at all, and of each stage the pairs by the chunk that runs
-// forward, each followed by its second send.
+// Durations by number: four kinds of work for each node, none at all, and for each stage the pairs by the chunk that
+// runs forward, each followed by its second send.
 constexpr std::array<Work, 4> kinds{Work::forward, Work::backward_input, Work::backward_weight, Work::backward};
 std::size_t duration_of(std::size_t node, Work work) { return kinds.size() * node + static_cast<std::size_t>(work); }
 std::size_t no_duration(const Nodes& nodes) { return kinds.size() * nodes.count(); }

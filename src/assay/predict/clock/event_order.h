@@ -33,7 +33,7 @@ class EventTimes {
     Seconds work, send;
   };
   const Duration& operator[](std::size_t number) const { return durations_[number]; }
-  /// Of an operation that is not paired.
+  /// Work of an operation that is not paired.
   Seconds work_of(const PipelineShape& shape, std::size_t stage, const PipelineOperation& operation) const;
   /// Fills in the times of a valid input, reusing memory.
   void fill(const PipelineInput& input);
@@ -48,7 +48,7 @@ struct OperationWork {
   std::size_t part = none;  ///< in the order of the model; none: it only waits or sends
   PipelineWork work = PipelineWork::forward;
   bool is_sent = false;
-  std::size_t mate = none;  ///< of a pair: the part whose backward pass runs beside
+  std::size_t mate = none;  ///< pairs only: the part whose backward pass runs at the same time
 };
 OperationWork work_of(const PipelineShape& shape, std::uint32_t duration);
 

@@ -7,7 +7,7 @@ namespace {
 
 using Work = PipelineWork;
 
-/// Room for so many operations of each microbatch.
+/// Reserves room for `each` operations of each microbatch.
 StageOrder with_room(std::int64_t microbatches, std::int64_t each) {
   StageOrder order;
   order.reserve(static_cast<std::size_t>(each * microbatches));

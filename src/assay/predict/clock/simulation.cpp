@@ -44,7 +44,7 @@ Result<void> check_times(const PipelineInput& input) {
 struct Lane {
   std::size_t stage = 0;
   StageOrder order;
-  std::size_t next = 0;  ///< of `order`
+  std::size_t next = 0;  ///< index into `order`
   int pair_step = 0;     ///< the next of the three operations of a pair
   Seconds free, first{-1.0}, compute;
   std::vector<PipelineEvent> events;

@@ -15,15 +15,15 @@ namespace assay::clock {
 /// The order in which a stage runs its work.
 ///   gpipe        all forward, then all backward (Huang et al. 2019)
 ///   one_f_one_b  one forward, one backward after a warm-up (PipeDream-Flush, Narayanan et al. 2021)
-///   interleaved  the same with several chunks of the model per stage (Narayanan et al. 2021)
-///   zb_h1, zb_h2 input and weight gradients apart, weight gradients fill the bubble (Qi et al. 2023)
-///   zb_v         the same with two chunks per stage, folded as a V: stage i has chunks i and 2p-1-i (Qi et al. 2024)
+///   interleaved  1f1b with several chunks of the model per stage (Narayanan et al. 2021)
+///   zb_h1, zb_h2 separate input and weight gradients, weight gradients fill the bubble (Qi et al. 2023)
+///   zb_v         zb with two chunks per stage, folded as a V: stage i has chunks i and 2p-1-i (Qi et al. 2024)
 ///   dualpipe     microbatches from both ends; stage i has parts i and p-1-i of the model (DeepSeek-V3 report 2024)
 enum class PipelineSchedule { gpipe, one_f_one_b, interleaved, zb_h1, zb_h2, zb_v, dualpipe };
 
 /// The name on the command line: gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, dualpipe.
 std::string_view schedule_name(PipelineSchedule schedule);
-/// Parses such a name; zb means zb-h1.
+/// Parses the name of a schedule; zb means zb-h1.
 Result<PipelineSchedule> parse_schedule(std::string_view text, std::string_view where);
 
 /// What determines the order of operations.
@@ -42,10 +42,10 @@ std::int64_t model_parts(const PipelineShape& shape);
 /// first.
 std::int64_t stage_of_part(const PipelineShape& shape, std::int64_t part, std::int64_t direction = 0);
 
-/// The microbatches of a step are a multiple of this under the schedule.
+/// The number that the microbatches of a step must be a multiple of under the schedule.
 std::int64_t microbatch_group(const PipelineShape& shape);
 
-/// Whether the schedule exists for these sizes; the same rules as check_pipeline, for searches.
+/// Whether the schedule exists for these sizes, by the rules of check_pipeline; for searches.
 bool is_possible(const PipelineShape& shape);
 /// An error with the broken rule and the nearest legal values.
 Result<void> check_pipeline(const PipelineShape& shape);

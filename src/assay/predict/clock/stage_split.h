@@ -11,13 +11,12 @@ namespace assay::clock {
 /// The layers of a model, an encoder's first, split evenly over stages; the remainder goes to stages in the middle.
 struct StageSplit {
   struct Part {
-    std::array<std::int16_t, model::max_layer_kinds> layers{};  ///< by kind
-    std::array<std::int16_t, model::max_layer_kinds>
-        leading{};                     ///< of these, layers in the first of two runs, if folded
-    std::int16_t stages = 0;           ///< number of stages like this
-    std::int16_t at = 0, to = 0;       ///< the first and the last of them
-    bool first = false, last = false;  ///< holds the embedding, the head
-    double passed = 1;                 ///< share of its layers that one microbatch passes
+    std::array<std::int16_t, model::max_layer_kinds> layers{};   ///< by kind
+    std::array<std::int16_t, model::max_layer_kinds> leading{};  ///< layers in the first of two runs, if folded
+    std::int16_t stages = 0;                                     ///< number of stages like this
+    std::int16_t at = 0, to = 0;                                 ///< the first and the last of these stages
+    bool first = false, last = false;                            ///< holds the embedding, the head
+    double passed = 1;                                           ///< share of its layers that one microbatch passes
     friend bool operator==(const Part&, const Part&) = default;
   };
   std::vector<Part> parts;

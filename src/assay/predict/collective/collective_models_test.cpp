@@ -92,7 +92,7 @@ TEST(CollectiveEstimate, ChainsOfChipsBoundATreeAndRingsTakeOverWhereTheyAreFast
   EXPECT_NEAR(us(collective_estimate(fit, program::Collective::all_reduce, 1_GB, group(1, 2))), 100 + 100000, 1e-6);
 }
 
-/// With the library's own numbers, which fabrics add nothing to.
+/// A calibration with the library's own numbers; a fabric adds `added` to each step.
 hardware::CollectiveCalibration published(std::string_view architecture, Seconds added) {
   hardware::CollectiveCalibration fit = simple();
   fit.infiniband = fit.efa = fit.tcpxo = hardware::AcrossCurve{added};

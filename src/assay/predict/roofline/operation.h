@@ -21,10 +21,10 @@ struct OperationSize {
   std::optional<double> value;
 };
 
-/// A format whose elements share scales by blocks, which are stored beside them.
+/// A format whose elements share scales by blocks, stored next to the elements.
 struct BlockFormat {
   std::string_view name;
-  double scale_bits;  ///< per element
+  double scale_bits;  ///< bits of scales per element
 };
 
 struct OperationTensor {
@@ -45,7 +45,7 @@ std::string tensor_text(const OperationTensor& tensor);
 struct PointwiseFunction {
   std::string_view name;
   int operands;          ///< tensors read
-  double flops;          ///< per element read by each operand
+  double flops;          ///< FLOP per element read by each operand
   bool reduces;          ///< the last dimension is reduced to one value, which takes one FLOP less per result
   bool uses_fma;         ///< multiply-add pairs, so an FMA unit does two FLOP at once
   std::string_view sum;  ///< how it is counted, in words
@@ -58,10 +58,10 @@ struct Matmul {
   double batch = 1, m = 1, k = 1, n = 1;
   Dtype a = Dtype::bf16, b = Dtype::bf16, out = Dtype::bf16;
   double a_scale = 0, b_scale = 0;  ///< bits of block scales per element
-  bool grouped = false;             ///< each of the batch has its own rows: experts
-  bool summed_rows = false;         ///< of experts: k are their rows, as in gradients of weights
+  bool grouped = false;             ///< each matrix of the batch has its own rows: experts
+  bool summed_rows = false;         ///< experts only: k are their rows, as in gradients of weights
   bool accumulates = false;         ///< the result is read, added to and written
-  bool even_rows = false;           ///< of experts: each has as many; else they are random
+  bool even_rows = false;           ///< experts only: each has as many rows; else they are random
 };
 
 enum class AttentionPasses : std::uint8_t { forward, backward, both };
@@ -69,12 +69,12 @@ enum class AttentionPasses : std::uint8_t { forward, backward, both };
 struct Attention {
   AttentionPasses passes = AttentionPasses::forward;
   double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, head_dim = 1, value_dim = 1;
-  Dtype query = Dtype::bf16, cache = Dtype::bf16;  ///< of queries and results, of keys and values
+  Dtype query = Dtype::bf16, cache = Dtype::bf16;  ///< formats of queries and results, and of keys and values
   bool causal = false;
   double window = 0;  ///< keys that a query sees at most; 0: all
 
   program::AttentionShape shape() const;
-  /// Queries, results, and the keys and values that some query sees, once each.
+  /// Bytes of queries, results, and the keys and values that some query sees, once each.
   Bytes bytes() const;
   /// Arithmetic relative to the forward pass: the backward pass recomputes the scores and has four more products.
   double work() const {
@@ -103,10 +103,10 @@ class Operation {
   std::vector<std::string> free_sizes() const;
   /// All letters.
   std::vector<std::string> names() const;
-  /// The same operation with a letter set to a number (at least tiny and positive, not necessarily whole).
+  /// A copy of the operation with a letter set to a number (at least tiny and positive, not necessarily whole).
   Operation with(std::string_view name, double value) const;
 
-  /// Needs all sizes. Names of the m, k and n groups for derivations: "B", "D", or "m" where they are plain numbers.
+  /// The next four need all sizes. group_name() is "B", "D", or "m" for plain numbers: the m, k, n in derivations.
   Matmul matmul() const;
   Pointwise pointwise() const;
   Attention attention() const;
@@ -122,10 +122,10 @@ class Operation {
   const PointwiseFunction* function_ = nullptr;
   std::vector<OperationTensor> operands_;
   OperationTensor result_;
-  /// Of a matmul: the role of every dimension of each operand: b(atch), m, n, k.
+  /// Matmuls only: the role of every dimension of each operand: b(atch), m, n, k.
   std::vector<std::string> roles_;
   bool grouped_ = false, accumulates_ = false;
-  /// Its options; sizes and formats are in the operands: queries, keys, values.
+  /// Attention only; sizes and formats are in the operands: queries, keys, values.
   struct AttentionOptions {
     AttentionPasses passes = AttentionPasses::forward;
     bool causal = false;

@@ -115,7 +115,7 @@ Work<N> attention_work(const N& num, const Attention& attention) {
   const auto size = num.given("head size", (attention.head_dim + attention.value_dim) / 2.0, "of keys and values");
   const auto passes = num.given("passes", attention.work(), "1 forward, 2.5 backward with recomputed scores");
   const auto once = num.given("tensors", attention.bytes(), "queries, keys, values and results");
-  // The backward pass also has the gradients of all four; both passes read the operands once more.
+  // The backward pass also has the gradients of all four tensors; both passes read the operands once more.
   const double tensors = attention.passes == AttentionPasses::forward ? 1.0
                          : attention.passes == AttentionPasses::both  ? 3.0
                                                                       : 2.0;

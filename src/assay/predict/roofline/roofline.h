@@ -31,25 +31,24 @@ struct Tile {
   double m = 0, k = 0, n = 0;
 };
 
-/// 2 e m k n FLOP; both operands and the result cross the memory level once.
+/// Work of a matrix product: 2 e m k n FLOP; both operands and the result cross the memory level once.
 template <class N>
 Work<N> matmul_work(const N& num, const Matmul& matmul, const MatmulNames& names);
 
-/// The same arithmetic with the traffic of a tiled kernel: each output block streams its rows and columns of the
-/// operands.
+/// Work of a tiled matrix product: each output block streams its rows and columns of the operands.
 template <class N>
 Work<N> tiled_matmul_work(const N& num, const Matmul& matmul, const Tile& tile, const MatmulNames& names);
 
-/// The arithmetic of one of `chips` chips that split the contracting dimension, and the partial sums that cross its
-/// link: a ring all-reduce sends 2 (chips - 1) / chips of the m x n sums, kept in `sums`.
+/// Work of one of `chips` chips that split the contracting dimension, and the partial sums that cross its link: a ring
+/// all-reduce sends 2 (chips - 1) / chips of the m x n sums, kept in `sums`.
 template <class N>
 Work<N> split_matmul_work(const N& num, const Matmul& matmul, double chips, Dtype sums, const MatmulNames& names);
 
 template <class N>
 Work<N> pointwise_work(const N& num, const Pointwise& pointwise);
 
-/// Two products over the scores that the mask leaves; queries, keys, values and results cross the memory level once,
-/// and in the backward pass their gradients too.
+/// Work of attention: two products over the scores that the mask leaves; queries, keys, values and results cross the
+/// memory level once, and in the backward pass their gradients too.
 template <class N>
 Work<N> attention_work(const N& num, const Attention& attention);
 

@@ -18,10 +18,10 @@ struct MlpShape {
   double matrices = 2;  ///< 2 for an up and a down projection, 3 with a gate
   double experts = 1, experts_per_token = 1;
   double shared = 0;    ///< experts that every token uses in addition, in widths d_ff
-  Bytes element = 2_B;  ///< of weights, activations and gradients
+  Bytes element = 2_B;  ///< size of weights, activations and gradients
 };
 
-/// With (n - 1) / n and the ends of lines, or the rule of thumb for many participants.
+/// Exact counts, with (n - 1) / n and the ends of lines, or the rule of thumb for many participants.
 enum class Counting { exact, approximate };
 
 using TokenSeconds = Quantity<Dim{.sec = 1, .token = -1}>;
@@ -66,7 +66,7 @@ struct LayerTimes {
   using Time = typename N::template Number<Seconds::dim>;
   Time compute, weights, activations;
   Time communication;            ///< the larger of both
-  Time communication_in_series;  ///< their sum
+  Time communication_in_series;  ///< sum of both
   Time lower, upper;             ///< full overlap, no overlap
 };
 template <class N>

@@ -19,7 +19,7 @@ struct LayerCollective {
   bool needed = true;      ///< false: only if the forward pass did not save the result
   Bytes bytes;
 };
-/// In the order of the algorithm. A gate adds one more matrix like W_in.
+/// The collectives of a layer in the order of the algorithm. A gate adds one more matrix like W_in.
 std::vector<LayerCollective> layer_collectives(const MlpShape& shape, const Split& split, Tokens batch,
                                                WeightsAre scheme);
 /// Bytes of a pass; an all-reduce counts twice, because it moves the array twice.
@@ -40,7 +40,7 @@ struct PlacedSplit {
 Result<PlacedSplit> place_split(const hardware::Cluster& slice, const MlpShape& shape,
                                 const Sourced<FlopsPerSecond>& peak, const Split& split, Counting counting,
                                 std::string_view where);
-/// The same on given links.
+/// A split on given links.
 PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& peak, const Split& split,
                          Counting counting, const collective::CollectiveGroup& weights,
                          const collective::CollectiveGroup& activations);
@@ -49,7 +49,7 @@ PlacedSplit assume_split(const MlpShape& shape, const Sourced<FlopsPerSecond>& p
 /// first: by the overlapped time of both passes, then by the time without overlap.
 std::vector<PlacedSplit> placed_splits(const hardware::Cluster& slice, const MlpShape& shape,
                                        const Sourced<FlopsPerSecond>& peak, double pipeline, Tokens batch);
-/// Lower bound over both passes, with sharded weights.
+/// The time of both passes with sharded weights and full overlap.
 Seconds layer_lower(const PlacedSplit& split, Tokens batch);
 
 /// The forward pass of a layer with sharded weights.
@@ -75,11 +75,11 @@ struct LevelThresholds {
     BytesPerSecond bandwidth;  ///< into one group of chips that holds a copy of the weights
     Tokens min_tokens, approximate_min_tokens;
   };
-  std::size_t level = 0;                      ///< of the slice
+  std::size_t level = 0;                      ///< number of the level in the slice
   std::optional<DataParallel> data_parallel;  ///< where weights cross the level; tokens are per chip
   double max_tensor = 0, approximate_max_tensor = 0;
 };
-/// From the chip upwards; `split` says how many chips hold one copy of the weights.
+/// Thresholds of each level from the chip upwards; `split` says how many chips hold one copy of the weights.
 std::vector<LevelThresholds> level_thresholds(const hardware::Cluster& slice, const MlpShape& shape,
                                               const PlacedSplit& split);
 

@@ -9,7 +9,7 @@
 
 namespace assay::roofline {
 
-/// What every tile goes through. Stages with the same resource share it, one at a time.
+/// A stage that every tile goes through. Stages with the same resource share it, one at a time.
 struct StreamStage {
   std::string name;
   std::size_t resource = 0;
@@ -23,16 +23,16 @@ struct StreamedTile {
 };
 
 struct Stream {
-  std::vector<StreamedTile> done;  ///< by start
+  std::vector<StreamedTile> done;  ///< in order of their start
   Seconds time;
 };
 
-/// At most `buffers` tiles are on their way at once; a resource takes whichever tile can start first.
+/// Runs the tiles: at most `buffers` are on their way at once; a resource takes whichever tile can start first.
 Stream stream_tiles(std::span<const StreamStage> stages, std::int64_t tiles, std::int64_t buffers);
 
 /// The resource that works longest for a tile: what each further tile costs where buffers are enough.
 struct StreamLimit {
-  std::string names;  ///< its stages
+  std::string names;  ///< names of its stages
   Seconds per_tile;
 };
 StreamLimit stream_limit(std::span<const StreamStage> stages);

@@ -236,7 +236,7 @@ class Simulation {
   std::vector<float> weight_, next_weight_;
   std::vector<bool> works_;  // PEs that multiplied in this cycle; empty unless frames are recorded
   std::deque<Wave> waves_, loads_;
-  Port port_ = Port::idle;  // of column 0, where the others follow
+  Port port_ = Port::idle;  // port of column 0; the other columns follow
   Index loaded_ = 0;
   Index started_ = 0;
   bool corner_reached_ = false;

@@ -106,7 +106,7 @@ double estimated_work(const SystolicArray& array, std::int64_t m, std::int64_t k
 SystolicRun simulate_systolic(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                               std::span<const float> x, std::span<const float> w);
 
-// The same, and what the array held after every cycle, for small ones: rows x columns numbers a cycle.
+// Simulates a small array and records what it held after every cycle: rows x columns numbers a cycle.
 std::vector<SystolicFrame> systolic_frames(const SystolicArray& array, std::int64_t m, std::int64_t k, std::int64_t n,
                                            std::span<const float> x, std::span<const float> w);
 

@@ -29,9 +29,9 @@ Result<Place> parse_place(std::string_view text, const hardware::Cluster& cluste
 /// One group of parallel links that all bytes (or a share of them) cross.
 struct Stage {
   std::string name;
-  double share = 1.0;            ///< of the bytes; bytes already at the destination do not move
+  double share = 1.0;            ///< share of the bytes that cross; bytes already at the destination do not move
   double lanes = 1.0;            ///< links, ports or chips that work in parallel
-  Sourced<BytesPerSecond> rate;  ///< of one lane, one way
+  Sourced<BytesPerSecond> rate;  ///< bandwidth of one lane, one way
   std::int64_t hops = 0;
   Sourced<Seconds> hop_latency;
 };
@@ -45,7 +45,7 @@ Result<Route> plan_route(const hardware::Cluster& cluster, const Place& from, co
 
 template <class N>
 struct TransferTimes {
-  std::vector<typename N::template Number<Dim{.sec = 1}>> stages;  ///< bandwidth term of each
+  std::vector<typename N::template Number<Dim{.sec = 1}>> stages;  ///< bandwidth term of each stage
   typename N::template Number<Dim{.sec = 1}> first_byte, lower, upper;
 };
 

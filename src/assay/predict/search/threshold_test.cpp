@@ -60,7 +60,7 @@ TEST(Threshold, AConditionThatComesAndGoesIsAnsweredByItsOutermostValue) {
   EXPECT_EQ(found.nearest_failing, 43 * 16384);
   EXPECT_TRUE(found.alternates);
   EXPECT_TRUE(found.exact);
-  // Every largest value is found in the same way.
+  // The largest value is found in the same way.
   const Threshold largest = find_threshold(
       [&](std::int64_t n) -> std::optional<bool> {
         const auto holds = test(n);

@@ -11,7 +11,7 @@ struct BoundsQuestion {
   const ServingQuestion& question;
   double chips = 1;
   Dtype compute = Dtype::bf16;
-  double active_parameters = 0;   ///< that one token passes
+  double active_parameters = 0;   ///< parameters that one token passes
   bool parameters_given = false;  ///< not counted: nothing is known of tables, and all weights are read
 };
 

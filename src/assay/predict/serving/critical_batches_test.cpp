@@ -51,7 +51,7 @@ TEST(StepBalance, AttentionIsNeverBoundByArithmetic) {
   EXPECT_NEAR((row_of(rows, "attention").flops / row_of(rows, "attention").bytes).value(), 8.0, 0.1);
 }
 
-// Of 8 experts with 2 picked, 4 tokens touch 8 (1 - (3/4)^4) = 5.47 on average; an expert sees a quarter of the tokens,
+// With 2 of 8 experts picked, 4 tokens touch 8 (1 - (3/4)^4) = 5.47 on average; an expert sees a quarter of the tokens,
 // so that it takes four times the batch to keep it busy.
 TEST(StepBalance, FewTokensTouchFewExperts) {
   const auto rows = balance_of("mixtral-8x7b", "h100-sxm:4", 4, 4);

@@ -417,7 +417,7 @@ class ProfileMaker {
     }
   }
 
-  /// Tokens of a cache where memory is reserved for so many.
+  /// Tokens of a cache if memory is reserved for `reserved` tokens.
   std::int64_t reserved_tokens(const model::Layer& layer, bool cross, std::int64_t reserved) const {
     // Where memory is reserved for fewer tokens than the prompt has, all of them are the prompt's.
     const std::int64_t source = std::min(keys_.source, reserved);

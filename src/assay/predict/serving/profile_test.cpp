@@ -142,7 +142,7 @@ TEST(ServingProfile, ACompleteCacheIsCountedAsIfTheStepSawIt) {
 //   weights  the layers' matrices 40 x (4 x 5120^2 + 3 x 5120 x 13824) and the head 5120 x 32000: 12.8516e9 x 2 B
 // at 820 GB/s: 107.374e9 / 8 / 820e9 = 16.368 ms and 25.703e9 / 8 / 820e9 = 3.918 ms. The arithmetic is far below.
 TEST(ServingProfile, ActivationsAreThoseThatAreAliveTogether) {
-  // Of each token at the activation: the residual (4096), gate, up and their product (14336 each), two bytes each.
+  // Each token holds at the activation: the residual (4096), gate, up and their product (14336 each), two bytes each.
   const Case c("llama-3-8b", "h100-sxm:8");
   const double token = 2.0 * (4096 + 3 * 14336);
   EXPECT_DOUBLE_EQ(make_serving_profile(c.setup, strategy_of(1), 1000, 1000).widest.value(), 1000 * token);

@@ -15,7 +15,7 @@ class Lengths {
  public:
   Lengths() : table_{1} {}
   static Lengths fixed(std::int64_t tokens);
-  /// From a log or a sample, in any order; long ones are thinned to means of equal shares. Not empty, all >= 1.
+  /// Lengths from a log or a sample, in any order; long ones are thinned to means of equal shares. Not empty, all >= 1.
   static Lengths sampled(std::vector<std::int64_t> tokens);
 
   double mean() const { return mean_; }

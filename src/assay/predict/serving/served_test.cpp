@@ -12,7 +12,7 @@ namespace assay::serving {
 namespace {
 
 // 31 places and outputs of 30 tokens: each request is in 31 steps, so one ends in every step, in which 30 others are
-// decoded beside a prompt of 100 tokens. 62 places: two of each.
+// decoded together with a prompt of 100 tokens. 62 places: two of each.
 TEST(SteadyState, OneRequestEndsPerStepForEveryStepThatARequestTakes) {
   const SteadyLoad one = steady_load({31, 30, 100});
   EXPECT_DOUBLE_EQ(one.requests, 1.0);

@@ -59,7 +59,7 @@ NumberOf<N, Seconds> mean_step(const N& num, const SteadyLoad& load, const Numbe
          num.times("share without", 1.0 - load.share, "the other steps", alone);
 }
 
-/// What a server yields whose mean step ends so many requests.
+/// The rates of a server, from the requests that end in its mean step.
 template <class N>
 struct SteadyRates {
   NumberOf<N, Hertz> requests;

@@ -149,7 +149,7 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
   };
   auto usual = by(collective.kind);
   if (links.ways(collective.over) <= 1.0) return usual;
-  if (collective.kind == program::Collective::all_reduce)  // which may be a scatter and a gather, too
+  if (collective.kind == program::Collective::all_reduce)  // may also run as a reduce-scatter and an all-gather
     usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
   const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
   if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;

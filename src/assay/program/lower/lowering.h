@@ -1,4 +1,4 @@
-// From a model, a workload and sharding rules to the program that every device runs.
+// Lowers a model, a workload and sharding rules to the program that every device runs.
 #pragma once
 #include "assay/model/transformer.h"
 #include "assay/program/lower/builder.h"

@@ -42,7 +42,7 @@ TEST(Recompute, RepeatsALayerButForItsLastProduct) {
   TrainingPlan plan = plain_plan();
   plan.recompute = Recompute::full();
   const double forward = 2 * tokens * layer_matrices + 4 * batch * length * length * n_heads * head;
-  const double last = 2 * tokens * d_model * ff;  // its result is needed by nobody
+  const double last = 2 * tokens * d_model * ff;  // the last product, whose result nothing reads
   EXPECT_EQ(program::count(train({}, plan)).recomputed_flops, Flops(layers * (forward - last)));
   EXPECT_EQ(program::count(train({}, plan)).flops, program::count(train({})).flops + Flops(layers * (forward - last)));
   plan.recompute = Recompute::selective();

@@ -15,7 +15,7 @@ struct BackwardPlan {
   Plan plan;
   int flowing = -1;                             ///< the result's gradient, which is given
   int left_factor = -1, right_factor = -1;      ///< given: the shards that were multiplied forwards
-  int left_gradient = -1, right_gradient = -1;  ///< in the operands' shardings
+  int left_gradient = -1, right_gradient = -1;  ///< gradients in the operands' shardings
 };
 
 /// The gradients of a product's operands; the forward plan is for the expression on the same mesh, and the factors of

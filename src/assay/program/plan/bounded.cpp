@@ -29,7 +29,7 @@ Sharding common_part(const Sharding& a, const Sharding& b, std::size_t rank) {
 
 /// A mesh of some of the axes of another one.
 struct Part {
-  std::vector<int> axes;  ///< of the whole mesh, by axis of the part
+  std::vector<int> axes;  ///< for each axis of the part: its axis in the whole mesh
 
   AxisSet whole(AxisSet set) const {
     AxisSet out = 0;

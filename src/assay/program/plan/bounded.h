@@ -25,7 +25,7 @@ class BoundedPlanner {
   Plan gathered_and_sliced(const program::Tensor& from, const Ways& ways, const Prices& prices) const;
 
   program::Mesh mesh_;
-  int axes_ = 0;  ///< longer than one
+  int axes_ = 0;  ///< number of axes longer than one
   Planner exact_;
   std::map<program::AxisSet, Planner> smaller_;  ///< by the axes that move
 };

@@ -15,7 +15,7 @@ Explorer::Explorer(ShardingSpace& space, const TensorExtent& extent, const progr
   heap_.push_back({0.0, 0, id});
 }
 
-/// The space may have grown since.
+/// Makes room for shardings that the space has gained.
 void Explorer::grow() {
   const auto known = static_cast<std::size_t>(space_->size());
   if (cost_.size() == known) return;
@@ -58,8 +58,8 @@ bool Explorer::next(double limit) {
   return false;
 }
 
-/// Called with a cost no higher than the known one: settled shardings cost less than all that follow, or the same
-/// in fewer steps.
+/// Records a cost no higher than the known one: settled shardings cost less than all that follow, or the same in fewer
+/// steps.
 inline void Explorer::reach(int from, int to, MoveKind kind, program::AxisSet axes, double cost) {
   const auto place = static_cast<std::size_t>(to);
   const int steps = reached_[static_cast<std::size_t>(from)].steps + 1;

@@ -4,7 +4,7 @@
 
 namespace assay::plan {
 
-/// The most bytes at once. Operands stay, what steps make is kept until it was read last, the result to the end.
+/// Peak bytes. Operands stay, what steps make is kept until its last reader is done, the result to the end.
 Bytes peak_memory(const program::Mesh& mesh, const Plan& plan);
 
 }  // namespace assay::plan

@@ -147,7 +147,7 @@ std::string signature(const program::Mesh& mesh, const Plan& plan) {
 
 }  // namespace
 
-/// What an exploration depends on, apart from mesh and prices.
+/// What an exploration depends on, besides mesh and prices.
 struct ExplorationKey {
   TensorExtent extent;
   program::Sharding start;
@@ -181,7 +181,7 @@ struct Planner::Workspace {
 
   program::Mesh mesh;
   bool once;
-  Prices prices;  ///< of the explorations
+  Prices prices;  ///< prices of the explorations
   bool proportional = false;
   std::array<std::unique_ptr<ShardingSpace>, 2 * (program::max_tensor_rank + 1)> spaces;
   std::unordered_map<ExplorationKey, std::unique_ptr<Explorer>, ExplorationHash> explorations;

@@ -37,7 +37,7 @@ class Prices {
   const Line& line(program::Collective kind, program::AxisSet axes) const { return table_[index(kind, axes)]; }
   /// True if no collective has a floor: costs are proportional to the bytes.
   bool proportional() const;
-  /// The same price for every collective.
+  /// Whether `other` has the same prices for all collectives.
   bool same_lines(const Prices& other) const { return axes_ == other.axes_ && table_ == other.table_; }
   /// Cost of one FLOP on a device; compute and communication count as overlapped. Zero when bytes are the price.
   double per_flop = 0;
@@ -56,11 +56,11 @@ Prices byte_prices(const program::Mesh& mesh);
 struct Plan {
   std::vector<program::Tensor> tensors;  ///< steps refer to them by number
   std::vector<program::Step> steps;      ///< local products and movements
-  std::vector<double> costs;             ///< of each step, in the unit of the prices
+  std::vector<double> costs;             ///< cost of each step, in the unit of the prices
   double cost = 0;                       ///< communication, in the unit of the prices
   double total = 0;                      ///< max of communication and compute
-  Flops flops;                           ///< of the local products, per device
-  Bytes bytes;                           ///< received by one device over all steps
+  Flops flops;                           ///< FLOP of the local products, per device
+  Bytes bytes;                           ///< bytes received by one device over all steps
 
   const program::Tensor& tensor(int id) const { return tensors[static_cast<std::size_t>(id)]; }
   int add(program::Tensor tensor);
@@ -99,10 +99,10 @@ struct PlanOutline {
     double cost = 0;
   };
   std::vector<Move> left, right, result;                 ///< steps of each tensor, in order
-  program::Sharding left_factor, right_factor, product;  ///< of the shards that are multiplied
+  program::Sharding left_factor, right_factor, product;  ///< shardings of the shards that are multiplied
   double cost = 0;                                       ///< communication, in the unit of the prices
   double total = 0;                                      ///< max of communication and compute
-  Flops flops;                                           ///< of the local product, per device
+  Flops flops;                                           ///< FLOP of the local product, per device
 };
 
 /// Plans on one mesh. Remembers its searches for every tensor and sharding, so that many plans on the
@@ -118,7 +118,7 @@ class Planner {
   /// The best plan of a product; valid until the next call.
   const PlanOutline& outline(const ShardingExpression& expression, const Prices& prices);
   Plan reshard(const program::Tensor& from, const program::Sharding& to, const Prices& prices);
-  /// The same as the next steps of a plan; returns the number of the tensor in its new sharding.
+  /// Adds the steps of a resharding to a plan; returns the number of the tensor in its new sharding.
   int reshard(Plan& plan, int from, const program::Sharding& to, const Prices& prices);
 
  private:
@@ -134,7 +134,7 @@ PlanChoice plan_product(const program::Mesh& mesh, const ShardingExpression& exp
 /// of an axis.
 struct RefinedMesh {
   program::Mesh mesh;
-  std::vector<std::vector<int>> parts;  ///< of each axis of the original, major first
+  std::vector<std::vector<int>> parts;  ///< parts of each axis of the original, major first
 
   program::Sharding refine(const program::Sharding& sharding) const;
 };

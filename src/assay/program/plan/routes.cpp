@@ -5,10 +5,10 @@
 namespace assay::plan {
 namespace {
 
-/// Of every axis that moves. A power of two: equal costs are then equal numbers.
+/// Size of every axis that moves. A power of two: equal costs are then equal numbers.
 constexpr std::int64_t nominal_size = 4;
 
-/// Slices of one dimension are one step.
+/// Whether two moves make one step: slices of one dimension.
 bool continues(const RouteMove& last, const RouteMove& next, const program::Sharding& before, std::size_t rank) {
   if (last.kind || next.kind) return false;
   for (std::size_t d = 0; d < rank; ++d)
@@ -40,7 +40,7 @@ std::vector<RouteMove> planned(const ShardingChange& change) {
   for (int id = end; explorer.at(id).parent >= 0; id = explorer.at(id).parent)
     steps.insert(steps.begin(), {explorer.at(id).kind, explorer.at(id).axes, explorer.sharding(id)});
   std::vector<RouteMove> route;
-  program::Sharding before = change.from, here = change.from;  // of the last move, and of the next one
+  program::Sharding before = change.from, here = change.from;  // before the last move, and before the next
   for (const RouteMove& move : steps) {
     if (!route.empty() && continues(route.back(), move, before, change.rank)) {
       route.back().axes |= move.axes;

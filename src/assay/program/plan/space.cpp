@@ -85,7 +85,7 @@ void ShardingSpace::expand_gathers(int from, std::size_t dim, program::Sharding 
     for_each_axis(all_axes_ & ~at.used_axes(), [&](int axis) {
       program::Sharding more = at;
       more.dims[dim] = more.dims[dim].pushed(axis);
-      // The same dimension may take further axes; the next one starts from what is left.
+      // The dimension may take further axes; the next one starts from what is left.
       expand_gathers(from, dim, more, moved | program::axis_bit(axis));
     });
   }

@@ -19,7 +19,7 @@ inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
 struct SpaceEdge {
   int to = -1;
   MoveKind kind;
-  std::uint8_t dim = 0;  ///< of a slice
+  std::uint8_t dim = 0;  ///< dimension of a slice
   program::AxisSet axes = 0;
 };
 
@@ -52,7 +52,7 @@ class ShardingSpace {
     program::Sharding sharding;
     std::array<double, program::max_tensor_rank> ways{};
     program::AxisSet split = 0;
-    int group = -1;  ///< of permutations
+    int group = -1;  ///< number of its group of permutations
     bool expanded = false;
   };
 

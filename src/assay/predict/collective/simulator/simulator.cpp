@@ -14,7 +14,7 @@ namespace {
 
 bool one_per_role(program::Collective kind) { return is_rooted(kind) || is_one_to_one(kind); }
 
-/// In a ragged all-to-all the first device receives more.
+/// A ragged all-to-all is scheduled as an all-to-all whose first device receives more.
 program::Collective schedule_of(program::Collective kind) {
   return kind == program::Collective::ragged_all_to_all ? program::Collective::all_to_all : kind;
 }

@@ -101,8 +101,8 @@ TEST(LayerChooser, AgreesWithThePlannerOnEveryCombinationOfShardings) {
   }
 }
 
-/// Most that lies on a device besides the stored tensors while steps run, read off the steps themselves; `live` holds
-/// what there is at the start. What is sliced off a stored tensor is a view of it.
+/// Peak bytes on a device in addition to the stored tensors, read off the steps themselves; `live` holds what there is
+/// at the start. What is sliced off a stored tensor is a view of it.
 double working_of(const program::Mesh& mesh, const plan::Plan& plan, std::map<std::string, double> live) {
   double peak = 0;
   for (const program::Step& step : plan.steps) {

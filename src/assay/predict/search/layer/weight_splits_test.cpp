@@ -9,7 +9,7 @@ program::Tensor matrix(std::string name, std::string rows, std::int64_t m, std::
   return {std::move(name), {{std::move(rows), m}, {std::move(columns), n}}, Dtype::bf16, {}};
 }
 
-/// Without arithmetic and memory traffic, so that bytes received decide.
+/// Splits on hardware where arithmetic and memory traffic are free, so that bytes received decide.
 WeightSplits splits_of(std::int64_t x, std::int64_t y, std::int64_t b, std::int64_t d, std::int64_t f) {
   const program::Mesh mesh{{{"X", x}, {"Y", y}}};
   ChooserProblem problem;

@@ -56,7 +56,7 @@ class ServingSearcher {
   }
 
  private:
-  /// What was fixed, as it is written: "--tp 4 --dp 3".
+  /// The fixed choices as options: "--tp 4 --dp 3".
   std::string given_text() const {
     std::string text;
     const auto add = [&](std::string_view option, const std::optional<std::int64_t>& n) {
@@ -262,7 +262,7 @@ class ServingSearcher {
     };
     const serving::ServingPoint first = at(1.0);
     if (take(first); first.memory.total() > question_.capacity) return;
-    // From one unit up to what fits: powers of two, the points between them, and the last one.
+    // Tries batches from one unit up to what fits: powers of two, the points between them, and the last one.
     std::vector<Tried> tried{tried_at(1.0, first)};
     const double allowed = choices_.most_batch ? static_cast<double>(*choices_.most_batch) : HUGE_VAL;
     const double most = std::floor(std::min(first.memory.max_batch, allowed) / unit);

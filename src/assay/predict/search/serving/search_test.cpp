@@ -336,7 +336,7 @@ TEST(ServingSearch, TheLargestBatchFitsAndOneMoreDoesNot) {
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
   const double most = serving::serving_memory(c.question, profiles, 1).max_batch;
   EXPECT_LE(serving::serving_memory(c.question, profiles, most).total(), c.question.capacity);
-  // The bound counts the space of a prompt beside that of a step; only caches and weights are sure to be too many.
+  // The bound counts the space of a prompt and of a step; only caches and weights are sure to be too many.
   const double next = 1.01 * most;
   EXPECT_GT(serving::serving_memory(c.question, profiles, next).total(), c.question.capacity);
 }

@@ -48,7 +48,7 @@ struct PlanRules {
     return static_cast<Bits>((p.pipeline > 1 ? stage_zeros : zeros) & (p.fsdp > 1 ? fsdp_zeros : all));
   }
   bool limits_orders(const hardware::Cluster& cluster) const { return !orders.empty() && !cluster.torus; }
-  /// Whether so many chunks on each of so many stages may hold the layers; `is_asked` means that the user fixed them.
+  /// Whether `stages` stages of `chunks` chunks each may hold the layers; `is_asked` means that the user fixed them.
   bool splits_layers(std::int64_t layer_count, std::int64_t stages, std::int64_t chunks, bool is_asked) const;
   /// Whether a mesh can be written; whether its layers can be split is another question.
   bool allows(const lower::Parallelism& p, const model::Transformer& model) const;

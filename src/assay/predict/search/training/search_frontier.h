@@ -35,7 +35,7 @@ struct WorkMesh {
   std::size_t inner = 0;                       ///< index of TrainingPlaces::inner(): a lower bound over all placements
   std::vector<AlikePlaces> places;             ///< for meshes that are looked at more closely
   std::vector<WeightTraffic> weight_traffics;  ///< by sharing and residual scheme
-  std::uint64_t unbeaten_orders = 0;           ///< orders that no other beats, apart from hops between stages
+  std::uint64_t unbeaten_orders = 0;           ///< orders that no other beats, ignoring hops between stages
   const StageLayers* layers = nullptr;
 
   std::uint64_t every_order() const { return ~std::uint64_t{0} >> (64 - orders.size()); }

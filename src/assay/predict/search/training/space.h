@@ -24,7 +24,7 @@ struct TrainingChoices {
   PlanRules rules;  ///< rules of the software, which all choices that are not fixed obey
 };
 
-/// Orders of the stages of a mesh that a search keeps apart, a bit each; enough for stages of 800 layers.
+/// Orders of the stages of a mesh that a search distinguishes, a bit each; enough for stages of 800 layers.
 inline constexpr std::size_t most_orders = 64;
 
 /// The order in which stages take their work.

@@ -18,7 +18,7 @@ struct AlikeOrders {
 /// Layers as one order of stages cuts them.
 struct OrderLayers {
   clock::StageSplit runs;  ///< stage_runs()
-  /// By part of the split: layers of the first runs on all stages before the last one of the kind.
+  /// For each part of the split: layers of the first runs on all stages before the last one of the kind.
   std::vector<std::array<std::int16_t, model::max_layer_kinds>> before;
 };
 
@@ -28,7 +28,7 @@ struct StageLayers {
   std::vector<OrderLayers> each;  ///< one entry for each order
 };
 
-/// Orders that exist for so many microbatches, a bit each.
+/// Orders that exist for this number of microbatches, a bit each.
 std::uint64_t possible_orders(const std::vector<StageOrder>& orders, std::int64_t stages, std::int64_t microbatches);
 
 /// The layers that stages hold under all orders of so many stages; each is made once.

@@ -16,7 +16,7 @@ class PagedCache {
 
   explicit PagedCache(std::int64_t tokens_of_a_page) : page_(tokens_of_a_page) {}
 
-  /// A sequence that is not there yet. Pages that another one fills with the same tokens up to there are shared.
+  /// Adds a sequence. Pages that another one fills with the same tokens up to there are shared.
   void add(std::int64_t sequence, const std::vector<int>& tokens);
   void append(std::int64_t sequence, int token);
   void remove(std::int64_t sequence);

@@ -14,7 +14,7 @@ namespace assay::serving {
 
 class PrefixCache {
  public:
-  /// Holds at most so many blocks; without a number, all.
+  /// Holds at most this many blocks; without a number, all.
   explicit PrefixCache(std::optional<std::int64_t> blocks) : most_(blocks) {}
 
   /// How many of these blocks, from the first on, are cached.
@@ -64,7 +64,7 @@ struct PrefixReplay {
   std::int64_t kept = 0, evicted = 0;
   double share() const { return hits / prompts; }
 };
-/// Plays all requests in their order on replicas that each hold so many blocks.
+/// Plays all requests in their order on replicas that each hold a given number of blocks.
 PrefixReplay replay_prefixes(const RequestTrace& trace, std::optional<std::int64_t> blocks, std::int64_t replicas = 1,
                              PrefixRouting routing = PrefixRouting::in_turn);
 

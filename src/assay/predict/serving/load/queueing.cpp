@@ -296,7 +296,7 @@ double steps_in_batch(const LoadedServer& server) {
 struct TakenPlaces {
   double pieces = 1;               ///< steps of a prompt
   double prompt = 0, token = 0;    ///< seconds of a place's prompt, and of each token
-  double requests_per_second = 0;  ///< that end
+  double requests_per_second = 0;  ///< requests that end
 };
 
 TakenPlaces taken_places(const LoadedServer& server, double places) {

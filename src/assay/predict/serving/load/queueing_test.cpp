@@ -213,8 +213,8 @@ TEST(BatchingSimulation, SameSeedSameNumbers) {
   EXPECT_NE(a.first_token.p99, simulate_batching(server, Hertz(8.0), {2000, 6}).first_token.p99);
 }
 
-// 64 sequences in flight hold 64 x (1000 + 100) tokens on average. With room for far fewer, sequences are thrown out
-// and worked on again; with ample room none is.
+// 64 sequences in flight hold 64 x (1000 + 100) tokens on average. With room for far fewer, sequences are evicted and
+// recomputed; with ample room none is.
 TEST(BatchingSimulation, TooFewPagesThrowSequencesOut) {
   LoadedServer server = server_of(BatchingPolicy::interleaved, "");
   const Hertz saturation = loaded_times(server, Hertz(1.0)).saturation;
