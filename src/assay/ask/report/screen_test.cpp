@@ -123,7 +123,7 @@ Nothing: {missing})");
   const auto& busy = std::get<PhraseLine>(screen.blocks[1]);
   EXPECT_EQ(busy.label, "Busy");
   ASSERT_EQ(busy.phrases.size(), 1u);
-  EXPECT_EQ(busy.phrases.front().text, "25.0 % busy");
+  EXPECT_EQ(busy.phrases.front().text, "25 % busy");
   EXPECT_EQ(busy.phrases.front().tone, Tone::strong);
   const auto& table = std::get<ScreenTable>(screen.blocks[2]);
   EXPECT_EQ(table.head, (std::vector<std::string>{"level", "chips"}));
