@@ -34,6 +34,8 @@ std::string render_json(const Value& value, Layout layout = Layout::indented);
 /// The answer in one sentence: the first line of its screen.
 std::string headline(const Response& response);
 std::string render_csv(const Response& response);
+/// A field of CSV, in quotes where it needs them.
+std::string csv_quoted(std::string text);
 std::string render_derivation(const Response& response, bool colour);
 
 std::string_view name(Error::Kind kind);

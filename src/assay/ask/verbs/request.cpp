@@ -138,13 +138,6 @@ Request Request::with_more(std::string_view option, std::string value) const {
   return out;
 }
 
-Request Request::with_argument(std::string value) const {
-  Request out = *this;
-  out.arguments_.resize(std::max<std::size_t>(1, out.arguments_.size()));
-  out.arguments_.front() = std::move(value);
-  return out;
-}
-
 Request Request::without(std::string_view option, std::size_t n) const {
   Request out = *this;
   out.picture_ = out.frames_ = false;

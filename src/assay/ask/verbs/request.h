@@ -152,8 +152,6 @@ class Request {
   /// The same request without an option, or with this value of it alone.
   Request without(std::string_view option) const;
   Request with(std::string_view option, std::string value) const;
-  /// The same for its first argument.
-  Request with_argument(std::string value) const;
 
   /// Arguments and options by name, as `arguments` of a JSON request has them.
   report::Members named_arguments() const;
