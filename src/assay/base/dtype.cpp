@@ -44,9 +44,4 @@ Dtype product_dtype(Dtype a, Dtype b) {
   return x.bits >= y.bits ? a : b;
 }
 
-Dtype accumulator_dtype(Dtype compute) {
-  if (facts(compute).is_integer) return Dtype::int32;
-  return compute == Dtype::fp64 ? Dtype::fp64 : Dtype::fp32;
-}
-
 }  // namespace assay

@@ -44,7 +44,4 @@ Result<Dtype> parse_dtype(std::string_view text, std::string_view where);
 /// The format in which a product of the two is computed: the wider float, or the float if one is an integer.
 Dtype product_dtype(Dtype a, Dtype b);
 
-/// The format in which sums of products are kept: int32 for integers, fp64 for fp64, otherwise fp32.
-Dtype accumulator_dtype(Dtype compute);
-
 }  // namespace assay

@@ -307,9 +307,7 @@ std::string csv_cell(const Value& value) {
     text = list_text(*items);
   else if (!value.is_null())
     text = scalar_text(value);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
-  return "\"" + text + "\"";
+  return csv_quoted(std::move(text));
 }
 
 std::string unit_of(const Value& value) {
@@ -331,6 +329,12 @@ void leaves(const std::string& prefix, const Value& value, std::vector<std::pair
 }
 
 }  // namespace
+
+std::string csv_quoted(std::string text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\"");
+  return "\"" + text + "\"";
+}
 
 std::string render_csv(const Response& response) {
   const Value results{response.results};

@@ -34,6 +34,9 @@ std::string render_json(const Value& value, Layout layout = Layout::indented);
 /// The answer in one sentence: the first line of its screen.
 std::string headline(const Response& response);
 std::string render_csv(const Response& response);
+/// A field of CSV, in quotes where it needs them.
+std::string csv_quoted(std::string text);
+/// Where the numbers of a response come from, wrapped to so many columns; 0: not wrapped.
 std::string render_derivation(const Response& response, bool colour, std::size_t width);
 
 std::string_view name(Error::Kind kind);

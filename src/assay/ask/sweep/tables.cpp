@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "assay/ask/report/render.h"
 #include "assay/base/text.h"
 
 namespace assay::sweep {
@@ -13,13 +14,6 @@ namespace {
 std::string unit_of(const report::Value& value) {
   const auto* quantity = std::get_if<report::QuantityValue>(&value.data());
   return quantity ? base_unit(quantity->quantity.dim) : std::string();
-}
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
 }
 
 /// A number so that it reads back as the same, a truth as yes or no.
@@ -31,16 +25,19 @@ std::string plain_text(const report::Value& value) {
 
 }  // namespace
 
+std::size_t Columns::place_of(const std::string& path, std::size_t guess) const {
+  if (guess < results.size() && results[guess].first == path) return guess;
+  const auto found =
+      std::find_if(results.begin(), results.end(), [&](const auto& column) { return column.first == path; });
+  return static_cast<std::size_t>(found - results.begin());
+}
+
 void Columns::add(const Row& row) {
   for (const auto& [name, value] : row.arguments)
     if (std::find(arguments.begin(), arguments.end(), name) == arguments.end()) arguments.push_back(name);
   std::size_t at = 0;
   for (const auto& [path, value] : row.results) {
-    if (at >= results.size() || results[at].first != path) {
-      const auto found = std::find_if(results.begin(), results.end(),
-                                      [&path_ = path](const auto& column) { return column.first == path_; });
-      at = static_cast<std::size_t>(found - results.begin());
-    }
+    at = place_of(path, at);
     if (at == results.size()) results.emplace_back(path, std::string());
     if (results[at].second.empty()) results[at].second = unit_of(value);
     ++at;
@@ -49,13 +46,9 @@ void Columns::add(const Row& row) {
 
 std::vector<const report::Value*> Columns::results_of(const Row& row) const {
   std::vector<const report::Value*> out(results.size(), nullptr);
-  std::size_t at = 0;  // rows mostly have the same results in the same order
+  std::size_t at = 0;
   for (const auto& [path, value] : row.results) {
-    if (at >= out.size() || results[at].first != path) {
-      const auto found = std::find_if(results.begin(), results.end(),
-                                      [&path_ = path](const auto& column) { return column.first == path_; });
-      at = static_cast<std::size_t>(found - results.begin());
-    }
+    at = place_of(path, at);
     if (at < out.size()) out[at++] = &value;
   }
   return out;
@@ -65,19 +58,19 @@ Result<void> write_csv(const std::string& path, const Store& store, std::span<co
                        const Columns& columns) {
   std::ofstream file(path, std::ios::binary);
   std::string line;
-  for (const std::string& name : columns.arguments) line += csv_cell("arg." + name) + ",";
+  for (const std::string& name : columns.arguments) line += report::csv_quoted("arg." + name) + ",";
   line += "outcome,headline,error";
   for (const auto& [name, unit] : columns.results)
-    line += "," + csv_cell(unit.empty() ? name : fmt::format("{} [{}]", name, unit));
+    line += "," + report::csv_quoted(unit.empty() ? name : fmt::format("{} [{}]", name, unit));
   file << line << "\n";
   for (const std::string& request : requests) {
     if (!store.has(request)) continue;
     ASSAY_TRY(row, store.row(request));
     line.clear();
-    for (const std::string& name : columns.arguments) line += csv_cell(row.argument(name)) + ",";
-    line += fmt::format("{},{},{}", row.outcome, csv_cell(row.headline), csv_cell(row.error));
+    for (const std::string& name : columns.arguments) line += report::csv_quoted(row.argument(name)) + ",";
+    line += fmt::format("{},{},{}", row.outcome, report::csv_quoted(row.headline), report::csv_quoted(row.error));
     for (const report::Value* value : columns.results_of(row))
-      line += "," + (value ? csv_cell(plain_text(*value)) : "");
+      line += "," + (value ? report::csv_quoted(plain_text(*value)) : "");
     file << line << "\n";
   }
   file.close();

@@ -19,6 +19,10 @@ struct Columns {
   void add(const Row& row);
   /// The results of a row in this order; null where it has none.
   std::vector<const report::Value*> results_of(const Row& row) const;
+
+ private:
+  /// The place of a result, which is most often where the one before it suggests; results.size() if there is none.
+  std::size_t place_of(const std::string& path, std::size_t guess) const;
 };
 
 /// Quantities are in base units, which the head names: "step_time.estimate [s]".

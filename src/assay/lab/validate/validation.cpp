@@ -56,12 +56,12 @@ std::optional<double> rank_correlation(const std::vector<double>& a, const std::
 }  // namespace
 
 std::span<const ValidationSet> validation_sets() {
-  static const std::vector<ValidationSet> all = {
-      h200_ops_set(),        h200_random_set(),    h200_measure_set(),         h200_experts_set(),
-      h200_products_set(),   h200_odd_set(),       h200_heads_set(),           kernels_set(),
-      collectives_set(),     h200_train_set(),     h200_train_memory_set(),    training_set(),
-      training_memory_set(), h200_prefill_set(),   h200_decode_set(),          h200_static_cache_set(),
-      inference_tpot_set(),  inference_ttft_set(), inference_throughput_set(), public_set()};
+  static const std::vector<ValidationSet> all = [] {
+    std::vector<ValidationSet> sets;
+    for (const auto& of_kind : {kernel_sets(), training_sets(), inference_sets(), public_sets()})
+      sets.insert(sets.end(), of_kind.begin(), of_kind.end());
+    return sets;
+  }();
   return all;
 }
 

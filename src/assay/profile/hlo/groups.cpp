@@ -129,12 +129,6 @@ Result<Iota> read_iota(Cursor& in) {
   return out;
 }
 
-std::string iota_text(const Iota& iota) {
-  std::string out = fmt::format("<=[{}]", fmt::join(iota.dims, ","));
-  if (!iota.permutation.empty()) out += fmt::format("T({})", fmt::join(iota.permutation, ","));
-  return out;
-}
-
 std::int64_t ReplicaGroups::size(std::int64_t devices) const {
   return lists.empty() ? devices : static_cast<std::int64_t>(lists.front().size());
 }

@@ -22,8 +22,6 @@ struct Iota {
 };
 /// "[2,4]T(1,0)"
 Result<Iota> read_iota(Cursor& in);
-/// "<=[2,4]T(1,0)" behind sizes whose product it must have.
-std::string iota_text(const Iota& iota);
 
 /// A named axis of a mesh.
 using NamedAxis = std::pair<std::string, std::int64_t>;

@@ -200,16 +200,4 @@ Result<ProgramMesh> program_mesh(const Module& module) {
   return out;
 }
 
-std::string sharding_text(const ProgramMesh& mesh, const WholeParameter& parameter) {
-  std::string out;
-  bool any = false;
-  for (const auto& axes : parameter.axes) {
-    std::vector<std::string> names;
-    for (const std::size_t axis : axes) names.push_back(mesh.axes[axis].name);
-    any = any || !names.empty();
-    out += (out.empty() ? "[" : ", ") + (names.empty() ? std::string("-") : join(names, "*"));
-  }
-  return any ? out + "]" : "";
-}
-
 }  // namespace assay::hlo

@@ -36,7 +36,4 @@ struct ProgramMesh {
 
 Result<ProgramMesh> program_mesh(const Module& module);
 
-/// "[fsdp, -, tensor]"; empty where nothing is divided.
-std::string sharding_text(const ProgramMesh& mesh, const WholeParameter& parameter);
-
 }  // namespace assay::hlo

@@ -34,8 +34,8 @@ std::optional<BytesPerSecond> node_network(std::string_view interconnect) {
 
 class CollectiveTableRow {
  public:
-  CollectiveTableRow(const CsvTable& table, std::size_t row, const hardware::Catalogue& catalogue, KnownChips& chips)
-      : table_(table), row_(row), catalogue_(catalogue), chips_(chips) {}
+  CollectiveTableRow(const TableLine& in, const hardware::Catalogue& catalogue, KnownChips& chips)
+      : in_(in), catalogue_(catalogue), chips_(chips) {}
 
   Why read(CollectiveRow& out) {
     using enum Field::Kind;
@@ -43,7 +43,7 @@ class CollectiveTableRow {
                                        {"n_ranks", count},  {"nodes", count},       {"gpus_per_node", count}};
     out.id = text("id");
     out.source = text("source_key");
-    if (auto why = unread(table_, row_, fields)) return why;
+    if (auto why = unread(in_.table, in_.row, fields)) return why;
     const std::string_view op = text("op");
     const auto* kind = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return k.first == op; });
     if (kind == std::end(kinds)) return fmt::format("{} has no model", op);
@@ -69,8 +69,8 @@ class CollectiveTableRow {
   }
 
  private:
-  std::string_view text(std::string_view column) const { return table_.text(row_, column); }
-  double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
+  std::string_view text(std::string_view column) const { return in_.text(column); }
+  double number(std::string_view column, double missing = 0) const { return in_.number(column, missing); }
 
   Why read_links(CollectiveRow& out) {
     const std::string_view interconnect = text("interconnect");
@@ -119,8 +119,7 @@ class CollectiveTableRow {
     return std::nullopt;
   }
 
-  const CsvTable& table_;
-  std::size_t row_;
+  const TableLine& in_;
   const hardware::Catalogue& catalogue_;
   KnownChips& chips_;
 };
@@ -128,21 +127,10 @@ class CollectiveTableRow {
 }  // namespace
 
 Result<CollectiveRows> read_collectives(const CsvTable& given, const hardware::Catalogue& catalogue) {
-  CollectiveRows rows;
-  CsvTable table = given;
-  ASSAY_TRY(readings, KnownReadings::make(catalogue));
-  const std::vector<Why> refused = readings.apply(table);
   ASSAY_TRY(chips, KnownChips::make(catalogue));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    CollectiveRow row;
-    if (auto why = refused[i] ? refused[i] : CollectiveTableRow(table, i, catalogue, chips).read(row))
-      rows.unanswered.push_back({std::string(table.text(i, "id")),
-                                 fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
-                                 std::move(*why)});
-    else
-      rows.rows.push_back(std::move(row));
-  }
-  return rows;
+  return rows_after_readings<CollectiveRows>(given, catalogue, [&](const TableLine& in, CollectiveRow& row) {
+    return CollectiveTableRow(in, catalogue, chips).read(row);
+  });
 }
 
 Question question_of(const CollectiveRow& row) {

@@ -74,7 +74,7 @@ constexpr std::pair<std::string_view, std::string_view> dtype_names[] = {
 /// One row of the third-party table, or why it cannot be predicted.
 class KernelTableRow {
  public:
-  KernelTableRow(const CsvTable& table, std::size_t row, KnownChips& chips) : table_(table), row_(row), chips_(chips) {}
+  KernelTableRow(const TableLine& in, KnownChips& chips) : in_(in), chips_(chips) {}
 
   Why read(KernelRow& out) {
     using enum Field::Kind;
@@ -85,7 +85,7 @@ class KernelTableRow {
                                        {"window", whole},   {"moe_experts", count}, {"causal", words, "y|n"}};
     out.id = text("id");
     out.source = text("source_key");
-    if (auto why = unread(table_, row_, fields)) return why;
+    if (auto why = unread(in_.table, in_.row, fields)) return why;
     const std::optional<std::string> chip = chips_.find(text("chip"), out.source);
     if (!chip) return fmt::format("no chip {} in the catalogue", in_quotes(text("chip")));
     out.chip = *chip;
@@ -102,8 +102,8 @@ class KernelTableRow {
   }
 
  private:
-  std::string_view text(std::string_view column) const { return table_.text(row_, column); }
-  double number(std::string_view column, double missing = 0) const { return table_.number(row_, column, missing); }
+  std::string_view text(std::string_view column) const { return in_.text(column); }
+  double number(std::string_view column, double missing = 0) const { return in_.number(column, missing); }
   std::string label(const KernelRow& row) const {
     const KernelKind kind = row.kernel.kind;
     if (kind == KernelKind::matmul && row.kernel.product.batch > 1.0) return "grouped matmul";
@@ -187,8 +187,7 @@ class KernelTableRow {
     return set_operation(out, fmt::format("{}({}[{},{}])", function, dtype_, exact_number(m), exact_number(n)));
   }
 
-  const CsvTable& table_;
-  std::size_t row_;
+  const TableLine& in_;
   KnownChips& chips_;
   std::string_view dtype_;
 };
@@ -328,21 +327,9 @@ KernelRows read_own_ops(const CsvTable& table, std::string_view source, std::str
 }
 
 Result<KernelRows> read_kernels(const CsvTable& given, const hardware::Catalogue& catalogue) {
-  KernelRows rows;
-  CsvTable table = given;
-  ASSAY_TRY(readings, KnownReadings::make(catalogue));
-  const std::vector<Why> refused = readings.apply(table);
   ASSAY_TRY(chips, KnownChips::make(catalogue));
-  for (std::size_t i = 0; i < table.rows(); ++i) {
-    KernelRow row;
-    if (auto why = refused[i] ? refused[i] : KernelTableRow(table, i, chips).read(row))
-      rows.unanswered.push_back({std::string(table.text(i, "id")),
-                                 fmt::format("{}, {}", table.text(i, "source_key"), table.text(i, "op")),
-                                 std::move(*why)});
-    else
-      rows.rows.push_back(std::move(row));
-  }
-  return rows;
+  return rows_after_readings<KernelRows>(
+      given, catalogue, [&](const TableLine& in, KernelRow& row) { return KernelTableRow(in, chips).read(row); });
 }
 
 Question question_of(const KernelRow& row) {

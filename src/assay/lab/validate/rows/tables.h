@@ -1,5 +1,7 @@
 // Where tables of measurements come from: the catalogue, or the directory given by --data.
 #pragma once
+#include <fmt/format.h>
+
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,6 +39,23 @@ auto measured_rows(const ValidationInput& input, std::string_view ours, std::str
   for (auto& row : more.unanswered)
     if (!known.contains(row.id)) rows.unanswered.push_back(std::move(row));
   return rows;
+}
+
+/// Cases of the published rows of the catalogue (with --data also of its own file `published/FILE`), and with --data of
+/// `third_party/FILE`.
+template <class Read, class Key, class Add>
+Result<ValidationResult> published_cases(const ValidationInput& input, std::string_view ours, std::string_view file,
+                                         Read read, Key key, Add add) {
+  const std::string given = fmt::format("published/{}", file), others = fmt::format("third_party/{}", file);
+  ASSAY_TRY(rows, measured_rows(input, ours, given, read, key));
+  ValidationResult result;
+  add(rows, result);
+  if (input.data && (has_data(input, others) || !has_data(input, given))) {
+    ASSAY_TRY(table, data_table(*input.data, others));
+    ASSAY_TRY(more, read(table));
+    add(more, result);
+  }
+  return result;
 }
 
 }  // namespace assay::validate

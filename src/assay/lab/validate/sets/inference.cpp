@@ -52,19 +52,10 @@ Result<ValidationResult> run_h200_decode(const ValidationInput& input) {
 
 template <Take take>
 Result<ValidationResult> run_inference(const ValidationInput& input) {
-  const auto read = [&](const CsvTable& table) -> Result<InferenceRows> {
-    return read_inference(table, input.catalogue);
-  };
-  ASSAY_TRY(rows, measured_rows(input, "validation/published_inference.csv", "published/inference.csv", read,
-                                &inference_row_key));
-  ValidationResult result;
-  add_cases(rows, take, input, result);
-  if (input.data && (has_data(input, "third_party/inference.csv") || !has_data(input, "published/inference.csv"))) {
-    ASSAY_TRY(more, data_table(*input.data, "third_party/inference.csv"));
-    ASSAY_TRY(others, read_inference(more, input.catalogue));
-    add_cases(others, take, input, result);
-  }
-  return result;
+  return published_cases(
+      input, "validation/published_inference.csv", "inference.csv",
+      [&](const CsvTable& table) { return read_inference(table, input.catalogue); }, &inference_row_key,
+      [&](const InferenceRows& rows, ValidationResult& result) { add_cases(rows, take, input, result); });
 }
 
 bool is_prefill(const InferenceRow& row) { return row.figure == InferenceFigure::first_token; }
@@ -76,29 +67,19 @@ bool is_token(const InferenceRow& row) {
 
 }  // namespace
 
-ValidationSet h200_prefill_set() {
-  return {"h200-prefill", "prefill that we measured on one H200, eager software: seconds", false,
-          &run_h200_infer<&is_prefill>, true};
-}
-ValidationSet h200_decode_set() {
-  return {"h200-decode", "decode steps that we measured on one H200, a well-built loop: seconds", false,
-          &run_h200_decode, true};
-}
-ValidationSet h200_static_cache_set() {
-  return {"h200-static-cache", "decode steps on one H200 of software that copies keys and values for every head", false,
-          &run_h200_infer<&is_step>, true};
-}
-ValidationSet inference_tpot_set() {
-  return {"inference-tpot", "published time per output token, with --data also third-party: seconds", false,
-          &run_inference<&is_token>, true};
-}
-ValidationSet inference_throughput_set() {
-  return {"inference-throughput", "published throughput at the largest load: output tokens per second of the server",
-          false, &run_inference<&is_server>, true};
-}
-ValidationSet inference_ttft_set() {
-  return {"inference-ttft", "published time to the first token of an idle server: seconds", false,
-          &run_inference<&is_prefill>, true};
+std::vector<ValidationSet> inference_sets() {
+  return {{"h200-prefill", "prefill that we measured on one H200, eager software: seconds", false,
+           &run_h200_infer<&is_prefill>, true},
+          {"h200-decode", "decode steps that we measured on one H200, a well-built loop: seconds", false,
+           &run_h200_decode, true},
+          {"h200-static-cache", "decode steps on one H200 of software that copies keys and values for every head",
+           false, &run_h200_infer<&is_step>, true},
+          {"inference-tpot", "published time per output token, with --data also third-party: seconds", false,
+           &run_inference<&is_token>, true},
+          {"inference-ttft", "published time to the first token of an idle server: seconds", false,
+           &run_inference<&is_prefill>, true},
+          {"inference-throughput", "published throughput at the largest load: output tokens per second of the server",
+           false, &run_inference<&is_server>, true}};
 }
 
 }  // namespace assay::validate

@@ -100,37 +100,22 @@ Result<ValidationResult> run_collectives(const ValidationInput& input) {
 
 }  // namespace
 
-ValidationSet h200_ops_set() {
-  return {"h200-ops", "kernels that we measured on one H200: products, attention, memory-bound operations", false,
-          &run_h200_ops};
-}
-ValidationSet h200_random_set() {
-  return {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_own<1>};
-}
-ValidationSet h200_measure_set() {
-  return {"h200-measure", "products, attention and copies that assay-measure-cuda measured on one H200", false,
-          &run_own<2>};
-}
-ValidationSet h200_experts_set() {
-  return {"h200-experts", "products of experts that we measured on one H200", false, &run_own<3>};
-}
-ValidationSet h200_products_set() {
-  return {"h200-products", "matrix products of random shapes that we measured on one H200, with the library's kernel",
-          false, &run_own<4>};
-}
-ValidationSet h200_odd_set() {
-  return {"h200-odd", "matrix products of sizes that are no multiples of 64, measured on one H200", false, &run_own<5>};
-}
-ValidationSet h200_heads_set() {
-  return {"h200-heads", "attention of many head sizes, measured on one H200", false, &run_own<6>};
-}
-ValidationSet kernels_set() {
-  return {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
-          &run_third_party_kernels};
-}
-ValidationSet collectives_set() {
-  return {"collectives", "third-party sweeps of collectives, in a node and across nodes (needs --data)", true,
-          &run_collectives};
+std::vector<ValidationSet> kernel_sets() {
+  return {
+      {"h200-ops", "kernels that we measured on one H200: products, attention, memory-bound operations", false,
+       &run_h200_ops},
+      {"h200-random", "kernels of random shapes that we measured on one H200", false, &run_own<1>},
+      {"h200-measure", "products, attention and copies that assay-measure-cuda measured on one H200", false,
+       &run_own<2>},
+      {"h200-experts", "products of experts that we measured on one H200", false, &run_own<3>},
+      {"h200-products", "matrix products of random shapes that we measured on one H200, with the library's kernel",
+       false, &run_own<4>},
+      {"h200-odd", "matrix products of sizes that are no multiples of 64, measured on one H200", false, &run_own<5>},
+      {"h200-heads", "attention of many head sizes, measured on one H200", false, &run_own<6>},
+      {"kernels", "third-party tables of kernels, A100 to GB200 and TPU v6e (needs --data)", true,
+       &run_third_party_kernels},
+      {"collectives", "third-party sweeps of collectives, in a node and across nodes (needs --data)", true,
+       &run_collectives}};
 }
 
 }  // namespace assay::validate

@@ -46,9 +46,9 @@ Result<ValidationResult> run_public(const ValidationInput& input) {
 
 }  // namespace
 
-ValidationSet public_set() {
-  return {"public", "figures that the field knows, from papers and benchmarks; --requests prints their commands", false,
-          &run_public, true};
+std::vector<ValidationSet> public_sets() {
+  return {{"public", "figures that the field knows, from papers and benchmarks; --requests prints their commands",
+           false, &run_public, true}};
 }
 
 }  // namespace assay::validate

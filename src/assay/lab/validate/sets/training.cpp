@@ -48,36 +48,21 @@ Result<ValidationResult> run_h200_train(const ValidationInput& input) {
 
 template <StepFigure figure>
 Result<ValidationResult> run_training(const ValidationInput& input) {
-  const auto read = [&](const CsvTable& table) -> Result<TrainingRows> {
-    return read_training(table, input.catalogue);
-  };
-  ASSAY_TRY(rows, measured_rows(input, "validation/published_training.csv", "published/training.csv", read,
-                                &training_row_key));
-  ValidationResult result;
-  add_cases(rows, figure, input, result);
-  if (input.data && (has_data(input, "third_party/training.csv") || !has_data(input, "published/training.csv"))) {
-    ASSAY_TRY(more, data_table(*input.data, "third_party/training.csv"));
-    ASSAY_TRY(others, read_training(more, input.catalogue));
-    add_cases(others, figure, input, result);
-  }
-  return result;
+  return published_cases(
+      input, "validation/published_training.csv", "training.csv",
+      [&](const CsvTable& table) { return read_training(table, input.catalogue); }, &training_row_key,
+      [&](const TrainingRows& rows, ValidationResult& result) { add_cases(rows, figure, input, result); });
 }
 
 }  // namespace
 
-ValidationSet h200_train_set() {
-  return {"h200-train", "training steps that we measured on one H200: seconds", false,
-          &run_h200_train<StepFigure::time>, true};
-}
-ValidationSet h200_train_memory_set() {
-  return {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<StepFigure::memory>, true};
-}
-ValidationSet training_set() {
-  return {"training", "published training steps, A100 to GB200 and TPUs, with --data also third-party ones: seconds",
-          false, &run_training<StepFigure::time>, true};
-}
-ValidationSet training_memory_set() {
-  return {"training-memory", "the same steps: peak memory", false, &run_training<StepFigure::memory>, true};
+std::vector<ValidationSet> training_sets() {
+  return {{"h200-train", "training steps that we measured on one H200: seconds", false,
+           &run_h200_train<StepFigure::time>, true},
+          {"h200-train-memory", "the same steps: peak memory", false, &run_h200_train<StepFigure::memory>, true},
+          {"training", "published training steps, A100 to GB200 and TPUs, with --data also third-party ones: seconds",
+           false, &run_training<StepFigure::time>, true},
+          {"training-memory", "the same steps: peak memory", false, &run_training<StepFigure::memory>, true}};
 }
 
 }  // namespace assay::validate
