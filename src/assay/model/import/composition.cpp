@@ -73,10 +73,11 @@ void compose_attention(const FamilyCode& code, double turned, Attention& attenti
 
 }  // namespace
 
-Result<FamilyCodes> read_family_codes(std::string_view document, std::string_view file) {
+Result<FamilyCodes> read_family_codes(std::string_view document, std::string_view file,
+                                      const hardware::Catalogue& catalogue) {
   FamilyCodes codes;
   RecordFile shared{.name = std::string(file), .keys_hint = "catalogue/steps/code.toml lists the keys"};
-  const std::vector<std::string> known = known_model_types();
+  ASSAY_TRY(known, known_model_types(catalogue));
   ASSAY_CHECK(read_record(document, shared, [&](RecordReader& reader) {
     reader.sources();
     reader.each_key("names", [&](const std::string& name, RecordReader& names) {
@@ -93,7 +94,7 @@ Result<FamilyCodes> read_family_codes(std::string_view document, std::string_vie
 
 Result<const FamilyCodes*> family_codes(const hardware::Catalogue& catalogue) {
   return catalogue.kept<FamilyCodes>("steps/code.toml", [&]() -> Result<FamilyCodes> {
-    for (const auto& [path, text] : catalogue.files("steps/code.toml")) return read_family_codes(text, path);
+    for (const auto& [path, text] : catalogue.files("steps/code.toml")) return read_family_codes(text, path, catalogue);
     return FamilyCodes{};
   });
 }

@@ -29,8 +29,9 @@ struct FamilyCodes {
   std::map<std::string, Activation, std::less<>> other_names;  ///< of activation functions
 };
 
-/// Reads such a file; reports every fault at once.
-Result<FamilyCodes> read_family_codes(std::string_view document, std::string_view file);
+/// Reads such a file, whose families the catalogue describes; reports every fault at once.
+Result<FamilyCodes> read_family_codes(std::string_view document, std::string_view file,
+                                      const hardware::Catalogue& catalogue);
 /// Those of the catalogue, read once; none if it has none.
 Result<const FamilyCodes*> family_codes(const hardware::Catalogue& catalogue);
 

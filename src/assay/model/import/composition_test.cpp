@@ -70,7 +70,7 @@ TEST(Composition, AFamilyIsOneEntryOfData) {
 TEST(Composition, FaultsOfTheFileNamePlaceRuleAndRemedy) {
   const auto read = read_family_codes(
       "[source.mine]\ntitle = \"t\"\n[family.lama]\nsource = \"mine\"\nturning = 2\nlogits = \"caped\"\nnorms = 1\n",
-      "steps/code.toml");
+      "steps/code.toml", catalogue());
   ASSERT_FALSE(read);
   std::string all = read.error().where + " " + read.error().what + " " + read.error().hint;
   for (const Error& error : read.error().also) all += "\n" + error.where + " " + error.what + " " + error.hint;

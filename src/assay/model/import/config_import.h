@@ -31,7 +31,7 @@ Result<ImportedModel> import_config(const Json& config, std::string_view file, c
 Result<ImportedModel> import_config(std::string_view document, std::string_view file,
                                     const hardware::Catalogue& catalogue, std::string_view as = {});
 
-/// The model types that are understood, sorted.
-std::vector<std::string> known_model_types();
+/// The model types that the catalogue describes, sorted.
+Result<std::vector<std::string>> known_model_types(const hardware::Catalogue& catalogue);
 
 }  // namespace assay::model

@@ -52,7 +52,9 @@ TEST(ConfigImport, GroupsOfExpertsDivideThemAndHoldThosePicked) {
 }
 
 TEST(ConfigImport, EveryFamilyReadsItsDefaults) {
-  for (const std::string& type : known_model_types()) {
+  const auto types = known_model_types(catalogue());
+  ASSERT_TRUE(types);
+  for (const std::string& type : *types) {
     // These say what each layer is.
     if (type == "transformer" || type == "deci" || type == "nemotron-nas" || type == "nemotron_h") continue;
     if (type == "openelm" || type == "kimi_linear") continue;

@@ -17,70 +17,22 @@ constexpr std::string_view shape_words[] = {
     "depth",  "ffn",   "mlp",    "channels", "groups", "expand", "state", "kernel",       "latent",
     "embd",   "embed", "vocab",  "ff",       "kv",     "d",      "moe",   "window"};
 
-// Keys of the library with such a part that change no shape.
-constexpr std::string_view harmless[] = {"hidden_act",
-                                         "hidden_activation",
-                                         "hidden_dropout",
-                                         "hidden_dropout_prob",
-                                         "hidden_dim_dropout",
-                                         "num_labels",
-                                         "num_beams",
-                                         "num_beam_groups",
-                                         "num_return_sequences",
-                                         "num_logits_to_keep",
-                                         "no_repeat_ngram_size",
-                                         "encoder_no_repeat_ngram_size",
-                                         "output_hidden_states",
-                                         "output_router_logits",
-                                         "chunk_size_feed_forward",
-                                         "pruned_heads",
-                                         "problem_type",
-                                         "n_group",
-                                         "topk_group",
-                                         "ep_size",
-                                         "n_ctx",
-                                         "layer_norm_eps",
-                                         "layer_norm_epsilon",
-                                         "original_max_position_embeddings",
-                                         "rope_head_dim_factor",
-                                         "pretraining_tp",
-                                         "max_length",
-                                         "min_length",
-                                         "chunk_size",
-                                         "mamba_chunk_size",
-                                         "time_step_floor",
-                                         "head_dim_scale",
-                                         "query_pre_attn_scalar",
-                                         "router_jitter_noise",
-                                         "use_mamba_kernels",
-                                         "hidden_states_dtype",
-                                         "apply_residual_connection_post_layernorm",
-                                         "attention_softmax_in_fp32",
-                                         "slow_but_exact",
-                                         "moe_router_dtype",
-                                         "layer_norm_rms_epsilon",
-                                         "num_hidden_layers_per_stage",
-                                         "moe_shared_expert_overlap",
-                                         "router_z_loss_coef",
-                                         "rotary_dim",
-                                         "norm_topk_prob",
-                                         "mamba_ssm_cache_dtype",
-                                         "mamba_ssm_dtype",
-                                         "use_cache",
-                                         "activation_dropout",
-                                         "cross_attention_hidden_size",
-                                         "initial_context_length",
-                                         "layernorm_epsilon",
-                                         "embd_pdrop",
-                                         "n_special",
-                                         "num_image_tokens",
-                                         "scale_attn_by_inverse_layer_idx",
-                                         "pre_allocate_kv_cache",
-                                         "lm_head",
-                                         "rm_head"};
+// Keys of the library with such a part that change no shape, each between two bars.
+constexpr std::string_view harmless =
+    "|hidden_act|hidden_activation|hidden_dropout|hidden_dropout_prob|hidden_dim_dropout|num_labels|num_beams|"
+    "num_beam_groups|num_return_sequences|num_logits_to_keep|no_repeat_ngram_size|encoder_no_repeat_ngram_size|"
+    "output_hidden_states|output_router_logits|chunk_size_feed_forward|pruned_heads|problem_type|n_group|"
+    "topk_group|ep_size|n_ctx|layer_norm_eps|layer_norm_epsilon|original_max_position_embeddings|"
+    "rope_head_dim_factor|pretraining_tp|max_length|min_length|chunk_size|mamba_chunk_size|time_step_floor|"
+    "head_dim_scale|query_pre_attn_scalar|router_jitter_noise|use_mamba_kernels|hidden_states_dtype|"
+    "apply_residual_connection_post_layernorm|attention_softmax_in_fp32|slow_but_exact|moe_router_dtype|"
+    "layer_norm_rms_epsilon|num_hidden_layers_per_stage|moe_shared_expert_overlap|router_z_loss_coef|rotary_dim|"
+    "norm_topk_prob|mamba_ssm_cache_dtype|mamba_ssm_dtype|use_cache|activation_dropout|"
+    "cross_attention_hidden_size|initial_context_length|layernorm_epsilon|embd_pdrop|n_special|num_image_tokens|"
+    "scale_attn_by_inverse_layer_idx|pre_allocate_kv_cache|lm_head|rm_head|";
 
 bool speaks_of_shape(std::string_view key) {
-  if (std::find(std::begin(harmless), std::end(harmless), key) != std::end(harmless)) return false;
+  if (harmless.find(fmt::format("|{}|", key)) != std::string_view::npos) return false;
   if (key.ends_with("_token_id") || key.ends_with("_token_index") || key.ends_with("_dropout") ||
       key.ends_with("_eps") || key.ends_with("_coef") || key.ends_with("_pdrop") || key.starts_with("mm_") ||
       key.starts_with("_"))
@@ -188,8 +140,8 @@ bool ConfigReader::has(std::string_view key) const {
 
 const Json* ConfigReader::read(Keys keys, std::string_view& found) {
   const Json* value = nullptr;
-  found = *keys.begin();
-  for (std::string_view key : keys) {
+  found = keys.front();
+  for (const std::string& key : keys) {
     read_.push_back(key);
     const Json* here = object_->find(key);
     if (!here || here->kind == Json::Kind::null) continue;
@@ -203,6 +155,11 @@ const Json* ConfigReader::read(Keys keys, std::string_view& found) {
             "keep the correct one");
   }
   return value;
+}
+
+const Json* ConfigReader::read(std::string_view key) {
+  read_.emplace_back(key);
+  return has(key) ? object_->find(key) : nullptr;
 }
 
 std::int64_t ConfigReader::whole(const Json& value, std::string_view key, std::int64_t lowest) {
@@ -236,9 +193,17 @@ std::int64_t ConfigReader::size(Keys keys, std::int64_t fallback) {
   return fallback;
 }
 
+std::int64_t ConfigReader::same_size(const std::string& key, std::int64_t fallback) {
+  if (const Json* value = object_->find(key); !value || value->kind != Json::Kind::list) return size(key, fallback);
+  const auto listed = sizes(key, 1);
+  if (!listed.empty() && std::count(listed.begin(), listed.end(), listed.front()) == std::ssize(listed))
+    return listed.front();
+  fault(key, "must be the same for all layers");
+  return fallback;
+}
+
 std::int64_t ConfigReader::derived(std::string_view key, std::int64_t fallback, std::string_view how) {
-  std::string_view found;
-  if (const Json* value = read({key}, found)) return whole(*value, found, 1);
+  if (const Json* value = read(key)) return whole(*value, key, 1);
   notes_.push_back(fmt::format("{}{} not given: {} = {}", prefix_, key, how, fallback));
   return fallback;
 }
@@ -246,17 +211,16 @@ std::int64_t ConfigReader::derived(std::string_view key, std::int64_t fallback, 
 std::int64_t ConfigReader::count(Keys keys, std::int64_t fallback) {
   std::string_view found;
   if (const Json* value = read(keys, found)) return whole(*value, found, 0);
-  for (std::string_view key : keys)
-    if (given(key)) return 0;
+  for (const std::string& key : keys)
+    if (object_->find(key)) return 0;
   if (fallback != 0) notes_.push_back(fmt::format("{}{} not given: {}", prefix_, found, fallback));
   return fallback;
 }
 
 bool ConfigReader::flag(std::string_view key, bool fallback) {
-  std::string_view found;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) {
-    if (!given(key)) notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, fallback));
+    if (!object_->find(key)) notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, fallback));
     return fallback;
   }
   if (value->kind == Json::Kind::integer && (value->integer == 0 || value->integer == 1)) return value->integer == 1;
@@ -266,8 +230,7 @@ bool ConfigReader::flag(std::string_view key, bool fallback) {
 }
 
 std::string ConfigReader::text(std::string_view key, std::string_view fallback) {
-  std::string_view found;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) return std::string(fallback);
   if (value->kind != Json::Kind::text) {
     fault(key, fmt::format("must be text, got {}", shown(*value)), "write it in quotes");
@@ -277,9 +240,8 @@ std::string ConfigReader::text(std::string_view key, std::string_view fallback) 
 }
 
 std::vector<std::string> ConfigReader::texts(std::string_view key) {
-  std::string_view found;
   std::vector<std::string> out;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) return out;
   if (value->kind != Json::Kind::list) {
     fault(key, fmt::format("must be a list of texts, got {}", shown(*value)), "write [\"...\", \"...\"]");
@@ -296,9 +258,8 @@ std::vector<std::string> ConfigReader::texts(std::string_view key) {
 }
 
 std::vector<std::int64_t> ConfigReader::sizes(std::string_view key, std::int64_t lowest) {
-  std::string_view found;
   std::vector<std::int64_t> out;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) return out;
   if (value->kind != Json::Kind::list) {
     fault(key, fmt::format("must be a list of whole numbers, got {}", shown(*value)), "write [1, 2, ...]");
@@ -319,16 +280,14 @@ double ConfigReader::positive(const Json& value, std::string_view key) {
 }
 
 double ConfigReader::factor(std::string_view key, double fallback) {
-  std::string_view found;
-  if (const Json* value = read({key}, found)) return positive(*value, key);
+  if (const Json* value = read(key)) return positive(*value, key);
   notes_.push_back(fmt::format("{}{} not given: {}", prefix_, key, exact_number(fallback)));
   return fallback;
 }
 
 std::vector<double> ConfigReader::factors(std::string_view key) {
-  std::string_view found;
   std::vector<double> out;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) return out;
   if (value->kind != Json::Kind::list)
     fault(key, fmt::format("must be a list of numbers, got {}", shown(*value)), "write one number for each layer");
@@ -340,8 +299,7 @@ std::vector<double> ConfigReader::factors(std::string_view key) {
 }
 
 const Json* ConfigReader::object(std::string_view key) {
-  std::string_view found;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (value && value->kind != Json::Kind::object) {
     fault(key, fmt::format("must be an object, got {}", shown(*value)), "write {...}");
     return nullptr;
@@ -350,9 +308,8 @@ const Json* ConfigReader::object(std::string_view key) {
 }
 
 std::vector<const Json*> ConfigReader::objects(std::string_view key) {
-  std::string_view found;
   std::vector<const Json*> out;
-  const Json* value = read({key}, found);
+  const Json* value = read(key);
   if (!value) return out;
   for (const Json& item : value->items) {
     if (item.kind != Json::Kind::object) break;
@@ -362,8 +319,6 @@ std::vector<const Json*> ConfigReader::objects(std::string_view key) {
     fault(key, fmt::format("must be a list of objects, got {}", describe(value->kind)), "write [{...}, {...}]");
   return out;
 }
-
-void ConfigReader::ignore(Keys keys) { read_.insert(read_.end(), keys.begin(), keys.end()); }
 
 void ConfigReader::fault(std::string_view key, std::string what, std::string hint) {
   constexpr std::size_t enough = 20;
@@ -400,6 +355,8 @@ void ConfigReader::check_unread(bool lenient) {
 void ConfigReader::take(ConfigReader& inner) {
   faults_.insert(faults_.end(), inner.faults_.begin(), inner.faults_.end());
   notes_.insert(notes_.end(), inner.notes_.begin(), inner.notes_.end());
+  inner.faults_.clear();
+  inner.notes_.clear();
 }
 
 Result<void> ConfigReader::finish() {

@@ -2,7 +2,7 @@
 // key.
 #pragma once
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,42 +16,28 @@ namespace assay::model {
 /// all faults at once. Each default taken leaves a note.
 class ConfigReader {
  public:
-  /// Names of one value, the usual one first: {"n_embd", "hidden_size"}.
-  using Keys = std::initializer_list<std::string_view>;
+  /// Names of one value, the usual one first: n_embd, hidden_size.
+  using Keys = std::span<const std::string>;
 
   ConfigReader(const Json& object, std::string file, std::string prefix = {});
 
   /// Present, and not null.
   bool has(std::string_view key) const;
   bool was_read(std::string_view key) const;
-  /// Present, even if null: null often disables a default of the library.
-  bool given(std::string_view key) const { return object_->find(key) != nullptr; }
-
-  bool is_text(std::string_view key) const {
-    const Json* value = object_->find(key);
-    return value && value->kind == Json::Kind::text;
-  }
-
-  bool is_negative(std::string_view key) const {
-    const Json* value = object_->find(key);
-    return value && value->kind == Json::Kind::integer && value->integer < 0;
-  }
-
-  bool is_list(std::string_view key) const {
-    const Json* value = object_->find(key);
-    return value && value->kind == Json::Kind::list;
-  }
+  /// What is given at a key, even null; nullptr where it is absent.
+  const Json* find(std::string_view key) const { return object_->find(key); }
 
   /// A size of at least one. Required unless there is a fallback.
-  std::int64_t size(std::string_view key) { return size(Keys{key}); }
   std::int64_t size(Keys keys);
-  std::int64_t size(std::string_view key, std::int64_t fallback) { return size(Keys{key}, fallback); }
   std::int64_t size(Keys keys, std::int64_t fallback);
-  /// The same, with a fallback derived from other keys, and its formula: "hidden_size / num_attention_heads".
+  std::int64_t size(const std::string& key, std::int64_t fallback) { return size(Keys(&key, 1), fallback); }
+  /// A size, or a list of equal ones: one for each layer.
+  std::int64_t same_size(const std::string& key, std::int64_t fallback);
+  /// A size whose fallback is derived from other keys, and its formula: "hidden_size / num_attention_heads".
   std::int64_t derived(std::string_view key, std::int64_t fallback, std::string_view how);
   /// A count that may be zero; null is zero.
-  std::int64_t count(std::string_view key, std::int64_t fallback = 0) { return count(Keys{key}, fallback); }
   std::int64_t count(Keys keys, std::int64_t fallback);
+  std::int64_t count(const std::string& key) { return count(Keys(&key, 1), 0); }
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, std::string_view fallback);
   std::vector<std::string> texts(std::string_view key);
@@ -64,8 +50,8 @@ class ConfigReader {
   /// A list of objects.
   std::vector<const Json*> objects(std::string_view key);
 
-  /// Keys that are known and change no shape.
-  void ignore(Keys keys);
+  /// A key that is known and changes no shape.
+  void ignore(std::string_view key) { read_.emplace_back(key); }
   void fault(std::string_view key, std::string what, std::string hint = {});
   void note(std::string text) { notes_.push_back(std::move(text)); }
 
@@ -73,7 +59,7 @@ class ConfigReader {
   /// Unread keys that look as if they changed a shape are also faults. A key that changes none but has a value that the
   /// library does not know leaves a note. `lenient`: so do the unread keys.
   void check_unread(bool lenient = false);
-  /// Takes over the faults and notes of an inner object's reader.
+  /// Takes the faults and notes of an inner object's reader from it.
   void take(ConfigReader& inner);
   Result<void> finish();
 
@@ -82,12 +68,13 @@ class ConfigReader {
 
  private:
   const Json* read(Keys keys, std::string_view& found);
+  const Json* read(std::string_view key);
   std::int64_t whole(const Json& value, std::string_view key, std::int64_t lowest);
   double positive(const Json& value, std::string_view key);
 
   const Json* object_;
   std::string file_, prefix_;
-  std::vector<std::string_view> read_;
+  std::vector<std::string> read_;
   std::vector<Error> faults_;
   std::vector<std::string> notes_;
 };
