@@ -6,6 +6,8 @@
 namespace assay::kernel {
 namespace {
 
+using numbers::ServingEffects;
+
 template <class N>
 NumberOf<N, Seconds> no_time(const N& num, std::string_view why) {
   return num.given("none", Seconds(0), why);
@@ -18,12 +20,12 @@ class ServingFactors {
   ServingFactors(const N& num, const ServingKernels& kernels) : num_(num), kernels_(kernels) {}
 
   template <class Q>
-  auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
-    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  auto operator()(std::string_view name, Given<Q> ServingEffects::*effect) const {
+    return num_.given(name, kernels_.effects.*effect);
   }
   /// Of every kernel: on the device, where that was measured, and what the software adds.
   NumberOf<N, Seconds> launch() const {
-    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start, "start");
+    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start);
     const Seconds device = kernels_.rates.regime.launch;
     if (!(device > Seconds(0))) return num_.named("start of a kernel", start);
     return num_.named("start of a kernel",
@@ -44,26 +46,25 @@ class ServingFactors {
 template <class N>
 NumberOf<N, Seconds> served_stream(const N& num, const KernelWork& work, const ServedDetails& details,
                                    const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
   if (details.is_view && (effects.joined || effects.code)) return no_time(num, "another view of a tensor");
   const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
-  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise");
+  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise);
   if (effects.code) {
-    const auto moved = num.given("kernels it is composed of", details.composition.traffic, sources, "composition") *
+    const std::string_view composition = effects.code->kernels.front().source;
+    const auto moved = num.given("kernels it is composed of", details.composition.traffic, composition) *
                        (traffic * num.named("kernel alone", streamed(num, rates, work, bytes)));
-    const auto starts = num.given("kernels", details.composition.kernels, sources, "composition") *
-                        num.given("start of a kernel", effects.code->start, sources, "kernel_start");
-    const auto time = max(starts, moved);
+    const auto start = num.given("start of a kernel", effects.code->start);
+    const auto time = max(num.given("kernels", details.composition.kernels, composition) * start, moved);
     if (!(details.composition.apart > 0.0)) return time;
-    return time + num.given("kernels of routing", details.composition.apart, sources, "composition") *
-                      num.given("start of a kernel", effects.code->start, sources, "kernel_start");
+    return time + num.given("kernels of routing", details.composition.apart, composition) * start;
   }
-  const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
+  const auto started = factor("kernels of a step", &ServingEffects::kernels);
   const auto time = work.model == KernelWork::Model::stream
                         ? factor.stream(work, started, traffic * bytes)
                         : started * factor.launch() + streamed(num, rates, work, traffic * bytes);
-  return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
+  return details.quantises ? time + factor("quantising", &ServingEffects::quantise) : time;
 }
 
 template <class N>
@@ -75,9 +76,8 @@ NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const 
   const ProductRates rates = product_rates(kernels.rates, work);
   const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
                            : matmul_time(num, rates, work.product, regime).total;
-  const auto dense = factor("products in a step", &ServingEffects::product, "product");
-  const auto slower =
-      details.of_experts ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
+  const auto dense = factor("products in a step", &ServingEffects::product);
+  const auto slower = details.of_experts ? dense * factor("products of experts", &ServingEffects::experts) : dense;
   const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
   return product_starts<N>(num, rates, work.product, factor.launch()) +
          slower * load * num.named("kernel alone", alone);
@@ -87,27 +87,27 @@ NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const 
 template <class N>
 NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const ServedDetails& details,
                                    const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
-  auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
+  auto read = factor("decoding in a step", &ServingEffects::decode) *
               decode_time(num, decode_rates(rates), work.items, work.cache_head, work.bytes);
   if (work.model == KernelWork::Model::split) {
     const AttentionRates by = attention_rates(rates, work);
     const auto whole = attention_time(num, by, work.attention, false);
     const auto split = split_attention_time(num, by, work.attention, work.items);
-    read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
+    read = max(read, factor("attention in a step", &ServingEffects::attention) * min(whole, split));
   }
   auto start = factor.launch();
   if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
-    const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
+    const auto copied = factor("copies of keys and values", &ServingEffects::copies) *
                         num.given("query heads of a cache", details.shared_by, "heads that share keys") *
                         num.given("bytes", work.bytes, "keys and values");
     start = start + factor.stream(work, num.given("kernels", 2.0, "of copying keys and values"), copied);
   }
   const auto row = num.given("keys per query", details.met, "on average") *
-                   factor("token of an unsplit cache", &ServingEffects::token, "token");
+                   factor("token of an unsplit cache", &ServingEffects::token);
   if (!(effects.vector > 0.0)) return start + row + read;
-  const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
+  const auto vector = factor("share of the vector units", &ServingEffects::vector);
   const auto scores = num.given("flops", work.flops, "arithmetic of the step") /
                       (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
   return start + row + max(read, scores);
@@ -119,7 +119,7 @@ template <class N>
 NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, const ServedDetails& details,
                                       const ServingKernels& kernels) {
   using enum ServedDetails::Kind;
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
   const auto bytes = num.given("bytes", work.bytes, "read and written by the step");
   if (details.kind == element_wise) return served_stream(num, work, details, kernels);
@@ -134,14 +134,13 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, cons
         streamed(num, rates, work, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
     const auto items = num.given("query heads", details.heads, "of all sequences") /
                        num.given("cores", rates.cores.cores, &rates.sources, "cores") *
-                       factor("core time of a head", &ServingEffects::item, "item");
-    return factor.launch() + items +
-           factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
+                       factor("core time of a head", &ServingEffects::item);
+    return factor.launch() + items + factor("decoding in a step", &ServingEffects::decode) * max(read, arithmetic);
   }
   const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
   if (details.kind == prompts)
-    return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
-  return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
+    return factor.launch() + factor("attention in a step", &ServingEffects::attention) * alone;
+  return factor.launch() + factor("products in a step", &ServingEffects::product) * alone;
 }
 
 }  // namespace
@@ -164,7 +163,7 @@ NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDet
     case Model::decode:
       return served_decode(num, work, details, kernels);
     case Model::attention:
-      return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
+      return factor.launch() + factor("attention in a step", &ServingEffects::attention) *
                                    attention_time(num, attention_rates(rates, work), work.attention, false);
     case Model::scores: {
       const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");

@@ -66,13 +66,11 @@ class KernelSums {
 
   /// Time of the host to launch all kernels of a block; nothing where it takes none.
   TracedTime take_launching() {
-    const Seconds launch = routes_ ? setup_.effects.routed_launch : setup_.effects.launch;
+    const Given<Seconds>& launch = std::exchange(routes_, false) ? setup_.effects.routed_launch : setup_.effects.launch;
     const double launches = std::exchange(launches_, 0.0);
-    const bool routes = std::exchange(routes_, false);
-    if (!(launch * launches > Seconds(0))) return {};
+    if (!(launches * launch.value > Seconds(0))) return {};
     return num_.named("launching",
-                      num_.given("launches", launches, "kernels of the pass") *
-                          num_.given("launch", launch, kernels_.sources, routes ? "routed_launch" : "launch"));
+                      num_.given("launches", launches, "kernels of the pass") * num_.given("launch", launch));
   }
 
   DerivedKernels& sums() { return sums_; }

@@ -187,7 +187,7 @@ class BlockPricer {
       pass.products += cost.duration;
     }
     // The host starts every kernel: short ones wait for it.
-    const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
+    const Seconds launch = (routes ? setup_.effects.routed_launch : setup_.effects.launch).value;
     if (recomputable && block.phase == program::Phase::backward) {
       recomputable->launches = launches;
       recomputable->launch = launch;
@@ -275,7 +275,7 @@ template Bytes traffic_bytes(const Plain&, const program::Program&, const progra
 template NumberOf<Traced, Bytes> traffic_bytes(const Traced&, const program::Program&, const program::Step&);
 
 kernel::TrainingKernels training_kernels(const TrainingSetup& setup) {
-  return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
+  return {setup.rates, setup.effects, setup.dropout};
 }
 
 namespace {
