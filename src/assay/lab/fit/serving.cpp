@@ -116,6 +116,7 @@ Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, 
   numbers::ServingCalibration steps(predict.steps.families);
   steps.code = predict.steps.code;
   steps.kernels = predict.steps.kernels;
+  steps.pointwise = predict.steps.pointwise;
   predict.steps = std::move(steps);
   std::vector<TunedNumber> numbers = bind_numbers(
       predict.steps, ranges, serving_stiffness, [](auto& all, auto& visitor) { numbers::visit_serving(all, visitor); });

@@ -63,12 +63,11 @@ struct ServingKernels {
 struct ServedDetails {
   /// What it computes: attention is over prompts or over a cache; scans and the like are other.
   enum class Kind : std::uint8_t { element_wise, product, prompts, cache, other };
-  bool is_view = false;     ///< moves nothing: another view of a tensor
-  bool quantises = false;   ///< casts to 8 bits or fewer
-  bool of_experts = false;  ///< a product of experts
-  double shared_by = 1;     ///< of decoding: query heads per KV head
-  double met = 0;           ///< of decoding: keys per query on average
-  Seconds arithmetic;       ///< at the peak
+  bool is_view = false;    ///< moves nothing: another view of a tensor
+  bool quantises = false;  ///< casts to 8 bits or fewer
+  double shared_by = 1;    ///< of decoding: query heads per KV head
+  double met = 0;          ///< of decoding: keys per query on average
+  Seconds arithmetic;      ///< at the peak
   Kind kind = Kind::other;
   double heads = 0;  ///< of attention over a cache: query heads of all sequences
   StreamComposition composition = {};

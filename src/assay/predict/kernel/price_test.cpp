@@ -43,12 +43,13 @@ numbers::StepEffects random_effects(std::mt19937& random) {
   for (auto& kind : effects.kinds) kind = numbers::Passes{factor(random), factor(random)};
   if (random() % 2) {
     numbers::ComposedTraffic& composed = effects.composed.emplace();
-    for (Given<numbers::Passes>* passes :
-         {&composed.joined_gate, &composed.rotated_part, &composed.rejoined_heads})
+    for (Given<numbers::Passes>* passes : {&composed.joined_gate, &composed.rotated_part, &composed.rejoined_heads})
       *passes = numbers::Passes{factor(random), factor(random)};
     for (double& projection : composed.projections.value) projection = factor(random);
-    for (Given<numbers::Passes>& function : composed.functions) function = numbers::Passes{factor(random), factor(random)};
-    for (Given<numbers::Passes>& rotation : composed.rotations) rotation = numbers::Passes{factor(random), factor(random)};
+    for (Given<numbers::Passes>& function : composed.functions)
+      function = numbers::Passes{factor(random), factor(random)};
+    for (Given<numbers::Passes>& rotation : composed.rotations)
+      rotation = numbers::Passes{factor(random), factor(random)};
     for (Given<numbers::Passes>& logits : composed.logits) logits = numbers::Passes{factor(random), factor(random)};
     composed.centred_norm = numbers::Passes{factor(random), factor(random)};
   }
@@ -65,7 +66,7 @@ numbers::ServingEffects random_serving_effects(std::mt19937& random) {
   numbers::ServingEffects effects;
   for (Given<double> numbers::ServingEffects::*number :
        {&numbers::ServingEffects::kernels, &numbers::ServingEffects::pointwise, &numbers::ServingEffects::product,
-        &numbers::ServingEffects::attention, &numbers::ServingEffects::decode, &numbers::ServingEffects::experts})
+        &numbers::ServingEffects::decode})
     effects.*number = factor(random);
   if (random() % 2) effects.copies = factor(random);
   if (random() % 2) effects.vector = factor(random);
@@ -215,7 +216,6 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
           kernel.load = std::max(1.0, kernel.load);
           ServedDetails details;
           details.quantises = random() % 2;
-          details.of_experts = kernel.product.grouped;
           details.kind = static_cast<ServedDetails::Kind>(random() % 5);
           details.heads = 256;
           details.shared_by = 4;

@@ -68,16 +68,15 @@ NumberOf<N, Seconds> served_stream(const N& num, const KernelWork& work, const S
 }
 
 template <class N>
-NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServedDetails& details,
-                                    const ServingKernels& kernels, const KnownTiles* tiles) {
+NumberOf<N, Seconds> served_product(const N& num, const KernelWork& work, const ServingKernels& kernels,
+                                    const KnownTiles* tiles) {
   const ServingFactors<N> factor(num, kernels);
   hardware::Regime regime = kernels.rates.regime;
   regime.launch = Seconds(0);  // not stretched below
   const ProductRates rates = product_rates(kernels.rates, work);
   const auto alone = tiles ? matmul_time(num, rates, work.product, regime, *tiles).total
                            : matmul_time(num, rates, work.product, regime).total;
-  const auto dense = factor("products in a step", &ServingEffects::product);
-  const auto slower = details.of_experts ? dense * factor("products of experts", &ServingEffects::experts) : dense;
+  const auto slower = factor("products in a step", &ServingEffects::product);
   const auto load = num.given("load", work.load, "tokens of the fullest expert over its part");
   return product_starts<N>(num, rates, work.product, factor.launch()) +
          slower * load * num.named("kernel alone", alone);
@@ -95,7 +94,7 @@ NumberOf<N, Seconds> served_decode(const N& num, const KernelWork& work, const S
     const AttentionRates by = attention_rates(rates, work);
     const auto whole = attention_time(num, by, work.attention, false);
     const auto split = split_attention_time(num, by, work.attention, work.items);
-    read = max(read, factor("attention in a step", &ServingEffects::attention) * min(whole, split));
+    read = max(read, min(whole, split));
   }
   auto start = factor.launch();
   if (const double copies = effects.copies * details.shared_by; copies * work.bytes.value() > 0.0) {
@@ -138,8 +137,7 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const KernelWork& work, cons
     return factor.launch() + items + factor("decoding in a step", &ServingEffects::decode) * max(read, arithmetic);
   }
   const auto alone = num.named("kernel alone", max(streamed(num, rates, work, bytes), arithmetic));
-  if (details.kind == prompts)
-    return factor.launch() + factor("attention in a step", &ServingEffects::attention) * alone;
+  if (details.kind == prompts) return factor.launch() + alone;
   return factor.launch() + factor("products in a step", &ServingEffects::product) * alone;
 }
 
@@ -158,13 +156,12 @@ NumberOf<N, Seconds> price(const N& num, const KernelWork& work, const ServedDet
     case Model::stream:
       return served_stream(num, work, details, kernels);
     case Model::product:
-      return served_product(num, work, details, kernels, tiles);
+      return served_product(num, work, kernels, tiles);
     case Model::split:
     case Model::decode:
       return served_decode(num, work, details, kernels);
     case Model::attention:
-      return factor.launch() + factor("attention in a step", &ServingEffects::attention) *
-                                   attention_time(num, attention_rates(rates, work), work.attention, false);
+      return factor.launch() + attention_time(num, attention_rates(rates, work), work.attention, false);
     case Model::scores: {
       const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
       const auto share = num.given("matrix share", work.share, &rates.sources, "matmul.share");

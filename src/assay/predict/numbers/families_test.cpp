@@ -15,7 +15,6 @@ title = "assumed"
 [training]
 source = "start"
 products = { start = 1, low = 0.5, high = 2 }
-attention = { start = 1, low = 0.5, high = 2 }
 )";
 
 TEST(Families, EachArchitectureOfTheCatalogueHasAtMostOne) {

@@ -17,7 +17,7 @@ constexpr std::string_view memory_kinds[] = {"launched", "compiled_whole"};
 }  // namespace
 
 ServingCalibration::ServingCalibration(Families all) : MeasuredFamilies(std::move(all), &Family::serving) {
-  product = attention = decode = std::vector<Given<double>>(families.size(), 1.0);
+  product = decode = std::vector<Given<double>>(families.size(), {1.0, "1: as kernels by themselves"});
   meet = item = std::vector<Given<Seconds>>(families.size(), {Seconds(0), "0: not measured"});
 }
 
@@ -33,10 +33,8 @@ ServingEffects ServingCalibration::effects(const hardware::Chip& chip, const Ser
   out.pointwise = pointwise[way];
   if (eager && code.start > Seconds(0)) out.code = code;
   out.product = number(product);
-  out.attention = number(attention);
   out.decode = number(decode);
   out.item = time(item);
-  out.experts = experts;
   out.quantise = quantise;
   if (const Family* known = family(chip); known && software.one_shot) out.one_shot = known->one_shot;
   const auto scheduler = static_cast<std::size_t>(software.scheduler);
@@ -142,6 +140,8 @@ Result<ServingCalibration> read_serving_steps_of(const hardware::Catalogue& cata
   ASSAY_TRY(training, steps_of(catalogue));
   constexpr auto eager = static_cast<std::size_t>(Fusion::eager);
   steps.kernels = training.served_kernels;
+  for (const Fusion counted : {Fusion::fused, Fusion::compiled, Fusion::xla})
+    steps.pointwise[static_cast<std::size_t>(counted)] = training.served_traffic[static_cast<std::size_t>(counted)];
   steps.code.kinds = training.kinds[eager];
   steps.code.kernels = training.kernels[eager];
   steps.code.start = training.kernel_start[eager];

@@ -59,9 +59,7 @@ struct ServingEffects {
   Given<double> kernels = 1;    ///< other software: kernels of element-wise steps over their number in the program
   Given<double> pointwise = 1;  ///< bytes that element-wise steps move over the minimum
   Given<double> product = 1;    ///< time of products inside a step, relative to products measured alone
-  Given<double> attention = 1;  ///< the same for attention over a prompt
-  Given<double> decode = 1;     ///< the same for attention over a cache
-  Given<double> experts = 1;    ///< time of expert products over dense ones: ragged, sorted, uneven
+  Given<double> decode = 1;     ///< time of attention over a cache inside a step, relative to kernels measured alone
   Given<double> vector = 0;     ///< share of the vector units' rate that bounds attention over a cache; 0: unbounded
 
   Given<Seconds> item;       ///< core time of each query head of a sequence over a cache, where no kernel was measured
@@ -86,17 +84,16 @@ struct ServingCalibration : MeasuredFamilies {
   explicit ServingCalibration(Families all);
 
   // Fitted: visit_serving has what each means.
-  std::vector<Given<double>> product, attention, decode;
+  std::vector<Given<double>> product, decode;
   std::vector<Given<Seconds>> meet, item;
-  Given<double> experts = 1, copies = 0, vector = 0;
+  Given<double> copies = 0, vector = 0;
   Given<Seconds> quantise, first, token;
-  std::array<Given<double>, ways> pointwise{1, 1, 1, 1};
   std::array<Given<Seconds>, ways> start{Seconds(0), Seconds(0), Seconds(0), {Seconds(0), "0: one program per step"}};
   std::array<Given<Seconds>, 2> launch{};  ///< by compiled and interpreted hosts
   /// By scheduler.
   std::array<Given<Seconds>, 4> step{{{Seconds(0), "0: no scheduler"}, {}, {}, {}}}, sequence = step;
-  // Counted or measured: catalogue/steps/kinds.toml and serving_memory.toml.
-  std::array<Given<double>, ways> kernels{1, 1, 1, 1};
+  // Counted or measured: catalogue/steps/kinds.toml and serving_memory.toml. Traffic of eager software is fitted.
+  std::array<Given<double>, ways> kernels{1, 1, 1, 1}, pointwise{1, 1, 1, 1};
   std::array<RuntimeMemory, ways> memory{};
   StepEffects code;  ///< of eager software, as in training
 
@@ -110,15 +107,13 @@ struct ServingCalibration : MeasuredFamilies {
 /// Every number of steps/serving.toml: its table and key, its value, and what it means.
 template <class C, class V>
 void visit_serving(C& c, V& v) {
-  static constexpr std::string_view launching[] = {"fused", "compiled", "eager", ""}, hosts[] = {"native", "python"},
-                                    schedulers[] = {"", "native", "python", "ahead"};
+  static constexpr std::string_view launching[] = {"fused", "compiled", "eager", ""}, eager[] = {"", "", "eager", ""},
+                                    hosts[] = {"native", "python"}, schedulers[] = {"", "native", "python", "ahead"};
   v.table("products", [&](auto& t) {
     t.by_family("slowdown", c.product, "matmuls in a step over matmuls by themselves");
-    t.number("experts", c.experts, "matmuls of experts over dense ones");
     t.number("quantise", c.quantise, "scaling and casting activations for a matmul in 8 bits or fewer");
   });
   v.table("attention", [&](auto& t) {
-    t.by_family("slowdown", c.attention, "attention over prompts in a step over attention by itself");
     t.by_family("decode", c.decode, "attention over caches in a step over attention by itself");
     t.by_family("item", c.item, "core time of a query head over a cache, where no kernel was measured");
     t.number("vector", c.vector, "share of the vector units' rate that bounds attention of old kernels");
@@ -126,7 +121,7 @@ void visit_serving(C& c, V& v) {
     t.number("copies", c.copies, "passes over copies of keys and values");
   });
   v.table("pointwise", [&](auto& t) {
-    t.by_name("traffic", fusion_names, c.pointwise, "bytes of element-wise steps over the fewest");
+    t.by_name("traffic", eager, c.pointwise, "bytes of element-wise steps over those that are counted");
   });
   v.table("collectives",
           [&](auto& t) { t.by_family("meet", c.meet, "time that devices wait for each other at a collective"); });

@@ -14,8 +14,7 @@ RecordFile effects_file(std::string_view file) {
 }
 
 StepCalibration::StepCalibration(Families all) : MeasuredFamilies(std::move(all), &Family::training) {
-  product = attention = std::vector<Given<double>>(families.size(), 1.0);
-  stream = std::vector<Given<double>>(families.size(), {1.0, "1: as kernels by themselves"});
+  product = stream = std::vector<Given<double>>(families.size(), {1.0, "1: as kernels by themselves"});
 }
 
 StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftware& software) const {
@@ -30,12 +29,12 @@ StepEffects StepCalibration::effects(const hardware::Chip& chip, const StepSoftw
     return whole || by != static_cast<std::size_t>(Fusion::xla) ? by : static_cast<std::size_t>(Fusion::compiled);
   };
   const auto of = [&](const std::vector<Given<double>>& numbers) { return of_family(chip, numbers, 1.0); };
-  const Given<double> streams = of(stream), attends = of(attention);
+  const Given<double> streams = of(stream);
   StepEffects out;
   out.product = of(product);
-  out.attention = software.explicit_mask ? attends * explicit_mask
-                  : software.first_flash ? attends * first_flash
-                                         : attends;
+  out.attention = software.explicit_mask ? explicit_mask
+                  : software.first_flash ? first_flash
+                                         : Given<double>(1, "1: as kernels by themselves");
   out.masked_attention = software.explicit_mask;
   out.wide_attention = software.wide_attention;
   out.plain_attention = plain_attention;
@@ -230,7 +229,8 @@ void read_composed(RecordReader& reader, ComposedTraffic& out) {
 
 /// Reads catalogue/steps/kinds.toml, of the ways of fusing that it has.
 void read_kinds(RecordReader& reader, StepCalibration& steps) {
-  static constexpr std::string_view not_fused[] = {"", "compiled", "eager", "xla"}, fused[] = {"fused", "", "", ""};
+  static constexpr std::string_view not_fused[] = {"", "compiled", "eager", "xla"}, fused[] = {"fused", "", "", ""},
+                                    whole[] = {"", "", "", "xla"};
   reader.table("attention", [&](RecordReader& inner) { inner.number("explicit_mask", steps.explicit_mask); });
   reader.table("counted", [&](RecordReader& inner) {
     inner.numbers("casts", not_fused, steps.cast);
@@ -251,7 +251,10 @@ void read_kinds(RecordReader& reader, StepCalibration& steps) {
     for (std::size_t kind = 0; kind < std::size(stream_kind_names); ++kind)
       inner.numbers(stream_kind_names[kind], pass_names, steps.kernels[static_cast<std::size_t>(Fusion::eager)][kind]);
   });
-  reader.table("served", [&](RecordReader& inner) { inner.numbers("kernels", fusion_names, steps.served_kernels); });
+  reader.table("served", [&](RecordReader& inner) {
+    inner.numbers("kernels", fusion_names, steps.served_kernels);
+    inner.numbers("traffic", whole, steps.served_traffic);
+  });
   read_composed(reader, steps.composed);
   for (std::size_t way = 0; way < StepCalibration::ways; ++way)
     reader.optional_table(fusion_names[way], [&](RecordReader& inner) {

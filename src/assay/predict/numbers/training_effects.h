@@ -129,7 +129,7 @@ struct CollectiveOverlap {
 /// Neutral by default: without a calibration nothing is added.
 struct StepEffects {
   Given<double> product = 1;  ///< time of products inside a step, relative to products measured alone
-  Given<double> attention = 1, plain_attention = 1;  ///< the same for attention, with flash kernels and without
+  Given<double> attention = 1, plain_attention = 1;  ///< time of attention over kernels alone, with flash and without
   Given<double> unaligned = 1;                       ///< factor on plain attention whose head size is no multiple of 8
   Given<double> pointwise = 1;                       ///< bytes that element-wise steps move over the minimum
   KindTraffic kinds = fewest_bytes();                ///< further factor by kind
@@ -181,7 +181,7 @@ struct StepCalibration : MeasuredFamilies {
   explicit StepCalibration(Families all);
 
   // Fitted: visit_training has what each means.
-  std::vector<Given<double>> product, attention, stream;
+  std::vector<Given<double>> product, stream;
   Given<double> plain_attention = 1, first_flash = 1, unaligned = 1;
   Given<double> compiled_expert_traffic = 1, scan = 1, straggler = 0;
   ByFusion<double> pointwise = fewest(), activations = fewest();
@@ -202,6 +202,7 @@ struct StepCalibration : MeasuredFamilies {
   std::array<KindTraffic, ways> kinds{fewest_bytes(), fewest_bytes(), fewest_bytes(), fewest_bytes()};
   std::array<KindTraffic, ways> kernels = kinds;
   ByFusion<Seconds> kernel_start{};
+  ByFusion<double> served_traffic = fewest();   ///< bytes of element-wise steps of serving over the fewest
   ByFusion<double> served_kernels{1, 1, 1, 1};  ///< of element-wise steps of serving, over their number in the program
   ComposedTraffic composed;                     ///< of eager software
   // Chosen or measured: catalogue/steps/overlap.toml and power.toml.
@@ -228,7 +229,6 @@ void visit_training_times(C& c, V& v) {
   v.table("products",
           [&](auto& t) { t.by_family("slowdown", c.product, "matmuls in a step over matmuls by themselves"); });
   v.table("attention", [&](auto& t) {
-    t.by_family("slowdown", c.attention, "flash attention in a step over attention by itself");
     t.number("plain", c.plain_attention, "attention without flash kernels");
     t.number("first_flash", c.first_flash, "the first FlashAttention over its successor");
     t.number("unaligned", c.unaligned, "plain attention whose head size is no multiple of 8");

@@ -231,9 +231,8 @@ ServedWork served_work(const ServedKernel& kernel, const KernelLoad& load) {
     // A latent cache has kernels of its own, for which no head is wide.
     work.cache_head = kernel.latent ? 0.0 : kernel.attention.head_dim;
   }
-  served.details = {kernel.is_view(), kernel.quantises,        kernel.expert_bytes > Bytes(),
-                    kernel.shared_by, kernel.met(sequences),   load.arithmetic,
-                    kernel.kind,      kernel.heads(sequences), kernel.composition};
+  served.details = {kernel.is_view(), kernel.quantises, kernel.shared_by,        kernel.met(sequences),
+                    load.arithmetic,  kernel.kind,      kernel.heads(sequences), kernel.composition};
   return served;
 }
 

@@ -62,7 +62,7 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   // that they were fitted on.
   const numbers::Family* family = query.steps->family(chip);
   if (!calibration && !(family && family->serving && family->serving->contains("attention.item")))
-    setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
+    setup.effects.product = setup.effects.decode = 1.0;
   return {};
 }
 
