@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,7 +28,23 @@ struct Sourced {
   std::vector<Other> also{};  ///< what other sources say; not used
 };
 
-/// Where numbers come from, by key: kept apart from the numbers, so that only a traced evaluation reads it.
+/// A number of a formula, and where it comes from: both stay together from the file to the explanation. Converts to the
+/// number, so that plain arithmetic does not mention the source.
+template <class T>
+struct Given {
+  T value{};
+  std::string source;
+
+  Given(T number = T{}, std::string from = {}) : value(std::move(number)), source(std::move(from)) {}
+  operator const T&() const { return value; }
+};
+/// A product comes from what both come from.
+template <std::same_as<double> Factor, class T>
+Given<T> operator*(const Given<Factor>& a, const Given<T>& b) {
+  return {a.value * b.value, a.source + " * " + b.source};
+}
+
+/// Where numbers come from, by key: kept separate from the numbers, so that only a traced evaluation reads it.
 class SourceTable {
  public:
   void add(std::string key, std::string source) { sources_.emplace_back(std::move(key), std::move(source)); }
@@ -183,6 +200,10 @@ struct Plain {
   }
   constexpr double given(std::string_view, const Sourced<double>& q) const { return q.value; }
   constexpr double given(std::string_view, double value, std::string_view) const { return value; }
+  template <class Q>
+  Q given(std::string_view, const Given<Q>& q) const {
+    return q.value;
+  }
   /// A number whose source a table knows by key; nullptr: no source is known.
   template <class Q>
   constexpr Q given(std::string_view, Q q, const SourceTable*, std::string_view) const {
@@ -225,6 +246,10 @@ struct Traced {
   }
   TracedQuantity<Dim{}> given(std::string_view name, double value, std::string_view source) const {
     return {value, ledger, derived_or_given(name, {value, Dim{}}, source)};
+  }
+  template <class Q>
+  auto given(std::string_view name, const Given<Q>& q) const {
+    return given(name, q.value, q.source);
   }
   template <class Q>
   auto given(std::string_view name, Q q, const SourceTable* sources, std::string_view key) const {

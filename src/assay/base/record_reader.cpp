@@ -40,6 +40,11 @@ Result<void> RecordFile::result() const {
 
 std::string RecordReader::origin() const { return fmt::format("{}:{} ({})", file_.name, table_.line, source_); }
 
+std::string RecordReader::origin_of(std::string_view key) const {
+  const Toml* node = source_.empty() ? nullptr : table_.find(key);
+  return node ? fmt::format("{}:{} ({})", file_.name, node->line, source_) : "";
+}
+
 const Toml* RecordReader::find(std::string_view key) {
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   return table_.find(key);
@@ -198,19 +203,12 @@ const Toml* RecordReader::list_of_tables(std::string_view key) {
   return nullptr;
 }
 
-void RecordReader::state(std::string_view what, Names names, std::vector<char>& stated) {
+void RecordReader::check_names(std::string_view what, Names names) {
   const std::vector<std::string> known(names.begin(), names.end());
   for (const auto& [key, node] : table_.members) {
     known_.push_back(key);
     if (std::find(known.begin(), known.end(), key) == known.end())
       fault_at(node, key, fmt::format("there is no {} {}", what, in_quotes(key)), suggestion(key, known));
-  }
-  const bool first = stated.empty();
-  if (first) stated.resize(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (first) stated[i] = has(names[i]);
-    if (has(names[i]) != static_cast<bool>(stated[i]))
-      fault_at(table_, names[i], fmt::format("the tables do not agree on whether {} was measured", names[i]));
   }
 }
 

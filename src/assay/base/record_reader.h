@@ -53,6 +53,8 @@ class RecordReader {
   /// The source of this table's numbers, and "FILE:LINE (KEY)"; the key is empty where it names none.
   const std::string& source() const { return source_; }
   std::string origin() const;
+  /// Where a key of this table stands: "FILE:LINE (KEY)". Empty where the table names no source, or has no such key.
+  std::string origin_of(std::string_view key) const;
   /// The value of a key, which then counts as known; nullptr if absent.
   const Toml* find(std::string_view key);
   /// The value of a key; a fault if absent.
@@ -77,6 +79,12 @@ class RecordReader {
     if (const Toml* node = required(key)) plain_quantity(*node, key, D, base);
     value = Quantity<D>(base);
   }
+  /// A number with the place where it was read.
+  template <class T>
+  void number(std::string_view key, Given<T>& value) {
+    number(key, value.value);
+    value.source = origin_of(key);
+  }
   /// A number with its own source, or that of the nearest table around it: { value = "80 GiB", source = "datasheet" }.
   template <class T>
   void number(std::string_view key, Sourced<T>& value) {
@@ -88,27 +96,40 @@ class RecordReader {
   }
   /// A share of an ideal rate. Links sometimes exceed their nominal rate, so slightly above 1 is allowed.
   void share(std::string_view key, double& value);
+  void share(std::string_view key, Given<double>& value) {
+    share(key, value.value);
+    value.source = origin_of(key);
+  }
   /// A table with the shares of some number formats.
   void formats(std::string_view key, std::array<double, 12>& shares);
   /// Two numbers: the least and the largest.
   void span(std::string_view key, double& low, double& high);
-  /// A table with a number for each name.
+  /// A table with a number for each name; none for an empty name.
   template <class Values>
   void numbers(std::string_view key, Names names, Values& values) {
     inner_table(required(key), key, false, [&](RecordReader& inner) {
-      for (std::size_t i = 0; i < values.size(); ++i) inner.number(names[i], values[i]);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (!names[i].empty()) inner.number(names[i], values[i]);
     });
   }
-  /// A table with a number for some of the names, those of `what`. Tables that share `stated` have numbers of the same
-  /// names: the first one fills it.
+  /// A table with a number for some of the names, those of `what`; marks them in `stated`.
   template <class T>
   void numbers_of(std::string_view key, std::string_view what, Names names, std::vector<char>& stated,
                   std::vector<T>& values) {
     inner_table(required(key), key, false, [&](RecordReader& inner) {
-      inner.state(what, names, stated);
-      for (std::size_t i = 0; i < names.size(); ++i)
-        if (inner.has(names[i])) inner.number(names[i], values[i]);
+      inner.check_names(what, names);
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        if (!inner.has(names[i])) continue;
+        inner.number(names[i], values[i]);
+        stated[i] = 1;
+      }
     });
+  }
+  /// Numbers that have one source.
+  template <std::size_t n>
+  void numbers(std::string_view key, Names names, Given<std::array<double, n>>& values) {
+    numbers(key, names, values.value);
+    values.source = origin_of(key);
   }
   /// { start = 1, low = 0.5, high = 2 }; `start` alone is a number that is not fitted.
   template <class Q>
@@ -220,7 +241,7 @@ class RecordReader {
   bool add_source(const std::string& key);
   void read_source(bool needed);
   const Toml* list_of_tables(std::string_view key);
-  void state(std::string_view what, Names names, std::vector<char>& stated);
+  void check_names(std::string_view what, Names names);
   void add_origin(const Toml& node, std::string_view key);
 
   template <class F>

@@ -126,21 +126,36 @@ TEST(RecordReader, ATableOfNumbersNamesItsSource) {
   EXPECT_TRUE(faults(source, read).empty());
 }
 
-TEST(RecordReader, TablesByNameAgreeOnTheirNames) {
+TEST(RecordReader, NumbersBelongToNamesThatExist) {
   const std::vector<std::string_view> names = {"hopper", "tpu"};
-  std::vector<char> stated;
-  std::vector<double> a(2), b(2);
-  const auto read = [&](RecordReader& reader) {
-    reader.numbers_of("a", "family", names, stated, a);
-    reader.numbers_of("b", "family", names, stated, b);
-  };
-  EXPECT_TRUE(faults("a = { tpu = 2 }\nb = { tpu = 3 }\n", read).empty());
+  std::vector<char> stated(2);
+  std::vector<double> a(2);
+  const auto read = [&](RecordReader& reader) { reader.numbers_of("a", "family", names, stated, a); };
+  EXPECT_TRUE(faults("a = { tpu = 2 }\n", read).empty());
   EXPECT_EQ(stated, (std::vector<char>{0, 1}));
-  EXPECT_EQ(b[1], 3.0);
-  stated.clear();
-  EXPECT_EQ(faults("a = { tpu = 2 }\nb = { hoper = 3, tpu = 1, hopper = 1 }\n", read),
-            (Faults{"f.toml:2:7: b.hoper | there is no family \"hoper\" | did you mean hopper?",
-                    "f.toml:2:5: b.hopper | the tables do not agree on whether hopper was measured | "}));
+  EXPECT_EQ(a[1], 2.0);
+  EXPECT_EQ(faults("a = { hoper = 3, tpu = 1 }\n", read),
+            (Faults{"f.toml:1:7: a.hoper | there is no family \"hoper\" | did you mean hopper?"}));
+}
+
+TEST(RecordReader, AGivenNumberKnowsWhereItWasRead) {
+  Given<double> one;
+  Given<std::array<double, 2>> two;
+  const auto read = [&](RecordReader& reader) {
+    reader.sources();
+    reader.table("kinds", [&](RecordReader& inner) {
+      static constexpr std::string_view names[] = {"x", "y"};
+      inner.number("one", one);
+      inner.numbers("two", names, two);
+    });
+  };
+  EXPECT_TRUE(faults("[source.fit]\ntitle = \"t\"\n[kinds]\nsource = \"fit\"\none = 3\ntwo = { x = 1, y = 2 }\n", read)
+                  .empty());
+  EXPECT_EQ(one.value, 3.0);
+  EXPECT_EQ(one.source, "f.toml:5 (fit)");
+  EXPECT_EQ(two.value[1], 2.0);
+  EXPECT_EQ(two.source, "f.toml:6 (fit)");
+  EXPECT_EQ((one * one).source, "f.toml:5 (fit) * f.toml:5 (fit)");
 }
 
 }  // namespace

@@ -392,7 +392,7 @@ std::string render_derivation(const Response& response, bool colour, std::size_t
     std::string formula = line.name;
     if (!line.formula.empty() && !line.repeated) formula += " = " + line.formula;
     constexpr std::size_t least = 40;  // columns of a formula, however deep
-    const std::size_t room = width == 0 ? formula.size() + 1 : std::max(least, width - std::min(width, indent + 4));
+    const std::size_t room = width == 0 ? formula.size() + 2 : std::max(least, width - std::min(width, indent + 4));
     std::size_t column = 0;  // of the last line
     const auto add_line = [&](std::string_view text, bool first) {
       const std::size_t blanks = first ? indent : indent + 4;

@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view read_elsewhere[] = {"optimizer", "kv", "memory-share"};
 
 bool is_fusion(std::string_view word) {
-  return std::find(std::begin(kernel::fusion_names), std::end(kernel::fusion_names), word) !=
-         std::end(kernel::fusion_names);
+  return std::find(std::begin(numbers::fusion_names), std::end(numbers::fusion_names), word) !=
+         std::end(numbers::fusion_names);
 }
 
 /// What the request says of an option; "yes" or "no" for flags.
@@ -67,7 +67,7 @@ Result<AssumedSoftware> read_software_name(const Request& request, const Context
   }
   if (text == "any") return assumed;
   ASSAY_TRY(all, software_list(context, text));
-  std::vector<std::string> words(std::begin(kernel::fusion_names), std::end(kernel::fusion_names));
+  std::vector<std::string> words(std::begin(numbers::fusion_names), std::end(numbers::fusion_names));
   words.emplace_back("any");
   ASSAY_TRY(chosen, kernel::find_software(*all, text, "--software", words));
   if (!chosen.software->unmodelled.empty())

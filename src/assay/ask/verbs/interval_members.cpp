@@ -8,8 +8,8 @@
 
 namespace assay::verbs {
 
-report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const kernel::IntervalClass& of,
-                                 std::span<const kernel::Coordinate> at, std::string_view architecture,
+report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const numbers::IntervalClass& of,
+                                 std::span<const numbers::Coordinate> at, std::string_view architecture,
                                  std::string_view file) {
   const double low = std::max(lower.value, estimate.value / (1.0 + of.spread));
   report::Members out{{"low", AnyQuantity(low, estimate.dim)},

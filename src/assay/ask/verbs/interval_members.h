@@ -4,14 +4,14 @@
 #include <string_view>
 
 #include "assay/ask/report/document.h"
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 namespace assay::verbs {
 
 /// Low and high end of the interval of a class, never below `lower`; its coverage, its source, and in which ways the
 /// question is outside the measured range. `file` is its file in the catalogue.
-report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const kernel::IntervalClass& of,
-                                 std::span<const kernel::Coordinate> at, std::string_view architecture,
+report::Members interval_members(AnyQuantity lower, AnyQuantity estimate, const numbers::IntervalClass& of,
+                                 std::span<const numbers::Coordinate> at, std::string_view architecture,
                                  std::string_view file);
 
 }  // namespace assay::verbs

@@ -7,7 +7,7 @@
 
 #include "assay/base/text.h"
 #include "assay/lab/validate/rows/tables.h"
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 namespace assay::validate {
 namespace {
@@ -25,7 +25,7 @@ hardware::Calibration& add_calibration(FitProblem& problem, std::string_view id,
   return c;
 }
 
-hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const kernel::FamilyKernels& kernels) {
+hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const numbers::FamilyKernels& kernels) {
   hardware::MatmulCalibration m;
   m.share = kernels.share;
   m.droop = kernels.droop;
@@ -44,7 +44,8 @@ hardware::MatmulCalibration start_matmul(const MatmulRanges& ranges, const kerne
 /// Marks a section as not fitted.
 void mark_assumed(hardware::Calibration& c, std::string section) { c.origins.add(std::move(section), "(assumed)"); }
 
-hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges, const kernel::FamilyKernels& kernels) {
+hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
+                                                 const numbers::FamilyKernels& kernels) {
   const Seconds chunk = kernels.unchunked ? Seconds(0) : ranges.chunk.start;
   const hardware::CollectiveCurve curve{ranges.latency.start, ranges.member.start, ranges.share.start,
                                         ranges.pair.start, chunk};
@@ -53,8 +54,8 @@ hardware::CollectiveCalibration start_collective(const CollectiveRanges& ranges,
 }
 
 /// Start values and structure of a family's calibration; numbers that are not fitted keep these values.
-void start_family(FitProblem& problem, const kernel::Family& family) {
-  const kernel::FamilyKernels& kernels = *family.kernels;
+void start_family(FitProblem& problem, const numbers::Family& family) {
+  const numbers::FamilyKernels& kernels = *family.kernels;
   const KernelRanges& ranges = problem.ranges;
   hardware::Calibration& c = add_calibration(problem, family.id, family.name);
   c.architectures = family.architectures;
@@ -87,7 +88,7 @@ Harness& add_harness(FitProblem& problem, std::string_view name, const HarnessSt
 /// Casts included in a measurement, on the architectures that have the format.
 void add_quantising(FitProblem& problem, Harness& harness) {
   const QuantiseRanges& ranges = problem.ranges.quantise;
-  for (const kernel::Family& family : problem.families)
+  for (const numbers::Family& family : problem.families)
     for (const Dtype dtype : {Dtype::fp8, Dtype::fp4}) {
       if (!family.kernels || family.kernels->share[static_cast<std::size_t>(dtype)] == 0.0) continue;
       const Seconds fixed = dtype == Dtype::fp4 ? ranges.fixed_fp4.start : ranges.fixed.start;
@@ -133,7 +134,7 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
                                                             : spread.pointwise;
     logs[&field].push_back(std::abs(std::log(*predicted / row.measured)));
   }
-  std::vector<kernel::Residual> between;
+  std::vector<numbers::Residual> between;
   for (const CollectiveRow& row : problem.collectives) {
     const std::string id = calibration_id(problem, row.chip, KernelKind::collective);
     const auto& own = problem.calibrations.at(id).collective;
@@ -145,7 +146,7 @@ void add_spreads(const FitProblem& problem, hardware::Calibration& c) {
       logs[&spread.collective].push_back(std::abs(log_ratio));
   }
   // A fabric is new to a user as a whole table is: tables weigh alike.
-  if (!between.empty()) spread.between_nodes = kernel::residual_spread(std::move(between), hardware::spread_coverage);
+  if (!between.empty()) spread.between_nodes = numbers::residual_spread(std::move(between), hardware::spread_coverage);
   for (auto& [field, values] : logs) *field = spread_of(std::move(values));
 }
 
@@ -186,8 +187,8 @@ double spread_of(std::vector<double> logs) {
                     logs[static_cast<std::size_t>(hardware::spread_coverage * static_cast<double>(logs.size() - 1))]);
 }
 
-std::string calibration_id(const kernel::Families& families, const hardware::Chip& chip, KernelKind kind) {
-  const kernel::Family* family = kernel::family_of(families, chip);
+std::string calibration_id(const numbers::Families& families, const hardware::Chip& chip, KernelKind kind) {
+  const numbers::Family* family = numbers::family_of(families, chip);
   if (!family || !family->kernels) return "";
   const std::vector<std::string>& own = family->kernels->own_products;
   const bool apart = kind == KernelKind::matmul && std::find(own.begin(), own.end(), chip.id) != own.end();
@@ -198,8 +199,8 @@ std::string calibration_id(const FitProblem& problem, const std::string& chip, K
   return calibration_id(problem.families, problem.chips.at(chip), kind);
 }
 
-const kernel::Family& family_of_calibration(const FitProblem& problem, std::string_view id) {
-  for (const kernel::Family& family : problem.families) {
+const numbers::Family& family_of_calibration(const FitProblem& problem, std::string_view id) {
+  for (const numbers::Family& family : problem.families) {
     if (!family.kernels) continue;
     const std::vector<std::string>& own = family.kernels->own_products;
     if (family.id == id || std::find(own.begin(), own.end(), id) != own.end()) return family;
@@ -208,13 +209,13 @@ const kernel::Family& family_of_calibration(const FitProblem& problem, std::stri
 }
 
 Result<void> start_fit(FitProblem& problem, const hardware::Catalogue& catalogue) {
-  ASSAY_TRY(families, kernel::families_of(catalogue));
+  ASSAY_TRY(families, numbers::families_of(catalogue));
   ASSAY_TRY(ranges, kernel_ranges_of(catalogue));
   problem.families = std::move(families);
   problem.ranges = std::move(ranges);
   problem.calibrations.clear();
   ASSAY_TRY(library, hardware::collective_protocols_of(catalogue));
-  for (const kernel::Family& family : problem.families) {
+  for (const numbers::Family& family : problem.families) {
     if (!family.kernels) continue;
     start_family(problem, family);
     if (auto& collective = problem.calibrations[family.id].collective)
@@ -299,7 +300,7 @@ void complete(const FitProblem& problem, const std::map<std::string, hardware::C
               hardware::Calibration& c) {
   const Harness& tables = problem.harnesses.at(problem.ranges.usual().name);
   const Harness& own = problem.harnesses.at(problem.ranges.own_usual().name);
-  const kernel::Family& family = family_of_calibration(problem, c.id);
+  const numbers::Family& family = family_of_calibration(problem, c.id);
   if (family.compiled_whole) {
     c.burst = c.sustained = hardware::Regime{};
   } else {
@@ -307,7 +308,7 @@ void complete(const FitProblem& problem, const std::map<std::string, hardware::C
     c.burst = c.chip ? hardware::Regime{own.launch[matmul], own.gap, own.ramp}
                      : hardware::Regime{tables.launch[matmul], tables.gap, tables.ramp};
     // Our own tables show how kernels by themselves start and what a flushed cache costs, on the family they ran on.
-    if (!c.chip && &family == kernel::family_of(problem.families, problem.chips.at(std::string(own_chip)))) {
+    if (!c.chip && &family == numbers::family_of(problem.families, problem.chips.at(std::string(own_chip)))) {
       const auto launch = [&](KernelKind kind) { return own.launch[static_cast<std::size_t>(kind)]; };
       c.launch = {launch(KernelKind::attention_forward),
                   launch(KernelKind::attention_backward),

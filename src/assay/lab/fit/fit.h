@@ -13,7 +13,7 @@
 #include "assay/lab/validate/rows/collective_rows.h"
 #include "assay/lab/validate/rows/kernel_rows.h"
 #include "assay/lab/validate/validation.h"
-#include "assay/predict/kernel/effects/families.h"
+#include "assay/predict/numbers/families.h"
 
 namespace assay::validate {
 
@@ -21,8 +21,8 @@ inline constexpr auto matmul = static_cast<std::size_t>(KernelKind::matmul);
 
 /// The fitted numbers and the rows they are fitted to.
 struct FitProblem {
-  std::string rows = {};      ///< in words, for the sources
-  kernel::Families families;  ///< only families with kernels are fitted
+  std::string rows = {};       ///< in words, for the sources
+  numbers::Families families;  ///< only families with kernels are fitted
   KernelRanges ranges;
   std::vector<KernelRow> kernels;  ///< all rows; fits use only the fitted ones
   std::vector<CollectiveRow> collectives;
@@ -32,11 +32,11 @@ struct FitProblem {
 };
 /// The file in which a row's section is fitted: the chip family's, or for products the chip's own if the family says
 /// so. Empty if the chip has no family whose kernels are fitted.
-std::string calibration_id(const kernel::Families& families, const hardware::Chip& chip, KernelKind kind);
+std::string calibration_id(const numbers::Families& families, const hardware::Chip& chip, KernelKind kind);
 /// The same for a row's chip.
 std::string calibration_id(const FitProblem& problem, const std::string& chip, KernelKind kind);
 /// The family that a calibration belongs to, by its id.
-const kernel::Family& family_of_calibration(const FitProblem& problem, std::string_view id);
+const numbers::Family& family_of_calibration(const FitProblem& problem, std::string_view id);
 
 /// Combines sums of |log(predicted / measured)| and counts by group into one number: groups weigh the same, small ones
 /// less.

@@ -23,7 +23,7 @@ double fitting_batch(const serving::ServingProfile& profile, Bytes usable) {
 
 Result<InferencePredictor> InferencePredictor::make(const hardware::Catalogue& catalogue) {
   InferencePredictor predictor(catalogue);
-  ASSAY_TRY(steps, kernel::serving_steps_of(catalogue));
+  ASSAY_TRY(steps, numbers::serving_steps_of(catalogue));
   predictor.steps = steps;
   return predictor;
 }

@@ -23,7 +23,7 @@ class InferencePredictor {
   /// Whether the caches of the whole batch fit.
   bool fits(const InferenceRow& row);
 
-  kernel::ServingCalibration steps;  ///< the catalogue's; a fit changes them
+  numbers::ServingCalibration steps;  ///< the catalogue's; a fit changes them
 
  private:
   explicit InferencePredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}

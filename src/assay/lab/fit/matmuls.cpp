@@ -146,7 +146,7 @@ void fit_grouped(FitProblem& problem) {
   minimise({fit(*m.grouped_port, ranges.grouped_port), fit(*m.grouped_fill, ranges.grouped_fill),
             fit(h.gap, problem.ranges.harness.gap)},
            [&] { return kernel_misfit(problem, [&](const KernelRow& row) { return row.source == table.name; }); });
-  const std::string_view family = kernel::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
+  const std::string_view family = numbers::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
     if (!calibration.matmul || family_of_calibration(problem, id).id != family) continue;
     calibration.matmul->grouped_port = m.grouped_port;
@@ -168,9 +168,9 @@ void fit_odd_rows(FitProblem& problem) {
   minimise({fit(*m.narrow_port, ranges.narrow_port), fit(*m.scattered_port, ranges.scattered_port),
             fit(*m.scattered_result_port, ranges.scattered_result_port), fit(*m.straddle, ranges.straddle)},
            [&] { return kernel_misfit(problem, [](const KernelRow& row) { return row.odd; }); });
-  const std::string_view family = kernel::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
+  const std::string_view family = numbers::family_of(problem.families, problem.chips.at(std::string(own_chip)))->id;
   for (auto& [id, calibration] : problem.calibrations) {
-    const kernel::Family& of = family_of_calibration(problem, id);
+    const numbers::Family& of = family_of_calibration(problem, id);
     if (!calibration.matmul || of.compiled_whole) continue;
     calibration.matmul->narrow_port = m.narrow_port;
     calibration.matmul->scattered_port = m.scattered_port;
@@ -182,7 +182,7 @@ void fit_odd_rows(FitProblem& problem) {
 /// Calibrations that share a die: the family's and its chips'.
 std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
   std::vector<std::vector<std::string>> dies;
-  for (const kernel::Family& family : problem.families) {
+  for (const numbers::Family& family : problem.families) {
     if (!family.kernels) continue;
     dies.push_back({family.id});
     for (const std::string& chip : family.kernels->own_products) dies.back().push_back(chip);
@@ -194,7 +194,7 @@ std::vector<std::vector<std::string>> shared_dies(const FitProblem& problem) {
 std::vector<std::vector<std::string>> shared_tiles(const FitProblem& problem) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const std::vector<std::string>& ids : shared_dies(problem)) {
-    const kernel::FamilyKernels& kernels = *family_of_calibration(problem, ids.front()).kernels;
+    const numbers::FamilyKernels& kernels = *family_of_calibration(problem, ids.front()).kernels;
     if (kernels.whole_products) continue;
     std::vector<std::string>& group = groups[kernels.tiles_with.empty() ? ids.front() : kernels.tiles_with];
     group.insert(group.end(), ids.begin(), ids.end());

@@ -240,6 +240,23 @@ class AtOnce {
 double TunedNumber::off() const { return std::log(value() / parameter.start) / std::log(1.5); }
 double TunedNumber::strangeness() const { return stiffness * off() * off(); }
 
+void find_rows(const FittedRows& rows, std::vector<TunedNumber>& numbers) {
+  std::vector<double> before;
+  for (std::size_t i = 0; i < rows.weights.size(); ++i) before.push_back(rows.residual(i));
+  for (TunedNumber& number : numbers) {
+    const double at = number.value();
+    std::vector<char> moved(before.size());
+    for (const double bound : {number.parameter.low, number.parameter.high}) {
+      number.parameter.set(bound);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (!moved[i] && !std::isnan(before[i]) && rows.residual(i) != before[i]) moved[i] = 1;
+    }
+    number.parameter.set(at);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (moved[i]) number.rows.push_back(i);
+  }
+}
+
 void fit_at_once(std::vector<TunedNumber>& numbers, const FittedRows& rows, int rounds) {
   AtOnce search(numbers, rows);
   search.scan();

@@ -46,6 +46,9 @@ struct FittedRows {
   double most_misfit = 0;                       ///< rows that are further off are wrong for some other reason
 };
 
+/// Finds the rows that move if a number goes to one of its bounds.
+void find_rows(const FittedRows& rows, std::vector<TunedNumber>& numbers);
+
 /// Moves all numbers at once to a local minimum of the weighted absolute residuals. Each starts at the best of a few
 /// values over its range; then the residuals as linear functions of the numbers' logarithms, near where they are, are
 /// minimised within a distance, and again from there. Numbers in turn would end where errors of several kinds cancel.

@@ -6,6 +6,8 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/predict/numbers/serving_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
 namespace assay::validate {
 namespace {
@@ -208,69 +210,16 @@ void read_measured_file(RecordReader& reader, MeasuredRanges& out) {
   });
 }
 
-void read_training_file(RecordReader& reader, TrainingRanges& out) {
-  reader.table("attention", [&](RecordReader& inner) {
-    inner.range("plain", out.plain_attention);
-    inner.range("first_flash", out.first_flash);
-    inner.range("unaligned", out.unaligned);
-  });
-  reader.table("pointwise", [&](RecordReader& inner) {
-    inner.range("traffic", out.pointwise);
-    inner.range("traffic_xla", out.pointwise_xla);
-    inner.range("casts", out.cast);
-    inner.range("casts_compiled", out.cast_compiled);
-    inner.range("casts_xla", out.cast_xla);
-    inner.range("loss", out.loss);
-    inner.range("loss_xla", out.loss_xla);
-    inner.range("experts_xla", out.expert_traffic_xla);
-    inner.range("scans", out.scan);
-  });
-  reader.table("step", [&](RecordReader& inner) {
-    inner.range("straggler", out.straggler);
-    inner.range("fixed", out.fixed);
-    inner.range("launch", out.launch);
-    inner.range("launch_xla", out.launch_xla);
-    inner.range("routing_launches", out.routing_launches);
-  });
-  reader.table("memory", [&](RecordReader& inner) {
-    inner.range("activations", out.activations);
-    inner.range("logits", out.logits);
-    inner.range("logits_fused", out.logits_fused);
-    inner.range("reserved", out.reserved);
-    inner.range("context", out.context);
-  });
+void read_training_file(RecordReader& reader, numbers::FitRanges& out) {
+  numbers::StepCalibration rows;
+  numbers::RangesReader ranges(reader, out);
+  numbers::visit_training(rows, ranges);
 }
 
-void read_serving_file(RecordReader& reader, ServingRanges& out) {
-  reader.table("products", [&](RecordReader& inner) {
-    inner.range("experts", out.experts);
-    inner.range("quantise", out.quantise);
-  });
-  reader.table("attention", [&](RecordReader& inner) {
-    inner.range("vector", out.vector);
-    inner.range("token", out.token);
-    inner.range("copies", out.copies);
-  });
-  const auto by_software = [&](std::string_view table, auto read) {
-    reader.table(table, [&](RecordReader& inner) {
-      for (std::size_t way = 0; way < std::size(kernel::fusion_names); ++way)
-        read(inner, kernel::fusion_names[way], way);
-    });
-  };
-  by_software("kernels", [&](auto& inner, auto name, std::size_t way) { inner.number(name, out.kernels[way]); });
-  by_software("traffic", [&](auto& inner, auto name, std::size_t way) { inner.range(name, out.pointwise[way]); });
-  by_software("start", [&](auto& inner, auto name, std::size_t way) { inner.range(name, out.start[way]); });
-  reader.table("launch", [&](RecordReader& inner) {
-    inner.range("native", out.launch[0]);
-    inner.range("python", out.launch[1]);
-  });
-  reader.table("host", [&](RecordReader& inner) {
-    for (std::size_t i = 0; i < out.step.size(); ++i) inner.range(kernel::scheduler_names[i], out.step[i]);
-    inner.range("first", out.first);
-  });
-  reader.table("sequence", [&](RecordReader& inner) {
-    for (std::size_t i = 0; i < out.sequence.size(); ++i) inner.range(kernel::scheduler_names[i], out.sequence[i]);
-  });
+void read_serving_file(RecordReader& reader, numbers::FitRanges& out) {
+  numbers::ServingCalibration rows;
+  numbers::RangesReader ranges(reader, out);
+  numbers::visit_serving(rows, ranges);
 }
 
 /// A file of catalogue/fits; `read` reads its tables.
@@ -322,11 +271,11 @@ Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue) 
   return out;
 }
 
-Result<TrainingRanges> training_ranges_of(const hardware::Catalogue& catalogue) {
+Result<numbers::FitRanges> training_ranges_of(const hardware::Catalogue& catalogue) {
   return ranges_of(catalogue, "fits/training.toml", &read_training_file);
 }
 
-Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue) {
+Result<numbers::FitRanges> serving_ranges_of(const hardware::Catalogue& catalogue) {
   return ranges_of(catalogue, "fits/serving.toml", &read_serving_file);
 }
 

@@ -12,8 +12,8 @@
 #include "assay/hardware/calibration.h"
 #include "assay/hardware/catalogue.h"
 #include "assay/lab/fit/minimise.h"
-#include "assay/predict/kernel/effects/families.h"
-#include "assay/predict/kernel/effects/serving_effects.h"
+#include "assay/predict/numbers/families.h"
+#include "assay/predict/numbers/rows.h"
 
 namespace assay::validate {
 
@@ -144,29 +144,9 @@ struct MeasuredRanges {
 };
 Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 
-/// catalogue/fits/training.toml. `xla`: for programs compiled as a whole.
-struct TrainingRanges {
-  FitRange<double> plain_attention, first_flash, unaligned;
-  FitRange<double> pointwise, pointwise_xla, cast, cast_compiled, cast_xla, loss, loss_xla;
-  FitRange<double> expert_traffic_xla, scan;
-  FitRange<double> straggler, routing_launches;
-  FitRange<Seconds> fixed, launch, launch_xla;
-  FitRange<double> activations, logits, logits_fused, reserved;
-  FitRange<Bytes> context;
-};
-Result<TrainingRanges> training_ranges_of(const hardware::Catalogue& catalogue);
-
-/// catalogue/fits/serving.toml. Arrays are by software, host and scheduler, as in ServingCalibration.
-struct ServingRanges {
-  FitRange<double> experts, vector, copies;
-  FitRange<Seconds> quantise, token, first;
-  std::array<double, kernel::ServingCalibration::ways> kernels{};  ///< counted, not fitted
-  std::array<FitRange<double>, kernel::ServingCalibration::ways> pointwise;
-  std::array<FitRange<Seconds>, kernel::ServingCalibration::ways> start;
-  std::array<FitRange<Seconds>, 2> launch;
-  std::array<FitRange<Seconds>, 4> step, sequence;
-};
-Result<ServingRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
+/// Of numbers that all families have in common: catalogue/fits/training.toml, and serving.toml.
+Result<numbers::FitRanges> training_ranges_of(const hardware::Catalogue& catalogue);
+Result<numbers::FitRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
 
 /// A number within the bounds of its range, starting from its current value.
 template <class Q>
@@ -180,12 +160,30 @@ FitParameter fit(Q& number, const FitRange<Q>& range) {
     parameter.from = range.start.value();
   return parameter;
 }
-/// The same, to be fitted with others at once.
-inline TunedNumber tuned(double& number, const FitRange<double>& range, double stiffness) {
-  return {fit(number, range), [&number] { return number; }, stiffness};
-}
-inline TunedNumber tuned(Seconds& number, const FitRange<Seconds>& range, double stiffness) {
-  return {fit(number, range), [&number] { return number.value(); }, stiffness};
+
+/// Sets all numbers of whole steps that have a range to its start, and gives those that are fitted. `visit` is the list
+/// of numbers; `stiffness` holds where a range has no pull.
+template <class C, class Visit>
+std::vector<TunedNumber> bind_numbers(C& steps, const numbers::FitRanges& ranges, double stiffness, Visit visit) {
+  std::vector<TunedNumber> bound;
+  for (std::size_t f = 0; f < steps.families.size(); ++f)
+    steps.measured[f] = (steps.families[f].*steps.section).has_value();
+  const auto bind = [&]<class T>(const std::string& path, Given<T>& number, std::string_view,
+                                 const numbers::Family* family) {
+    const numbers::FitRanges none;
+    const numbers::FitRanges& from = !family ? ranges : family->*steps.section ? *(family->*steps.section) : none;
+    const auto range = from.find(path);
+    if (range == from.end()) return;
+    const auto& [start, low, high, pull] = range->second;
+    number = T(start);
+    if (!range->second.is_fitted()) return;
+    T& value = number.value;
+    const FitParameter parameter{start, low, high, [&value](double x) { value = T(x); }};
+    bound.push_back({parameter, [&value] { return value / T(1.0); }, pull > 0.0 ? pull : stiffness});
+  };
+  numbers::EachNumber each(steps, bind);
+  visit(steps, each);
+  return bound;
 }
 
 }  // namespace assay::validate

@@ -69,80 +69,9 @@ Result<std::vector<InferenceRow>> all_rows(const FitInput& input, FoldKey key) {
   return rows;
 }
 
-template <class Q, std::size_t n>
-std::array<Q, n> starts_of(const std::array<FitRange<Q>, n>& ranges) {
-  std::array<Q, n> out;
-  for (std::size_t i = 0; i < n; ++i) out[i] = ranges[i].start;
-  return out;
-}
-
-/// Start values; numbers counted in software or measured separately stay there.
-kernel::ServingCalibration start_values(const ServingRanges& ranges, const kernel::ServingCalibration& shipped) {
-  const kernel::Families& families = shipped.families;
-  kernel::ServingCalibration s(families);
-  s.code = shipped.code;
-  s.kernels = ranges.kernels;
-  s.pointwise = starts_of(ranges.pointwise);
-  s.start = starts_of(ranges.start);
-  s.launch = starts_of(ranges.launch);
-  s.step = starts_of(ranges.step);
-  s.sequence = starts_of(ranges.sequence);
-  s.first = ranges.first.start;
-  s.experts = ranges.experts.start;
-  s.vector = ranges.vector.start;
-  s.copies = ranges.copies.start;
-  s.quantise = ranges.quantise.start;
-  s.token = ranges.token.start;
-  for (std::size_t f = 0; f < families.size(); ++f) {
-    const auto& serving = families[f].serving;
-    if (!serving) continue;
-    s.measured[f] = 1;
-    s.product[f] = serving->product.start;
-    s.attention[f] = serving->attention.start;
-    s.decode[f] = serving->decode.start;
-    s.meet[f] = serving->meet.start;
-    s.one_shot[f] = serving->one_shot;
-    s.item[f] = serving->item.start;
-    s.without_kernels[f] = serving->item.is_fitted();
-  }
-  return s;
-}
-
 /// For numbers that rows may not determine: a factor of 1.5 from the start costs 0.03 % of error. One that was measured
 /// in another way says itself what it costs.
 constexpr double serving_stiffness = 0.0003;
-
-/// Every number that is fitted.
-std::vector<TunedNumber> tuned_numbers(const ServingRanges& r, kernel::ServingCalibration& s) {
-  std::vector<TunedNumber> numbers;
-  const auto add = [&](auto& number, const auto& range) {
-    if (range.is_fitted()) numbers.push_back(tuned(number, range, range.pull > 0.0 ? range.pull : serving_stiffness));
-  };
-  const auto add_all = [&](auto& all, const auto& ranges) {
-    for (std::size_t i = 0; i < all.size(); ++i) add(all[i], ranges[i]);
-  };
-  for (std::size_t f = 0; f < s.families.size(); ++f) {
-    const auto& serving = s.families[f].serving;
-    if (!serving) continue;
-    add(s.product[f], serving->product);
-    add(s.attention[f], serving->attention);
-    add(s.decode[f], serving->decode);
-    add(s.meet[f], serving->meet);
-    add(s.item[f], serving->item);
-  }
-  add(s.experts, r.experts);
-  add(s.quantise, r.quantise);
-  add(s.vector, r.vector);
-  add(s.token, r.token);
-  add(s.copies, r.copies);
-  add_all(s.pointwise, r.pointwise);
-  add_all(s.start, r.start);
-  add_all(s.launch, r.launch);
-  add_all(s.step, r.step);
-  add_all(s.sequence, r.sequence);
-  add(s.first, r.first);
-  return numbers;
-}
 
 double residual_of(const InferenceRow& row, InferencePredictor& predict) {
   const Result<Seconds> seconds = predict(row);
@@ -169,32 +98,6 @@ double serving_misfit(const std::vector<InferenceRow>& rows, InferencePredictor&
   return sum;
 }
 
-/// The rows that move if a number goes to one of its bounds.
-void find_rows(const FittedRows& rows, std::vector<TunedNumber>& numbers) {
-  std::vector<double> before;
-  for (std::size_t i = 0; i < rows.weights.size(); ++i) before.push_back(rows.residual(i));
-  for (TunedNumber& number : numbers) {
-    const double at = number.value();
-    std::vector<char> moved(before.size());
-    for (const double bound : {number.parameter.low, number.parameter.high}) {
-      number.parameter.set(bound);
-      for (std::size_t i = 0; i < before.size(); ++i)
-        if (!moved[i] && rows.residual(i) != before[i]) moved[i] = 1;
-    }
-    number.parameter.set(at);
-    for (std::size_t i = 0; i < before.size(); ++i)
-      if (moved[i]) number.rows.push_back(i);
-  }
-}
-
-void fit_effects(const std::vector<InferenceRow>& rows, const ServingRanges& ranges, InferencePredictor& predict) {
-  const FittedRows fitted{
-      weights_of(rows), [&](std::size_t i) { return residual_of(rows[i], predict); }, {}, most_serving_misfit};
-  std::vector<TunedNumber> numbers = tuned_numbers(ranges, predict.steps);
-  find_rows(fitted, numbers);
-  fit_at_once(numbers, fitted, serving_fit_rounds);
-}
-
 /// The rows used by a fit: those whose sequences fit in memory, since engines handle the others differently, and that
 /// are not faster than possible.
 Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePredictor& predict,
@@ -206,24 +109,34 @@ Result<std::vector<InferenceRow>> fitted_rows(const FitInput& input, InferencePr
   return rows;
 }
 
-Result<kernel::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
+Result<numbers::ServingCalibration> fitted_serving_steps(const FitInput& input, FoldKey key = nullptr) {
   ASSAY_TRY(ranges, serving_ranges_of(input.catalogue));
   ASSAY_TRY(predict, InferencePredictor::make(input.catalogue));
-  predict.steps = start_values(ranges, predict.steps);
+  // Numbers counted in software stay.
+  numbers::ServingCalibration steps(predict.steps.families);
+  steps.code = predict.steps.code;
+  steps.kernels = predict.steps.kernels;
+  steps.pointwise = predict.steps.pointwise;
+  predict.steps = std::move(steps);
+  std::vector<TunedNumber> numbers = bind_numbers(
+      predict.steps, ranges, serving_stiffness, [](auto& all, auto& visitor) { numbers::visit_serving(all, visitor); });
   ASSAY_TRY(rows, fitted_rows(input, predict, key));
-  fit_effects(rows, ranges, predict);
+  const FittedRows fitted{
+      weights_of(rows), [&](std::size_t i) { return residual_of(rows[i], predict); }, {}, most_serving_misfit};
+  find_rows(fitted, numbers);
+  fit_at_once(numbers, fitted, serving_fit_rounds);
   return predict.steps;
 }
 
 /// Numbers fitted without each fold, the last to all of them.
-using ServingFits = std::array<kernel::ServingCalibration, folds + 1>;
+using ServingFits = std::array<numbers::ServingCalibration, folds + 1>;
 
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold (cross-conformal
 /// prediction). None of `left_out` counts.
 Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, const ServingFits& fits,
                            std::size_t left_out, const std::vector<InferenceRow>& rows,
-                           kernel::ServingCalibration& steps) {
-  std::vector<kernel::Residual> prefill, decode;
+                           numbers::ServingCalibration& steps) {
+  std::vector<numbers::Residual> prefill, decode;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
     ASSAY_TRY(predict, InferencePredictor::make(catalogues[fold]));
@@ -235,14 +148,14 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, cons
       const hardware::Cluster& cluster = **predict.cluster(row);
       (row.figure == InferenceFigure::first_token ? prefill : decode)
           .push_back({row.group, std::log(seconds->value() / row.measured.value),
-                      kernel::serving_classes(predict.steps.family(cluster.chip), row.model),
-                      kernel::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
-                                                  static_cast<double>(row.prompt + row.output)),
+                      numbers::serving_classes(predict.steps.family(cluster.chip), row.model),
+                      numbers::serving_coordinates(static_cast<double>(cluster.chips()), row.model, row.batch,
+                                                   static_cast<double>(row.prompt + row.output)),
                       cluster.chip.architecture, fmt::format("{} on {}", row.source, cluster.chip.id)});
     }
   }
-  steps.prefill_intervals = kernel::interval_classes(prefill, hardware::spread_coverage);
-  steps.decode_intervals = kernel::interval_classes(decode, hardware::spread_coverage);
+  steps.prefill_intervals = numbers::interval_classes(prefill, hardware::spread_coverage);
+  steps.decode_intervals = numbers::interval_classes(decode, hardware::spread_coverage);
   return {};
 }
 
@@ -250,7 +163,7 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues, cons
 
 Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue> catalogues,
                                              const std::optional<std::string>& data) {
-  std::array<std::optional<Result<kernel::ServingCalibration>>, folds + 1> fitted;
+  std::array<std::optional<Result<numbers::ServingCalibration>>, folds + 1> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t left_out) {
     fitted[left_out] = fitted_serving_steps({catalogues[left_out], data, left_out});
   });
@@ -270,14 +183,13 @@ Result<std::vector<std::string>> fit_serving(std::span<const hardware::Catalogue
         "# What whole prefill and decode steps cost beyond their kernels: docs/validation.md has the formulas and the "
         "error.\n"
         "[source.fit]\n"
-        "title = \"fit to {}; pointwise.kernels from counts in the "
-        "software, collectives.one_shot from sweeps of such all-reduces\"\n"
+        "title = \"fit to {}\"\n"
         "command = \"assay validate inference-tpot --fit catalogue --data DIR\"\n"
         "date = 2026-11-18\n"
         "rows = \"{} figures\"\n"
         "error = \"mean absolute, groups alike: {:.1f} %\"\n",
         input.what(), rows.size(), 100.0 * serving_misfit(rows, predict)));
-    texts.back() += kernel::serving_steps_text(predict.steps, "fit");
+    texts.back() += numbers::serving_steps_text(predict.steps, "fit");
   }
   return texts;
 }
@@ -291,7 +203,7 @@ KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey k
   for (const InferenceRow& row : rows) {
     if (row.fold == held_out || !row.typical || row.figure == InferenceFigure::throughput) continue;
     if (const auto cluster = predict.cluster(row))
-      if (const kernel::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
+      if (const numbers::Family* family = predict.steps.family((*cluster)->chip)) keys[family->id].insert(key(row));
   }
   return keys;
 }
@@ -299,22 +211,22 @@ KeysOfFamilies keys_of_families(const std::vector<InferenceRow>& rows, FoldKey k
 /// What is known of a row whose whole source or chip no fit saw. If no other has rows of the family of its chip, it has
 /// no class, as chips of families without measured steps have no interval.
 void add_left_out(const InferenceRow& row, const hardware::Cluster& cluster, const KeysOfFamilies& keys,
-                  const kernel::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
-  const kernel::Family* family = shipped.family(cluster.chip);
+                  const numbers::ServingCalibration& shipped, FoldKey key, ValidationCase& one) {
+  const numbers::Family* family = shipped.family(cluster.chip);
   const auto known = keys.find(family ? family->id : "");
   const bool alone = known == keys.end() || std::all_of(known->second.begin(), known->second.end(),
                                                         [&](const std::string& other) { return other == key(row); });
   one.traits = step_traits(row.group, row.model, cluster);
-  one.without = {kernel::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
+  one.without = {numbers::serving_classes(alone ? nullptr : family, row.model), key(row), cluster.chip.id,
                  row.engine.substr(0, row.engine.find('@'))};
 }
 
 /// Throughputs follow from a search for the best batch, so that requests predict them with these numbers.
-void add_throughputs(std::vector<RowQuestion> questions, const kernel::ServingCalibration& numbers,
+void add_throughputs(std::vector<RowQuestion> questions, const numbers::ServingCalibration& numbers,
                      const hardware::Catalogue& catalogue, const AskWith& ask_with, ValidationResult& result) {
   hardware::Catalogue with = catalogue;
   with.put("steps/serving.toml", "[source.fit]\ntitle = \"fit without whole sources or chips\"\n" +
-                                     kernel::serving_steps_text(numbers, "fit"));
+                                     numbers::serving_steps_text(numbers, "fit"));
   add_answers(std::move(questions), ValidationInput(with, std::nullopt, true, ask_with(with)), result);
 }
 
@@ -323,12 +235,12 @@ void add_throughputs(std::vector<RowQuestion> questions, const kernel::ServingCa
 Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& catalogue,
                                    const std::optional<std::string>& data, const AskWith& ask_with) {
   const FoldKey key = what == LeftOut::source ? &source_of : &chip_of;
-  std::array<std::optional<Result<kernel::ServingCalibration>>, folds> fitted;
+  std::array<std::optional<Result<numbers::ServingCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
     fitted[fold] = fitted_serving_steps({catalogue, data, fold}, key);
   });
   ASSAY_TRY(rows, all_rows({catalogue, data}, key));
-  ASSAY_TRY(shipped, kernel::serving_steps_of(catalogue));
+  ASSAY_TRY(shipped, numbers::serving_steps_of(catalogue));
   WithoutWhole results;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     ASSAY_TRY(numbers, std::move(*fitted[fold]));
@@ -356,7 +268,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
       const hardware::Cluster& cluster = **predict.cluster(row);
       add_left_out(row, cluster, keys, shipped, key, one);
       if (const auto* found =
-              kernel::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
+              numbers::interval_of(first ? shipped.prefill_intervals : shipped.decode_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
     }
@@ -365,7 +277,7 @@ Result<WithoutWhole> without_whole(LeftOut what, const hardware::Catalogue& cata
   }
   // Answers with these numbers have no intervals: those of decoding hold, as in requests.
   for (ValidationCase& one : results.throughputs.cases)
-    if (const auto* found = kernel::interval_of(shipped.decode_intervals, one.without.classes))
+    if (const auto* found = numbers::interval_of(shipped.decode_intervals, one.without.classes))
       one.spread = found->spread;
   return results;
 }

@@ -121,21 +121,21 @@ std::string interval_group(const TrainingRow& row) { return row.framework.empty(
 
 /// Intervals from the errors of held-out rows: each is predicted by a fit made without its fold and `left_out`.
 Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
-                           const FoldFits<kernel::StepCalibration>& fits, std::size_t left_out,
+                           const FoldFits<numbers::StepCalibration>& fits, std::size_t left_out,
                            const std::vector<TrainingRow>& timed, const std::vector<TrainingRow>& held,
-                           kernel::StepCalibration& steps) {
-  std::vector<kernel::Residual> times, peaks;
+                           numbers::StepCalibration& steps) {
+  std::vector<numbers::Residual> times, peaks;
   for (std::size_t fold = 0; fold < folds; ++fold) {
     if (fold == left_out) continue;
     ASSAY_TRY(predict, TrainingPredictor::make(catalogues[fits.kernels(left_out, fold)]));
     predict.steps = fits.without(left_out, fold);
     const auto residual = [&](const TrainingRow& row, double predicted, double measured, bool of_memory) {
       const hardware::Cluster& cluster = *predict.cluster(row);
-      const kernel::Family* family = predict.family(row);
-      return kernel::Residual{
+      const numbers::Family* family = predict.family(row);
+      return numbers::Residual{
           interval_group(row), std::log(predicted / measured),
-          of_memory ? kernel::memory_classes(family, cluster) : kernel::step_classes(family, cluster, row.model),
-          kernel::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
+          of_memory ? numbers::memory_classes(family, cluster) : numbers::step_classes(family, cluster, row.model),
+          numbers::step_coordinates(cluster, row.model, row.sequence), cluster.chip.architecture};
     };
     for (const TrainingRow& row : timed) {
       if (row.fold != fold) continue;
@@ -148,10 +148,10 @@ Result<void> add_intervals(std::span<const hardware::Catalogue> catalogues,
         peaks.push_back(residual(row, peak_memory(cost->memory, row.view).value(), row.peak->value(), true));
     }
   }
-  steps.time_intervals = kernel::interval_classes(times, hardware::spread_coverage);
+  steps.time_intervals = numbers::interval_classes(times, hardware::spread_coverage);
   // Plans leave as much memory free as the interval says: of fewer groups, the two worst would decide for all.
   constexpr std::size_t fewest_of_memory = 10;
-  steps.memory_intervals = kernel::interval_classes(peaks, hardware::spread_coverage, fewest_of_memory);
+  steps.memory_intervals = numbers::interval_classes(peaks, hardware::spread_coverage, fewest_of_memory);
   return {};
 }
 
@@ -162,7 +162,7 @@ std::string left_out_with(const TrainingRow& row, bool own, LeftOut what) {
   return own ? "own" : row.group.substr(0, row.group.find(','));
 }
 
-Result<kernel::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
+Result<numbers::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, const FitInput& input) {
   ASSAY_TRY(ranges, training_ranges_of(input.catalogue));
   ASSAY_TRY(predict, TrainingPredictor::make(input.catalogue));
   fit_step_times(rows_for_times(rows), ranges, predict);
@@ -170,7 +170,7 @@ Result<kernel::StepCalibration> fitted_to(const std::vector<TrainingRow>& rows, 
   return predict.steps;
 }
 
-Result<kernel::StepCalibration> fitted_training_steps(const FitInput& input) {
+Result<numbers::StepCalibration> fitted_training_steps(const FitInput& input) {
   ASSAY_TRY(rows, step_rows(input));
   return fitted_to(rows, input);
 }
@@ -183,7 +183,7 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
   std::vector<TrainingRow>& rows = all.rows;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].fold != held_out) rows[i].fold = fold_of(left_out_with(rows[i], i < all.own, what));
-  std::array<std::optional<Result<kernel::StepCalibration>>, folds> fitted;
+  std::array<std::optional<Result<numbers::StepCalibration>>, folds> fitted;
   parallel_for(fitted.size(), 1, [&](std::size_t fold) {
     const FitInput input{catalogue, data, fold};
     fitted[fold] = fitted_to(seen(rows, input), input);
@@ -205,9 +205,9 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
       ValidationCase one{row.id, row.group, *row.measured, Seconds(cost->estimate), row.what};
       const hardware::Cluster& cluster = *predict.cluster(row);
       one.traits = step_traits(row.group, row.model, cluster);
-      one.without = {kernel::step_classes(predict.family(row), cluster, row.model), left_out_with(row, false, what),
+      one.without = {numbers::step_classes(predict.family(row), cluster, row.model), left_out_with(row, false, what),
                      cluster.chip.id, row.framework};
-      if (const auto* found = kernel::interval_of(shipped.steps.time_intervals, one.without.classes))
+      if (const auto* found = numbers::interval_of(shipped.steps.time_intervals, one.without.classes))
         one.spread = found->spread;
       result.cases.push_back(std::move(one));
     }
@@ -217,7 +217,7 @@ Result<ValidationResult> steps_without_whole(LeftOut what, const hardware::Catal
 
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,
                                            const std::optional<std::string>& data) {
-  ASSAY_TRY(fits, FoldFits<kernel::StepCalibration>::make(catalogues, data, fitted_training_steps));
+  ASSAY_TRY(fits, FoldFits<numbers::StepCalibration>::make(catalogues, data, fitted_training_steps));
   std::vector<std::string> texts;
   for (std::size_t left_out = 0; left_out <= held_out; ++left_out) {
     const FitInput input{catalogues[left_out], data, left_out};
@@ -236,7 +236,7 @@ Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> 
         "error = \"mean absolute, groups alike: {:.1f} % of times, {:.1f} % of peaks\"\n",
         input.what(), timed.size(), held.size(), 100.0 * step_misfit(timed, predict),
         100.0 * memory_misfit(held, predict)));
-    texts.back() += kernel::steps_text(predict.steps, "fit");
+    texts.back() += numbers::steps_text(predict.steps, "fit");
   }
   return texts;
 }

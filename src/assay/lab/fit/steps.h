@@ -47,9 +47,10 @@ std::vector<TrainingRow> rows_for_memory(const std::vector<TrainingRow>& all);
 double step_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 double memory_misfit(const std::vector<TrainingRow>& rows, TrainingPredictor& predict);
 
-/// Fits the numbers of predict.steps, starting from the ranges' start values.
-void fit_step_times(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
-void fit_step_memory(const std::vector<TrainingRow>& rows, const TrainingRanges& ranges, TrainingPredictor& predict);
+/// Fit the numbers of predict.steps, from the starts of their ranges.
+void fit_step_times(const std::vector<TrainingRow>& rows, const numbers::FitRanges& ranges, TrainingPredictor& predict);
+void fit_step_memory(const std::vector<TrainingRow>& rows, const numbers::FitRanges& ranges,
+                     TrainingPredictor& predict);
 
 /// The text of steps/training.toml by the fold left out of the fit, see FoldFits.
 Result<std::vector<std::string>> fit_steps(std::span<const hardware::Catalogue> catalogues,

@@ -16,9 +16,9 @@ Bytes peak_memory(const training::MemoryParts& memory, MemoryView view) {
 
 Result<TrainingPredictor> TrainingPredictor::make(const hardware::Catalogue& catalogue) {
   TrainingPredictor predictor(catalogue);
-  ASSAY_TRY(steps, kernel::steps_of(catalogue));
+  ASSAY_TRY(steps, numbers::steps_of(catalogue));
   predictor.steps = std::move(steps);
-  ASSAY_TRY(clock, kernel::power_clock_of(catalogue));
+  ASSAY_TRY(clock, numbers::power_clock_of(catalogue));
   predictor.clock_ = clock;
   return predictor;
 }
@@ -32,7 +32,7 @@ const hardware::Cluster* TrainingPredictor::cluster(const TrainingRow& row) {
   return known ? &(*known)->cluster : nullptr;
 }
 
-const kernel::Family* TrainingPredictor::family(const TrainingRow& row) {
+const numbers::Family* TrainingPredictor::family(const TrainingRow& row) {
   const hardware::Cluster* on = cluster(row);
   return on ? steps.family(on->chip) : nullptr;
 }
@@ -89,7 +89,7 @@ Result<training::TrainingCost> TrainingPredictor::priced(const TrainingRow& row,
   setup.rates = rates;
   setup.effects = steps.effects(known->cluster.chip, row.software.step);
   if (const auto& whole = known->cluster.chip.power; row.power && whole)
-    setup.effects.product *= clock_.slowdown(*row.power / whole->chip.value);
+    setup.effects.product.value *= clock_.slowdown(*row.power / whole->chip.value);
   question.sequences = row.sequences;
   question.overlap = row.software.overlap;
   question.chips = static_cast<double>(known->cluster.chips());

@@ -22,11 +22,11 @@ class TrainingPredictor {
   /// The row's policy, or the fastest that fits.
   Result<lower::Recompute> recompute(const TrainingRow& row);
   /// The family of the row's chips; nullptr if they have none.
-  const kernel::Family* family(const TrainingRow& row);
+  const numbers::Family* family(const TrainingRow& row);
   /// Its cluster; nullptr if the row's does not exist.
   const hardware::Cluster* cluster(const TrainingRow& row);
 
-  kernel::StepCalibration steps;  ///< the catalogue's; a fit changes them
+  numbers::StepCalibration steps;  ///< the catalogue's; a fit changes them
 
  private:
   explicit TrainingPredictor(const hardware::Catalogue& catalogue) : places_(catalogue) {}
@@ -36,7 +36,7 @@ class TrainingPredictor {
   Result<training::TrainingCost> priced(const TrainingRow& row, lower::Recompute policy);
 
   Places places_;
-  kernel::PowerClock clock_;
+  numbers::PowerClock clock_;
 };
 
 }  // namespace assay::validate

@@ -10,15 +10,15 @@
 #include "assay/hardware/calibration.h"
 #include "assay/lab/fit/serving.h"
 #include "assay/lab/fit/steps.h"
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 namespace assay::validate {
 namespace {
 
 /// Classes of all cases but those of one unit.
-std::vector<kernel::IntervalClass> classes_without(const std::vector<ValidationCase>& cases,
-                                                   std::string_view left_out) {
-  std::vector<kernel::Residual> residuals;
+std::vector<numbers::IntervalClass> classes_without(const std::vector<ValidationCase>& cases,
+                                                    std::string_view left_out) {
+  std::vector<numbers::Residual> residuals;
   for (const ValidationCase& one : cases)
     if (one.without.unit != left_out)
       residuals.push_back({one.group,
@@ -27,7 +27,7 @@ std::vector<kernel::IntervalClass> classes_without(const std::vector<ValidationC
                            {},
                            {},
                            one.without.unit});
-  return kernel::interval_classes(residuals, hardware::spread_coverage);
+  return numbers::interval_classes(residuals, hardware::spread_coverage);
 }
 
 }  // namespace
@@ -59,18 +59,18 @@ Result<LeftOutResults> left_out_results(const std::string& set, LeftOut what, co
 }
 
 void widen_to_unseen(std::vector<ValidationCase>& cases) {
-  std::map<std::string, std::vector<kernel::IntervalClass>> others;
+  std::map<std::string, std::vector<numbers::IntervalClass>> others;
   for (const ValidationCase& one : cases)
     if (!others.contains(one.without.unit)) others[one.without.unit] = classes_without(cases, one.without.unit);
   for (ValidationCase& one : cases)
-    if (const auto* found = kernel::interval_of(others[one.without.unit], one.without.classes))
+    if (const auto* found = numbers::interval_of(others[one.without.unit], one.without.classes))
       one.spread = std::max(one.spread, found->spread);
 }
 
 std::pair<std::string, std::string> unseen_file_of(const std::vector<ValidationCase>& cases, std::string_view set,
                                                    std::string_view left_out) {
   const bool of_chips = left_out == "hardware";
-  kernel::UnseenIntervals unseen;
+  numbers::UnseenIntervals unseen;
   unseen.what = of_chips ? "chip" : "software";
   std::set<std::string> known;
   for (const ValidationCase& one : cases)
@@ -78,11 +78,11 @@ std::pair<std::string, std::string> unseen_file_of(const std::vector<ValidationC
   unseen.known.assign(known.begin(), known.end());
   unseen.classes = classes_without(cases, "");
   return {
-      kernel::unseen_file(set, unseen.what),
-      kernel::unseen_text(unseen,
-                          fmt::format("errors of {} rows of {} whose whole {} no fit saw", cases.size(), set,
-                                      of_chips ? "chip" : "source"),
-                          fmt::format("assay validate {} --leave-out {} --fit catalogue --data DIR", set, left_out))};
+      numbers::unseen_file(set, unseen.what),
+      numbers::unseen_text(unseen,
+                           fmt::format("errors of {} rows of {} whose whole {} no fit saw", cases.size(), set,
+                                       of_chips ? "chip" : "source"),
+                           fmt::format("assay validate {} --leave-out {} --fit catalogue --data DIR", set, left_out))};
 }
 
 }  // namespace assay::validate

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 namespace assay::validate {
 namespace {
@@ -38,16 +38,16 @@ TEST(Unseen, TheFileReadsBackAndWidensWhatHasNoRow) {
   EXPECT_EQ(path, "steps/unseen/training-chip.toml");
   hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   catalogue.put(path, text);
-  const auto read = kernel::unseen_intervals(catalogue, "training", "chip");
+  const auto read = numbers::unseen_intervals(catalogue, "training", "chip");
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_EQ(read->known.size(), 10u);
   EXPECT_NEAR(read->classes.at(0).spread, 0.09, 1e-9);
-  kernel::IntervalClass own;
+  numbers::IntervalClass own;
   own.name = "dense", own.spread = 0.05;
   const std::string names[] = {"dense"};
   const auto of = [&](std::string_view chip) {
-    const kernel::AskedAbout about[] = {{&*read, chip}};
-    return *kernel::interval_basis({own}, names, "steps/training.toml", about);
+    const numbers::AskedAbout about[] = {{&*read, chip}};
+    return *numbers::interval_basis({own}, names, "steps/training.toml", about);
   };
   EXPECT_EQ(of("chip-1").file, "steps/training.toml");
   EXPECT_EQ(of("").of.spread, 0.05);

@@ -11,7 +11,7 @@
 #include "assay/base/parallel.h"
 #include "assay/base/text.h"
 #include "assay/lab/validate/sets/sets.h"
-#include "assay/predict/kernel/effects/training_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
 namespace assay::validate {
 namespace {
@@ -170,9 +170,9 @@ CaseTraits step_traits(std::string_view group, const model::Transformer& model, 
     if (std::isalpha(static_cast<unsigned char>(c)) == 0) break;
     family += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  const std::string_view work = kernel::has_experts(model)        ? "experts"
-                                : kernel::has_state_spaces(model) ? "state spaces"
-                                                                  : "dense";
+  const std::string_view work = numbers::has_experts(model)        ? "experts"
+                                : numbers::has_state_spaces(model) ? "state spaces"
+                                                                   : "dense";
   const std::string_view spread = cluster.chips() == 1                        ? "one chip"
                                   : cluster.chips() <= cluster.chips_per_node ? "one node"
                                                                               : "many nodes";

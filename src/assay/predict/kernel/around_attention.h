@@ -27,9 +27,9 @@ NumberOf<N, Seconds> projection_time(const N& num, const TrainingKernels& kernel
   NumberOf<N, Bytes> gradients{};
   for (std::size_t i = 0; i < 3; ++i)
     if (step.out[i] >= 0) gradients = gradients + program::named_bytes(num, program, step.out[i]);
+  const auto& projections = kernels.effects.composed->projections;
   const auto moved =
-      num.given("kernels it is composed of", kernels.effects.composed->projections[step.composed], kernels.sources,
-                "composed.projections") *
+      num.given("kernels it is composed of", projections.value[step.composed], projections.source) *
       (num.given("read and written", 2.0, "once each") * num.named("gradients of queries, keys and values", gradients));
   return num.named("joining gradients", moved / stream_rate(num, kernels.rates));
 }
@@ -38,19 +38,16 @@ NumberOf<N, Seconds> projection_time(const N& num, const TrainingKernels& kernel
 template <class N>
 NumberOf<N, Seconds> scores_time(const N& num, const TrainingKernels& kernels, const program::Program& program,
                                  const program::Step& step, const NumberOf<N, Seconds>& compute) {
-  const ComposedTraffic& composed = *kernels.effects.composed;
+  const numbers::ComposedTraffic& composed = *kernels.effects.composed;
   const bool wide = kernels.effects.wide_attention;
   const Bytes scores = program::local_bytes(program, attention_scores(program, step));
-  const auto passes =
-      num.given("kernels it is composed of",
-                (wide ? composed.wide_scores : composed.scores)[step.op == program::Op::attention ? 0 : 1],
-                kernels.sources, wide ? "composed.wide_scores" : "composed.scores");
+  const Given<numbers::Passes>& of_scores = wide ? composed.wide_scores : composed.scores;
+  const auto passes = num.given("kernels it is composed of", of_scores.value[step.op == program::Op::attention ? 0 : 1],
+                                of_scores.source);
   const auto moved = num.named("operations on scores", passes * num.given("scores", scores, "of plain attention") /
                                                            stream_rate(num, kernels.rates));
   if (!wide) return moved;
-  return moved + num.named("products in fp32", num.given("over those at the peak", composed.wide_products,
-                                                         kernels.sources, "composed.wide_products") *
-                                                   compute);
+  return moved + num.named("products in fp32", num.given("over those at the peak", composed.wide_products) * compute);
 }
 
 }  // namespace assay::kernel

@@ -9,6 +9,9 @@
 namespace assay::kernel {
 namespace {
 
+using numbers::StepEffects;
+using numbers::StreamKind;
+
 /// An activation function times another tensor, or the gradients of both.
 bool is_gated(const program::Step& step) { return (step.op == program::Op::activate ? step.in[1] : step.out[1]) >= 0; }
 
@@ -51,44 +54,34 @@ StreamKind stream_kind(const program::Program& program, const program::Step& ste
   }
 }
 
-constexpr std::string_view function_sources[] = {
-    "functions.simple",           "functions.gelu_new", "functions.gelu_fast",  "functions.gelu_python",
-    "functions.gelu_python_tanh", "functions.gelu_10",  "functions.quick_gelu", "functions.relu2"};
-static_assert(std::size(function_sources) == std::size(model::activation_names));
-constexpr std::string_view rotation_sources[] = {"kind.rotation", "composed.wide_rotation",
-                                                 "composed.wide_pairs_rotation"};
-static_assert(std::size(rotation_sources) == std::size(model::rotation_names));
-constexpr std::string_view logits_sources[] = {"logits.plain", "logits.scaled", "logits.capped"};
-static_assert(std::size(logits_sources) == std::size(model::logits_names));
-
 /// The numbers of StepEffects, each under its own name and source.
 template <class N>
 class TrainingFactors {
  public:
   TrainingFactors(const N& num, const TrainingKernels& kernels) : num_(num), kernels_(kernels) {}
 
-  auto operator()(std::string_view name, double StepEffects::*effect, std::string_view key) const {
-    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  auto operator()(std::string_view name, Given<double> StepEffects::*effect) const {
+    return num_.given(name, kernels_.effects.*effect);
   }
-  auto product() const { return (*this)("products in a step", &StepEffects::product, "product"); }
-  auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise, "pointwise"); }
+  auto product() const { return (*this)("products in a step", &StepEffects::product); }
+  auto pointwise() const { return (*this)("traffic of element-wise steps", &StepEffects::pointwise); }
   /// Of a step that streams: the software's traffic, and what it composes the kind of.
   auto streamed(StreamKind kind, const program::Step& step) const { return pointwise() * of_kind(kind, step); }
+  /// The number of the pass that a step belongs to.
+  auto of_pass(std::string_view name, const Given<numbers::Passes>& passes, const program::Step& step) const {
+    return num_.given(name, passes.value[is_gradient(step.op) ? 1 : 0], passes.source);
+  }
+  auto start() const { return num_.given("start of a kernel", effects().start); }
   /// The least that the kernels of a step take.
   auto starts(StreamKind kind, const program::Step& step) const {
-    const auto at = static_cast<std::size_t>(kind);
-    return num_.given("kernels", kernels_.effects.kernels[at][is_gradient(step.op) ? 1 : 0], kernels_.sources,
-                      "kernels") *
-           num_.given("start of a kernel", kernels_.effects.start, kernels_.sources, "kernel_start");
+    return of_pass("kernels", effects().kernels[static_cast<std::size_t>(kind)], step) * start();
   }
   auto of_kind(StreamKind kind, const program::Step& step) const {
-    const auto at = static_cast<std::size_t>(kind);
-    return num_.given("kernels it is composed of", kernels_.effects.kinds[at][is_gradient(step.op) ? 1 : 0],
-                      kernels_.sources, stream_kind_sources[at]);
+    return composed(effects().kinds[static_cast<std::size_t>(kind)], step);
   }
-  /// Of what eager code composes beyond a kind.
-  auto composed(const ComposedTraffic::Passes& passes, const program::Step& step, std::string_view key) const {
-    return num_.given("kernels it is composed of", passes[is_gradient(step.op) ? 1 : 0], kernels_.sources, key);
+  /// Of what eager code composes, a kind or beyond it.
+  auto composed(const Given<numbers::Passes>& passes, const program::Step& step) const {
+    return of_pass("kernels it is composed of", passes, step);
   }
   auto turned_share(double share) const {
     return num_.given("part of each head", share, "that turns, and is joined with the rest");
@@ -97,16 +90,13 @@ class TrainingFactors {
   auto function(const program::Step& step) const {
     const bool back = is_gradient(step.op), gated = is_gated(step);
     const double fewest = back ? (gated ? 5.0 : 3.0) : gated ? 3.0 : 2.0;
-    return num_.given("tensors of a composed function", effects().composed->functions[step.composed][back ? 1 : 0],
-                      kernels_.sources, function_sources[step.composed]) /
+    return of_pass("tensors of a composed function", effects().composed->functions[step.composed], step) /
            num_.given("tensors of the step", fewest, "each once");
   }
   /// Bytes of what happens to logits, over the fewest of the step.
   auto logits(const program::Step& step) const {
-    const bool back = is_gradient(step.op);
-    return num_.given("tensors of logits", effects().composed->logits[step.composed][back ? 1 : 0], kernels_.sources,
-                      logits_sources[step.composed]) /
-           num_.given("tensors of the step", back ? 2.0 : 1.0, "each once");
+    return of_pass("tensors of logits", effects().composed->logits[step.composed], step) /
+           num_.given("tensors of the step", is_gradient(step.op) ? 2.0 : 1.0, "each once");
   }
   auto last_part(double share) const {
     return num_.given("work of the last part of the sequence", share, "over the mean, --contiguous-context");
@@ -119,12 +109,9 @@ class TrainingFactors {
                       "over the bytes of the step");
   }
   /// The least that kernels on the choices of tokens take.
-  auto routing() const {
-    return num_.given("kernels of routing", kernels_.effects.routing_launches, kernels_.sources, "routing_launches") *
-           num_.given("start of a kernel", kernels_.effects.start, kernels_.sources, "kernel_start");
-  }
+  auto routing() const { return (*this)("kernels of routing", &StepEffects::routing_launches) * start(); }
   const StepEffects& effects() const { return kernels_.effects; }
-  auto inside_expert() const { return (*this)("inside experts", &StepEffects::expert_pointwise, "expert_pointwise"); }
+  auto inside_expert() const { return (*this)("inside experts", &StepEffects::expert_pointwise); }
 
  private:
   const N& num_;
@@ -145,14 +132,14 @@ template <class N>
 NumberOf<N, double> attention_stretch(const TrainingFactors<N>& factor, const program::Program& program,
                                       const program::Step& step) {
   if (!is_plain_attention(program, step)) {
-    const auto in_step = factor("attention in a step", &StepEffects::attention, "attention");
+    const auto in_step = factor("attention in a step", &StepEffects::attention);
     const double last = last_device(factor.effects(), program, step);
     return last == 1.0 ? in_step : factor.last_part(last) * in_step;
   }
-  const auto plain = factor("plain attention in a step", &StepEffects::plain_attention, "plain_attention");
+  const auto plain = factor("plain attention in a step", &StepEffects::plain_attention);
   const program::ProgramTensor& q = program.tensor(step.in[step.op == program::Op::attention ? 0 : 1]);
   if (row_alignment(q.dtype, static_cast<double>(q.dims[at(q.rank - 1)].size)) >= bulk_copy) return plain;
-  return plain * factor("unaligned heads", &StepEffects::unaligned, "unaligned");
+  return plain * factor("unaligned heads", &StepEffects::unaligned);
 }
 
 /// Of turning heads: those of which a part turns are cut and put together again.
@@ -161,14 +148,12 @@ NumberOf<N, double> rotation_stretch(const TrainingFactors<N>& factor, const pro
                                      const program::Step& step) {
   const auto& composed = factor.effects().composed;
   if (composed && step.detail < 0 && step.composed > 0)
-    return factor.pointwise() *
-           factor.composed(composed->rotations[step.composed], step, rotation_sources[step.composed]);
+    return factor.pointwise() * factor.composed(composed->rotations[step.composed], step);
   if (!composed || step.detail < 0) return factor.streamed(StreamKind::rotation, step);
   const program::ProgramTensor& heads = program.tensor(step.in[0]);
   const double share = static_cast<double>(step.detail) / static_cast<double>(heads.dims[at(heads.rank - 1)].size);
-  return factor.pointwise() *
-         (factor.turned_share(share) * factor.composed(composed->rotated_part, step, "composed.rotated_part") +
-          factor.composed(composed->rejoined_heads, step, "composed.rejoined_heads"));
+  return factor.pointwise() * (factor.turned_share(share) * factor.composed(composed->rotated_part, step) +
+                               factor.composed(composed->rejoined_heads, step));
 }
 
 /// Of an activation function, and of its product with another tensor.
@@ -178,7 +163,7 @@ NumberOf<N, double> activation_stretch(const TrainingFactors<N>& factor, const p
   const auto& composed = factor.effects().composed;
   const bool inside = is_inside_expert(program.tensor(step.out[0]));
   NumberOf<N, double> traffic = composed && step.is_joined && !inside
-                                    ? factor.composed(composed->joined_gate, step, "composed.joined_gate")
+                                    ? factor.composed(composed->joined_gate, step)
                                     : factor.of_kind(stream_kind(program, step), step);
   if (composed && step.composed > 0) traffic = traffic + factor.function(step);
   return inside ? factor.pointwise() * traffic * factor.inside_expert() : factor.pointwise() * traffic;
@@ -203,22 +188,21 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
     case attention:
       return attention_stretch(factor, program, step);
     case expert_traffic: {
-      const auto traffic = factor("traffic of sorting by expert", &StepEffects::expert_traffic, "expert_traffic") *
+      const auto traffic = factor("traffic of sorting by expert", &StepEffects::expert_traffic) *
                            factor.of_kind(stream_kind(program, step), step);
       if (!composes_dispatch(factor.effects(), step.op)) return traffic;
       return traffic * factor.copies(program, step);
     }
     case loss:
-      return factor("traffic of the loss", &StepEffects::loss, "loss") * loss_stretch(factor, step);
+      return factor("traffic of the loss", &StepEffects::loss) * loss_stretch(factor, step);
     case cast: {
       if (casts_weight(program, step)) return factor.pointwise();
-      const auto casting = factor("traffic of casts", &StepEffects::cast, "cast");
+      const auto casting = factor("traffic of casts", &StepEffects::cast);
       return is_inside_expert(program.tensor(step.out[0])) ? casting * factor.inside_expert() : casting;
     }
     case norm:
       if (factor.effects().composed && step.is_centred && step.composed > 0)
-        return factor.pointwise() *
-               factor.composed(factor.effects().composed->centred_norm, step, "composed.centred_norm");
+        return factor.pointwise() * factor.composed(factor.effects().composed->centred_norm, step);
       return factor.streamed(stream_kind(program, step), step);
     case rotation:
       return rotation_stretch(factor, program, step);
@@ -227,7 +211,7 @@ NumberOf<N, double> stretch(const TrainingFactors<N>& factor, const program::Pro
     case element_wise:  // biases of experts are added to the rows of one expert after the other
       if (!is_at_expert(program.tensor(step.in[0]))) return factor.streamed(StreamKind::sum, step);
       return factor.streamed(StreamKind::sum, step) * factor.inside_expert() *
-             factor("biases of experts", &StepEffects::expert_bias, "expert_bias");
+             factor("biases of experts", &StepEffects::expert_bias);
     case scan:  // priced by its arithmetic
     case optimizer:
     case free:
@@ -263,8 +247,7 @@ NumberOf<N, Seconds> scan_time(const N& num, const TrainingKernels& kernels, con
   const auto values = program::local_elements(num, program, program.tensor(backward ? step.in[0] : step.out[0]));
   const auto bytes = num.given("bytes", work.bytes, "read and written by the step") + pass.bytes * values;
   const auto flops = pass.flops * values;
-  return streamed(num, rates, work, bytes) + factor("time of scans on vector units", &StepEffects::scan, "scan") *
-                                                 flops /
+  return streamed(num, rates, work, bytes) + factor("time of scans on vector units", &StepEffects::scan) * flops /
                                                  num.given("vector peak", rates.cores.vector, &rates.sources, "vector");
 }
 
@@ -291,8 +274,8 @@ StreamComposition stream_composition(const StepEffects& effects, const program::
   const TrainingKernels kernels{no_rates, effects};
   const TrainingFactors<Plain> factor(num, kernels);
   const auto kind = static_cast<std::size_t>(stream_kind(program, step));
-  return {effects.kernels[kind][is_gradient(step.op) ? 1 : 0], stretch(factor, program, step),
-          composes_dispatch(effects, step.op) ? effects.routing_launches : 0.0};
+  return {effects.kernels[kind].value[is_gradient(step.op) ? 1 : 0], stretch(factor, program, step),
+          composes_dispatch(effects, step.op) ? effects.routing_launches.value : 0.0};
 }
 
 bool casts_weight(const program::Program& program, const program::Step& step) {
@@ -352,8 +335,7 @@ StepPrice<N> price(const N& num, const program::Program& program, const program:
     return price;
   }
   // Measured by itself, it runs at the full clock.
-  price.slowed = num.named(
-      "slowed", factor("droop of attention", &StepEffects::attention_droop, "attention_droop") * droop * kernel);
+  price.slowed = num.named("slowed", factor("droop of attention", &StepEffects::attention_droop) * droop * kernel);
   price.duration = price.duration + price.slowed;
   return price;
 }

@@ -4,10 +4,10 @@
 #pragma once
 #include <cstdint>
 
-#include "assay/predict/kernel/effects/serving_effects.h"
-#include "assay/predict/kernel/effects/training_effects.h"
 #include "assay/predict/kernel/fused_projections.h"
 #include "assay/predict/kernel/kernels.h"
+#include "assay/predict/numbers/serving_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
 namespace assay::kernel {
 
@@ -28,9 +28,8 @@ struct StepPrice {
 /// What the kernels of a training step run on and with. Holds references: for the duration of a call.
 struct TrainingKernels {
   const KernelRates& rates;
-  const StepEffects& effects;
-  bool dropout = false;                  ///< masks are drawn and stored inside plain attention
-  const SourceTable* sources = nullptr;  ///< of the effects
+  const numbers::StepEffects& effects;
+  bool dropout = false;  ///< masks are drawn and stored inside plain attention
 };
 
 /// A step of training that is no collective, by itself.
@@ -52,14 +51,13 @@ struct StreamComposition {
   double apart = 0;    ///< further kernels, on few numbers
   friend bool operator==(const StreamComposition&, const StreamComposition&) = default;
 };
-StreamComposition stream_composition(const StepEffects& effects, const program::Program& program,
+StreamComposition stream_composition(const numbers::StepEffects& effects, const program::Program& program,
                                      const program::Step& step);
 
 /// What the kernels of a serving step run on and with. Holds references: for the duration of a call.
 struct ServingKernels {
   const KernelRates& rates;
-  const ServingEffects& effects;
-  const SourceTable* sources = nullptr;  ///< of the effects
+  const numbers::ServingEffects& effects;
 };
 /// What a serving kernel does beyond its work.
 struct ServedDetails {

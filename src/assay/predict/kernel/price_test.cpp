@@ -31,38 +31,42 @@ struct Chip {
 };
 
 /// Numbers that all differ from one, so that each has to be in the right place.
-StepEffects random_effects(std::mt19937& random) {
+numbers::StepEffects random_effects(std::mt19937& random) {
   std::uniform_real_distribution<double> factor(0.8, 2.0);
-  StepEffects effects;
-  for (double StepEffects::*number :
-       {&StepEffects::product, &StepEffects::attention, &StepEffects::plain_attention, &StepEffects::unaligned,
-        &StepEffects::pointwise, &StepEffects::cast, &StepEffects::loss, &StepEffects::scan,
-        &StepEffects::expert_traffic, &StepEffects::expert_pointwise, &StepEffects::expert_bias})
+  numbers::StepEffects effects;
+  for (Given<double> numbers::StepEffects::*number :
+       {&numbers::StepEffects::product, &numbers::StepEffects::attention, &numbers::StepEffects::plain_attention,
+        &numbers::StepEffects::unaligned, &numbers::StepEffects::pointwise, &numbers::StepEffects::cast,
+        &numbers::StepEffects::loss, &numbers::StepEffects::scan, &numbers::StepEffects::expert_traffic,
+        &numbers::StepEffects::expert_pointwise, &numbers::StepEffects::expert_bias})
     effects.*number = factor(random);
-  for (auto& kind : effects.kinds) kind = {factor(random), factor(random)};
+  for (auto& kind : effects.kinds) kind = numbers::Passes{factor(random), factor(random)};
   if (random() % 2) {
-    ComposedTraffic& composed = effects.composed.emplace();
-    for (ComposedTraffic::Passes* passes : {&composed.joined_gate, &composed.rotated_part, &composed.rejoined_heads})
-      *passes = {factor(random), factor(random)};
-    for (double& projection : composed.projections) projection = factor(random);
-    for (ComposedTraffic::Passes& function : composed.functions) function = {factor(random), factor(random)};
-    for (ComposedTraffic::Passes& rotation : composed.rotations) rotation = {factor(random), factor(random)};
-    for (ComposedTraffic::Passes& logits : composed.logits) logits = {factor(random), factor(random)};
-    composed.centred_norm = {factor(random), factor(random)};
+    numbers::ComposedTraffic& composed = effects.composed.emplace();
+    for (Given<numbers::Passes>* passes : {&composed.joined_gate, &composed.rotated_part, &composed.rejoined_heads})
+      *passes = numbers::Passes{factor(random), factor(random)};
+    for (double& projection : composed.projections.value) projection = factor(random);
+    for (Given<numbers::Passes>& function : composed.functions)
+      function = numbers::Passes{factor(random), factor(random)};
+    for (Given<numbers::Passes>& rotation : composed.rotations)
+      rotation = numbers::Passes{factor(random), factor(random)};
+    for (Given<numbers::Passes>& logits : composed.logits) logits = numbers::Passes{factor(random), factor(random)};
+    composed.centred_norm = numbers::Passes{factor(random), factor(random)};
   }
   if (random() % 2) {
     effects.start = Seconds(1e-6 * factor(random));
-    for (auto& kind : effects.kernels) kind = {factor(random), factor(random)};
+    for (auto& kind : effects.kernels) kind = numbers::Passes{factor(random), factor(random)};
   }
   effects.adds_gradients = random() % 2;
   return effects;
 }
 
-ServingEffects random_serving_effects(std::mt19937& random) {
+numbers::ServingEffects random_serving_effects(std::mt19937& random) {
   std::uniform_real_distribution<double> factor(0.8, 2.0);
-  ServingEffects effects;
-  for (double ServingEffects::*number : {&ServingEffects::kernels, &ServingEffects::pointwise, &ServingEffects::product,
-                                         &ServingEffects::attention, &ServingEffects::decode, &ServingEffects::experts})
+  numbers::ServingEffects effects;
+  for (Given<double> numbers::ServingEffects::*number :
+       {&numbers::ServingEffects::kernels, &numbers::ServingEffects::pointwise, &numbers::ServingEffects::product,
+        &numbers::ServingEffects::decode})
     effects.*number = factor(random);
   if (random() % 2) effects.copies = factor(random);
   if (random() % 2) effects.vector = factor(random);
@@ -78,17 +82,18 @@ ServingEffects random_serving_effects(std::mt19937& random) {
 }
 
 TEST(Price, KernelsOfComposedFunctionsAreCounted) {
-  const StepCalibration steps = *steps_of(catalogue());
+  const numbers::StepCalibration steps = *numbers::steps_of(catalogue());
   const auto beyond = [&](model::Activation function) {
-    return steps.composed.functions[static_cast<std::size_t>(function)];
+    return steps.composed.functions[static_cast<std::size_t>(function)].value;
   };
   // Six kernels of one operand and two of two, over one kernel: 12 + 6 - 2 tensors; backward 10 + 18 - 3.
-  EXPECT_EQ(beyond(model::Activation::gelu_new), (ComposedTraffic::Passes{16.0, 25.0}));
-  EXPECT_EQ(beyond(model::Activation::simple), (ComposedTraffic::Passes{0.0, 0.0}));
+  EXPECT_EQ(beyond(model::Activation::gelu_new), (numbers::Passes{16.0, 25.0}));
+  EXPECT_EQ(beyond(model::Activation::simple), (numbers::Passes{0.0, 0.0}));
   const hardware::Chip chip = *catalogue().chip("h200-sxm", "test");
-  EXPECT_TRUE(steps.effects(chip, {.fusion = Fusion::eager}).composed);
-  EXPECT_FALSE(steps.effects(chip, {.fusion = Fusion::compiled}).composed);
-  EXPECT_LT(steps.effects(chip, {.fusion = Fusion::xla}).fixed, steps.effects(chip, {.fusion = Fusion::eager}).fixed);
+  EXPECT_TRUE(steps.effects(chip, {.fusion = numbers::Fusion::eager}).composed);
+  EXPECT_FALSE(steps.effects(chip, {.fusion = numbers::Fusion::compiled}).composed);
+  EXPECT_LT(steps.effects(chip, {.fusion = numbers::Fusion::xla}).fixed,
+            steps.effects(chip, {.fusion = numbers::Fusion::eager}).fixed);
 }
 
 void expect_equal_bits(Seconds plain, NumberOf<Traced, Seconds> traced, const std::string& what) {
@@ -157,7 +162,7 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfTraining) {
         const lower::StageRules stage = lower::training_stage(p, model);
         const program::Program program = lower::lower_training(model, stage.mesh, stage.rules, random_plan(random));
         const KernelRates rates = chip.rates(calibrated);
-        const StepEffects effects = random_effects(random);
+        const numbers::StepEffects effects = random_effects(random);
         const TrainingKernels kernels{rates, effects, random() % 2 == 0};
         Ledger ledger;
         const Traced num{&ledger};
@@ -203,7 +208,7 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
         const program::Program program =
             lower::lower_serving(model, lower::stage_mesh(p), lower::serving_rules(p, {}), work, {});
         const KernelRates rates = chip.rates(random() % 4 != 0);
-        const ServingEffects effects = random_serving_effects(random);
+        const numbers::ServingEffects effects = random_serving_effects(random);
         Ledger ledger;
         for (const program::Step& step : program.steps) {
           if (!is_kernel(step)) continue;
@@ -229,11 +234,11 @@ TEST(Price, PlainAndTracedHaveEqualBitsForEveryStepOfServing) {
 TEST(Price, ShortKernelsTakeTheirStartAndLongOnesTheirTraffic) {
   const model::Transformer model = model::load_model("llama-3-8b", catalogue(), "test")->model;
   const KernelRates rates = Chip("h200-sxm").rates(true);
-  StepEffects effects;
+  numbers::StepEffects effects;
   effects.start = 2_us;
-  effects.kinds[static_cast<std::size_t>(StreamKind::norm)] = {9.0, 15.0};
-  effects.kernels[static_cast<std::size_t>(StreamKind::norm)] = {8.0, 17.0};
-  ServingEffects serving;
+  effects.kinds[static_cast<std::size_t>(numbers::StreamKind::norm)] = numbers::Passes{9.0, 15.0};
+  effects.kernels[static_cast<std::size_t>(numbers::StreamKind::norm)] = numbers::Passes{8.0, 17.0};
+  numbers::ServingEffects serving;
   serving.code = effects;
   for (const std::int64_t tokens : {16, 4096}) {
     lower::TrainingPlan plan;
@@ -259,7 +264,7 @@ TEST(Price, EveryFigureOfTheChipAndEveryFittedNumberHasItsFileAndLine) {
   lower::TrainingPlan plan;
   plan.work.sequences = 1, plan.work.queries = plan.work.keys = 4096;
   const program::Program program = lower::lower_training(model, lower::stage_mesh({}), lower::training_rules({}), plan);
-  const StepEffects effects;
+  const numbers::StepEffects effects;
   Ledger ledger;
   std::vector<int> roots;
   for (const program::Step& step : program.steps)

@@ -6,6 +6,8 @@
 namespace assay::kernel {
 namespace {
 
+using numbers::ServingEffects;
+
 template <class N>
 NumberOf<N, Seconds> no_time(const N& num, std::string_view why) {
   return num.given("none", Seconds(0), why);
@@ -18,12 +20,12 @@ class ServingFactors {
   ServingFactors(const N& num, const ServingKernels& kernels) : num_(num), kernels_(kernels) {}
 
   template <class Q>
-  auto operator()(std::string_view name, Q ServingEffects::*effect, std::string_view key) const {
-    return num_.given(name, kernels_.effects.*effect, kernels_.sources, key);
+  auto operator()(std::string_view name, Given<Q> ServingEffects::*effect) const {
+    return num_.given(name, kernels_.effects.*effect);
   }
   /// Of every kernel: on the device, where that was measured, and what the software adds.
   NumberOf<N, Seconds> launch() const {
-    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start, "start");
+    const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start);
     const Seconds device = kernels_.rates.regime.launch;
     if (!(device > Seconds(0))) return num_.named("start of a kernel", start);
     return num_.named("start of a kernel",
@@ -44,26 +46,25 @@ class ServingFactors {
 template <class N>
 NumberOf<N, Seconds> served_stream(const N& num, const Kernel& kernel, const ServedDetails& details,
                                    const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
   if (details.is_view && (effects.joined || effects.code)) return no_time(num, "another view of a tensor");
   const auto bytes = num.given("bytes", kernel.bytes, "read and written by the step");
-  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise, "pointwise");
+  const auto traffic = factor("traffic of element-wise steps", &ServingEffects::pointwise);
   if (effects.code) {
-    const auto moved = num.given("kernels it is composed of", details.composition.traffic, sources, "composition") *
+    const std::string_view composition = effects.code->kernels.front().source;
+    const auto moved = num.given("kernels it is composed of", details.composition.traffic, composition) *
                        (traffic * num.named("kernel alone", streamed(num, rates, kernel, bytes)));
-    const auto starts = num.given("kernels", details.composition.kernels, sources, "composition") *
-                        num.given("start of a kernel", effects.code->start, sources, "kernel_start");
-    const auto time = max(starts, moved);
+    const auto start = num.given("start of a kernel", effects.code->start);
+    const auto time = max(num.given("kernels", details.composition.kernels, composition) * start, moved);
     if (!(details.composition.apart > 0.0)) return time;
-    return time + num.given("kernels of routing", details.composition.apart, sources, "composition") *
-                      num.given("start of a kernel", effects.code->start, sources, "kernel_start");
+    return time + num.given("kernels of routing", details.composition.apart, composition) * start;
   }
-  const auto started = factor("kernels of a step", &ServingEffects::kernels, "kernels");
+  const auto started = factor("kernels of a step", &ServingEffects::kernels);
   const auto time = law_of(rates, kernel) == Law::stream
                         ? factor.stream(kernel, started, traffic * bytes)
                         : started * factor.launch() + streamed(num, rates, kernel, traffic * bytes);
-  return details.quantises ? time + factor("quantising", &ServingEffects::quantise, "quantise") : time;
+  return details.quantises ? time + factor("quantising", &ServingEffects::quantise) : time;
 }
 
 template <class N>
@@ -75,9 +76,7 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
   const ProductRates rates = product_rates(kernels.rates, kernel);
   const auto alone = tiles ? matmul_time(num, rates, kernel.product, regime, *tiles).total
                            : matmul_time(num, rates, kernel.product, regime).total;
-  const auto dense = factor("products in a step", &ServingEffects::product, "product");
-  const auto slower =
-      kernel.product.grouped ? dense * factor("products of experts", &ServingEffects::experts, "experts") : dense;
+  const auto slower = factor("products in a step", &ServingEffects::product);
   const auto load = num.given("load", kernel.load, "tokens of the fullest expert over its part");
   return product_starts<N>(num, rates, kernel.product, factor.launch()) +
          slower * load * num.named("kernel alone", alone);
@@ -87,27 +86,27 @@ NumberOf<N, Seconds> served_product(const N& num, const Kernel& kernel, const Se
 template <class N>
 NumberOf<N, Seconds> served_decode(const N& num, const Kernel& kernel, const ServedDetails& details,
                                    const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
-  auto read = factor("decoding in a step", &ServingEffects::decode, "decode") *
+  auto read = factor("decoding in a step", &ServingEffects::decode) *
               decode_time(num, decode_rates(rates), kernel.items, kernel.cache_head, kernel.bytes);
   if (law_of(rates, kernel) == Law::split) {
     const AttentionRates by = attention_rates(rates, kernel);
     const auto whole = attention_time(num, by, kernel.attention, false);
     const auto split = split_attention_time(num, by, kernel.attention, kernel.items);
-    read = max(read, factor("attention in a step", &ServingEffects::attention, "attention") * min(whole, split));
+    read = max(read, min(whole, split));
   }
   auto start = factor.launch();
   if (const double copies = effects.copies * details.shared_by; copies * kernel.bytes.value() > 0.0) {
-    const auto copied = factor("copies of keys and values", &ServingEffects::copies, "copies") *
+    const auto copied = factor("copies of keys and values", &ServingEffects::copies) *
                         num.given("query heads of a cache", details.shared_by, "heads that share keys") *
                         num.given("bytes", kernel.bytes, "keys and values");
     start = start + factor.stream(kernel, num.given("kernels", 2.0, "of copying keys and values"), copied);
   }
   const auto row = num.given("keys per query", details.met, "on average") *
-                   factor("token of an unsplit cache", &ServingEffects::token, "token");
+                   factor("token of an unsplit cache", &ServingEffects::token);
   if (!(effects.vector > 0.0)) return start + row + read;
-  const auto vector = factor("share of the vector units", &ServingEffects::vector, "vector");
+  const auto vector = factor("share of the vector units", &ServingEffects::vector);
   const auto scores = num.given("flops", kernel.flops, "arithmetic of the step") /
                       (vector * num.given("vector peak", rates.cores.vector, &rates.sources, "vector"));
   return start + row + max(read, scores);
@@ -118,7 +117,7 @@ NumberOf<N, Seconds> served_decode(const N& num, const Kernel& kernel, const Ser
 template <class N>
 NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const ServedDetails& details,
                                       const ServingKernels& kernels) {
-  const auto& [rates, effects, sources] = kernels;
+  const auto& [rates, effects] = kernels;
   const ServingFactors<N> factor(num, kernels);
   const auto bytes = num.given("bytes", kernel.bytes, "read and written by the step");
   if (is_stream(kernel.kind)) return served_stream(num, kernel, details, kernels);
@@ -133,14 +132,12 @@ NumberOf<N, Seconds> served_by_shares(const N& num, const Kernel& kernel, const 
         streamed(num, rates, kernel, num.given("reads of a key", reads, "query heads that do not share them") * bytes);
     const auto items = num.given("query heads", details.heads, "of all sequences") /
                        num.given("cores", rates.cores.cores, &rates.sources, "cores") *
-                       factor("core time of a head", &ServingEffects::item, "item");
-    return factor.launch() + items +
-           factor("decoding in a step", &ServingEffects::decode, "decode") * max(read, arithmetic);
+                       factor("core time of a head", &ServingEffects::item);
+    return factor.launch() + items + factor("decoding in a step", &ServingEffects::decode) * max(read, arithmetic);
   }
   const auto alone = num.named("kernel alone", max(streamed(num, rates, kernel, bytes), arithmetic));
-  if (is_attention(kernel.kind))
-    return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") * alone;
-  return factor.launch() + factor("products in a step", &ServingEffects::product, "product") * alone;
+  if (is_attention(kernel.kind)) return factor.launch() + alone;
+  return factor.launch() + factor("products in a step", &ServingEffects::product) * alone;
 }
 
 }  // namespace
@@ -162,8 +159,7 @@ NumberOf<N, Seconds> price(const N& num, const Kernel& kernel, const ServedDetai
     case Law::decode:
       return served_decode(num, kernel, details, kernels);
     case Law::attention:
-      return factor.launch() + factor("attention in a step", &ServingEffects::attention, "attention") *
-                                   attention_time(num, attention_rates(rates, kernel), kernel.attention, false);
+      return factor.launch() + attention_time(num, attention_rates(rates, kernel), kernel.attention, false);
     case Law::scores: {
       const auto droop = num.given("droop", rates.matmul->droop, &rates.sources, "matmul.droop");
       const auto share =

@@ -71,13 +71,13 @@ std::string ServedKernel::text() const {
   return fused > 1 ? fmt::format("{} with {} more", one, fused - 1) : one;
 }
 
-double ServedKernel::started(const kernel::ServingEffects& effects) const {
+double ServedKernel::started(const numbers::ServingEffects& effects) const {
   const bool streams = is_stream(kernel.kind);
   if (!streams && kernel.kind != KernelKind::other) return 1.0;
-  return is_view() ? 0.0 : effects.code && streams ? composition.kernels + composition.apart : effects.kernels;
+  return is_view() ? 0.0 : effects.code && streams ? composition.kernels + composition.apart : effects.kernels.value;
 }
 
-ServedKernel served_kernel(const kernel::KernelRates& rates, const kernel::ServingEffects& effects,
+ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::ServingEffects& effects,
                            const LoweredStep& once, const LoweredStep& twice, double sequences) {
   const auto& [one, at_one, touched_one] = once;
   const auto& [two, at_two, touched_two] = twice;

@@ -81,7 +81,7 @@ struct ServedKernel {
   /// Moves nothing: another view of a tensor.
   bool is_view() const { return bytes == StraightLine<Bytes>{} && expert_bytes == Bytes(); }
   /// Kernels launched for it on average: element-wise work may be fused into another.
-  double started(const kernel::ServingEffects& effects) const;
+  double started(const numbers::ServingEffects& effects) const;
 };
 
 /// A step as it was lowered for some number of sequences.
@@ -91,7 +91,7 @@ struct LoweredStep {
   double touched = 1;  ///< share of the experts that its tokens reach
 };
 /// The kernel of a step, from the same step lowered for `sequences` and for twice as many.
-ServedKernel served_kernel(const kernel::KernelRates& rates, const kernel::ServingEffects& effects,
+ServedKernel served_kernel(const kernel::KernelRates& rates, const numbers::ServingEffects& effects,
                            const LoweredStep& once, const LoweredStep& twice, double sequences);
 KernelOrigin served_origin(const Traced& num, const LoweredStep& once, const LoweredStep& twice, double sequences);
 

@@ -1,4 +1,4 @@
-#include "assay/predict/kernel/effects/serving_effects.h"
+#include "assay/predict/numbers/serving_effects.h"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +8,13 @@
 namespace assay::serving {
 namespace {
 
-kernel::Families families() { return *kernel::families_of(hardware::Catalogue::builtin()); }
+numbers::Families families() { return *numbers::families_of(hardware::Catalogue::builtin()); }
 
-kernel::ServingCalibration some_values() {
-  kernel::ServingCalibration s(families());
-  const std::size_t hopper = *kernel::family_index(s.families, "hopper");
+numbers::ServingCalibration some_values() {
+  numbers::ServingCalibration s(families());
+  const std::size_t hopper = *numbers::family_index(s.families, "hopper");
   s.measured[hopper] = 1;
   s.product[hopper] = 1.2;
-  s.one_shot[hopper] = 3_us;
   s.kernels = {0.5, 0.6, 3.0, 0.2};
   s.launch = {10_us, 25_us};
   s.step = {Seconds(0), 300_us, 1000_us};
@@ -28,24 +27,24 @@ kernel::ServingCalibration some_values() {
 hardware::Chip chip(std::string_view id) { return *hardware::Catalogue::builtin().chip(std::string(id), "test"); }
 
 TEST(ServingEffects, AFileReadsBackAsWhatItWasWrittenFrom) {
-  kernel::ServingCalibration s = some_values();
+  numbers::ServingCalibration s = some_values();
   s.decode_intervals.push_back({"dense, hopper", 0.25, 40, 9, {{"chips", 1, 8}}});
-  const std::string text = "[source.fit]\ntitle = \"test\"\n" + kernel::serving_steps_text(s, "fit");
-  const auto read = kernel::read_serving_steps(text, "serving.toml", families());
+  const std::string text = "[source.fit]\ntitle = \"test\"\n" + numbers::serving_steps_text(s, "fit");
+  const auto read = numbers::read_serving_steps(text, "serving.toml", families());
   ASSERT_TRUE(read) << read.error().what;
-  EXPECT_EQ(kernel::serving_steps_text(*read, "fit"), kernel::serving_steps_text(s, "fit"));
+  EXPECT_EQ(numbers::serving_steps_text(*read, "fit"), numbers::serving_steps_text(s, "fit"));
   EXPECT_EQ(read->decode_intervals.front().name, "dense, hopper");
 }
 
 TEST(ServingEffects, EveryMissingTableIsReportedWithItsPlace) {
-  const auto read = kernel::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml", families());
+  const auto read = numbers::read_serving_steps("[source.fit]\ntitle = \"x\"\n", "serving.toml", families());
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().where, "serving.toml:1:1: products");
   EXPECT_EQ(read.error().also.size(), 4u);  // attention, pointwise, collectives, step
 }
 
 TEST(ServingEffects, TheCatalogueHasThem) {
-  const auto steps = kernel::serving_steps_of(hardware::Catalogue::builtin());
+  const auto steps = numbers::serving_steps_of(hardware::Catalogue::builtin());
   ASSERT_TRUE(steps) << steps.error().where << ' ' << steps.error().what;
   EXPECT_FALSE(steps->prefill_intervals.empty());
   EXPECT_FALSE(steps->decode_intervals.empty());
@@ -53,39 +52,39 @@ TEST(ServingEffects, TheCatalogueHasThem) {
 }
 
 TEST(ServingEffects, GpusKeepMemoryForThemselvesAndGraphsAreOfThoseWhoCapture) {
-  const kernel::ServingCalibration steps = *kernel::serving_steps_of(hardware::Catalogue::builtin());
-  const kernel::RuntimeMemory gpu = steps.effects(chip("h100-sxm"), {}).memory;
+  const numbers::ServingCalibration steps = *numbers::serving_steps_of(hardware::Catalogue::builtin());
+  const numbers::RuntimeMemory gpu = steps.effects(chip("h100-sxm"), {}).memory;
   EXPECT_GT(gpu.hidden, 0.0);
   EXPECT_GT(gpu.context, 1_GiB);
   EXPECT_GT(gpu.communication, 0_GiB);
   EXPECT_GT(gpu.graphs * gpu.kernel, 100_KiB);
-  EXPECT_EQ(gpu.reserved, kernel::steps_of(hardware::Catalogue::builtin())->reserved[0]);
-  kernel::ServingSoftware eager;
-  eager.fusion = kernel::Fusion::eager, eager.captured = false;
+  EXPECT_EQ(gpu.reserved.value, numbers::steps_of(hardware::Catalogue::builtin())->reserved.value);
+  numbers::ServingSoftware eager;
+  eager.fusion = numbers::Fusion::eager, eager.captured = false;
   EXPECT_EQ(steps.effects(chip("h100-sxm"), eager).memory.graphs, 0.0);
   EXPECT_GT(steps.effects(chip("h100-sxm"), eager).memory.activations, gpu.activations);
-  const kernel::RuntimeMemory tpu = steps.effects(chip("tpu-v5e"), {}).memory;
+  const numbers::RuntimeMemory tpu = steps.effects(chip("tpu-v5e"), {}).memory;
   EXPECT_EQ(tpu.context + tpu.communication + tpu.kernel, 0_GiB);
   EXPECT_EQ(tpu.hidden, 0.0);
   EXPECT_EQ(tpu.reserved, 1.0);
-  kernel::ServingCalibration none;
-  const auto read = kernel::read_serving_memory("[source.x]\ntitle = \"x\"\n", "serving_memory.toml", none);
+  numbers::ServingCalibration none;
+  const auto read = numbers::read_serving_memory("[source.x]\ntitle = \"x\"\n", "serving_memory.toml", none);
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().where.find("serving_memory.toml:"), std::string::npos);
 }
 
 TEST(ServingEffects, SoftwareDecidesWhoLaunchesAndWhatItCosts) {
-  const kernel::ServingCalibration s = some_values();
+  const numbers::ServingCalibration s = some_values();
   const hardware::Chip h100 = chip("h100-sxm");
-  const kernel::ServingEffects fused = s.effects(h100, {});
+  const numbers::ServingEffects fused = s.effects(h100, {});
   EXPECT_TRUE(fused.joined);
   EXPECT_EQ(fused.product, 1.2);
   EXPECT_EQ(fused.launch, 10_us);
   EXPECT_EQ(fused.step, 300_us);
   EXPECT_EQ(fused.one_shot, 3_us);
   EXPECT_EQ(fused.vector, 0.0);
-  const kernel::ServingEffects eager =
-      s.effects(h100, {kernel::Fusion::eager, kernel::Scheduler::loop, false, true, false, true});
+  const numbers::ServingEffects eager =
+      s.effects(h100, {numbers::Fusion::eager, numbers::Scheduler::loop, false, true, false, true});
   EXPECT_FALSE(eager.joined);
   EXPECT_EQ(eager.launch, 25_us);
   EXPECT_EQ(eager.step, Seconds(0));
@@ -95,7 +94,7 @@ TEST(ServingEffects, SoftwareDecidesWhoLaunchesAndWhatItCosts) {
 }
 
 /// An estimate of one decode step of llama-3-8b with given effects.
-ServingTime step(const kernel::ServingEffects& effects, double batch, std::int64_t queries = 1) {
+ServingTime step(const numbers::ServingEffects& effects, double batch, std::int64_t queries = 1) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto cluster = *hardware::parse_cluster("h100-sxm:1", catalogue, "test");
   const auto model = *model::catalogue_model("llama-3-8b", catalogue, "test");
@@ -110,22 +109,22 @@ ServingTime step(const kernel::ServingEffects& effects, double batch, std::int64
 }
 
 TEST(ServingEffects, AnInterpreterThatWorksAheadHasNumbersOfItsOwn) {
-  kernel::ServingCalibration s(families());
+  numbers::ServingCalibration s(families());
   s.step = {Seconds(0), 300_us, 700_us, 200_us}, s.sequence = {Seconds(0), 3_us, 60_us, 2_us};
   s.launch = {10_us, 20_us}, s.token = 0.01_us;
   const hardware::Chip h100 = chip("h100-sxm");
-  const kernel::ServingEffects ahead = s.effects(h100, {kernel::Fusion::fused, kernel::Scheduler::ahead});
+  const numbers::ServingEffects ahead = s.effects(h100, {numbers::Fusion::fused, numbers::Scheduler::ahead});
   EXPECT_EQ(ahead.step, 200_us);
   EXPECT_EQ(ahead.sequence, 2_us);
   EXPECT_EQ(ahead.launch, 20_us);
   EXPECT_EQ(ahead.token, Seconds(0));
-  kernel::ServingSoftware whole;
+  numbers::ServingSoftware whole;
   whole.whole_rows = true;
   EXPECT_EQ(s.effects(h100, whole).token, 0.01_us);
 }
 
 TEST(ServingEffects, ACacheThatIsNotSplitTakesTimeForEachOfItsTokens) {
-  kernel::ServingEffects whole;
+  numbers::ServingEffects whole;
   whole.token = 0.01_us;
   // 32 layers over 2048 tokens, however many sequences there are.
   for (const double batch : {1.0, 64.0})
@@ -136,7 +135,7 @@ TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
   const hardware::Catalogue catalogue = hardware::Catalogue::builtin();
   const auto cluster = *hardware::parse_cluster("mi300x:1", catalogue, "test");
   const auto model = *model::catalogue_model("llama-3-8b", catalogue, "test");
-  const auto time = [&](const kernel::ServingEffects& effects) {
+  const auto time = [&](const numbers::ServingEffects& effects) {
     ServingSetup setup;
     setup.model = &model.imported.model;
     setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test", nullptr);
@@ -146,7 +145,7 @@ TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
     return serving_time(setup, strategy, make_serving_profile(setup, strategy, 1, 2048), links, 16).estimate.value();
   };
   const double plain = time({});
-  kernel::ServingEffects effects;
+  numbers::ServingEffects effects;
   effects.item = 30_us;  // 16 sequences of 32 heads on 304 cores, in 32 layers
   EXPECT_NEAR(time(effects) - plain, 32 * 16 * 32 / 304.0 * 30e-6, 1e-9);
   effects = {};
@@ -161,7 +160,7 @@ TEST(ServingEffects, WithoutMeasuredKernelsStepsAndSoftwareCountAllTheSame) {
 }
 
 TEST(ServingEffects, TheBoundsDoNotMove) {
-  kernel::ServingEffects effects;
+  numbers::ServingEffects effects;
   effects.joined = true, effects.product = 2.0, effects.start = 5_us, effects.step = 1000_us, effects.copies = 4.0;
   const ServingTime plain = step({}, 8), slow = step(effects, 8);
   EXPECT_DOUBLE_EQ(plain.lower.value(), slow.lower.value());
@@ -170,7 +169,7 @@ TEST(ServingEffects, TheBoundsDoNotMove) {
 }
 
 TEST(ServingEffects, JoinedProductsStartFewerKernelsAndTakeLess) {
-  kernel::ServingEffects joined;
+  numbers::ServingEffects joined;
   joined.joined = true;
   const ServingTime apart = step({}, 1), together = step(joined, 1);
   // Queries, keys and values as one, gate and up as one: three kernels fewer in each of 32 layers.
@@ -202,17 +201,17 @@ TEST(ServingEffects, AFusedNormDoesNotReadWhatTheSumBeforeItMade) {
 }
 
 TEST(ServingEffects, HostsThatLaunchEveryKernelAreALaunchApart) {
-  kernel::ServingCalibration s = some_values();
-  s.meet[*kernel::family_index(s.families, "hopper")] = 4_us;
-  kernel::ServingSoftware software;
+  numbers::ServingCalibration s = some_values();
+  s.meet[*numbers::family_index(s.families, "hopper")] = 4_us;
+  numbers::ServingSoftware software;
   EXPECT_EQ(s.effects(chip("h100-sxm"), software).meet, 4_us);
   software.captured = false;
-  EXPECT_NEAR(s.effects(chip("h100-sxm"), software).meet.value(), (14_us).value(), 1e-12);
+  EXPECT_NEAR(s.effects(chip("h100-sxm"), software).meet.value.value(), (14_us).value(), 1e-12);
   EXPECT_EQ(s.effects(chip("tpu-v5e"), software).meet, Seconds(0));
 }
 
 TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplayed) {
-  kernel::ServingEffects slow;
+  numbers::ServingEffects slow;
   slow.launch = 100_us;
   const ServingTime time = step(slow, 1);
   EXPECT_NEAR(time.estimate.value(), time.kernels * 100e-6, 1e-12);
@@ -223,7 +222,7 @@ TEST(ServingEffects, AHostThatIsSlowerThanTheChipSetsTheTimeUnlessAGraphIsReplay
 }
 
 TEST(ServingEffects, TheHostTakesItsTimeForEverySequence) {
-  kernel::ServingEffects host;
+  numbers::ServingEffects host;
   host.step = 500_us, host.sequence = 20_us;
   EXPECT_NEAR((step(host, 10).estimate - step({}, 10).estimate).value(), 500e-6 + 10 * 20e-6, 1e-9);
 }

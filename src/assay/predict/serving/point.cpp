@@ -180,11 +180,10 @@ double kept_free(const ServingQuestion& question) { return 1.0 / question.cache_
 template <class N>
 ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, const ServingProfiles& profiles,
                                 double batch) {
-  const kernel::RuntimeMemory& runtime = question.setup.effects.memory;
-  const SourceTable* sources = &question.setup.effect_sources;
+  const numbers::RuntimeMemory& runtime = question.setup.effects.memory;
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   ServingMemoryOf<N> memory;
-  add_runtime(num, runtime, sources, {question.capacity, decode.together, decode.kernels}, memory);
+  add_runtime(num, runtime, {question.capacity, decode.together, decode.kernels}, memory);
   memory.weights = num.given("weights", decode.weights, "stored on one chip of the fullest stage");
   memory.weights = num.times("parameters given over counted", question.weight_scale, "--params", memory.weights);
   const double held = decode.held(batch);
@@ -200,7 +199,7 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
         num.named("kv cache", memory.mean_cache +
                                   num.given("standard deviations", profiles.margin, "that pages rarely exceed") *
                                       num.given("deviation", cache_deviation(decode, held), "of all caches on a chip"));
-  const auto over = num.given("held over the fewest", runtime.activations, sources, "activations");
+  const auto over = num.given("held over the fewest", runtime.activations);
   const auto space = num.given("prompts", PromptsHeld(question, prompt).of(held), "worked on at once") *
                          (over * num.given("activations of a prompt", prompt.widest, "at their peak")) +
                      sequences * (over * num.given("activations of a sequence", decode.widest, "at their peak"));
@@ -209,8 +208,7 @@ ServingMemoryOf<N> memory_parts(const N& num, const ServingQuestion& question, c
       "workspace", gathered > Bytes() ? space + num.given("gathered weights", gathered, "at their peak") : space);
   memory.reserve =
       num.named("allocator overhead",
-                (num.given("held by the allocator over what is in use", runtime.reserved, sources, "reserved") - 1.0) *
-                    memory.workspace);
+                (num.given("held by the allocator over what is in use", runtime.reserved) - 1.0) * memory.workspace);
   if (question.cache_share < 1.0)
     memory.reserve = memory.reserve + num.named("kept free beside caches", kept_free(question) * memory.cache);
   return memory;
@@ -237,7 +235,7 @@ ServingMemoryOf<Traced> derive_serving_memory(const Traced& num, const ServingQu
 }
 
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch) {
-  const kernel::RuntimeMemory& runtime = question.setup.effects.memory;
+  const numbers::RuntimeMemory& runtime = question.setup.effects.memory;
   ServingMemory memory{memory_parts(Plain{}, question, profiles, batch)};
   const ServingProfile &prompt = profiles.prefill.profile, &decode = profiles.decode;
   const double with_free = 1.0 + kept_free(question);

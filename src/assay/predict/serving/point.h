@@ -159,18 +159,17 @@ struct RuntimeLoad {
 };
 /// Fills in memory of driver, communication library and captured graphs.
 template <class N>
-void add_runtime(const N& num, const kernel::RuntimeMemory& runtime, const SourceTable* sources,
-                 const RuntimeLoad& load, ServingMemoryOf<N>& memory) {
-  const auto share = num.given("share of the driver", runtime.hidden, sources, "hidden");
+void add_runtime(const N& num, const numbers::RuntimeMemory& runtime, const RuntimeLoad& load,
+                 ServingMemoryOf<N>& memory) {
+  const auto share = num.given("share of the driver", runtime.hidden);
   memory.driver =
       num.named("driver context", share * num.given("memory of the chip", load.capacity, "that the server may use") +
-                                      num.given("of the process", runtime.context, sources, "context"));
-  if (load.together)
-    memory.communication = num.given("communication library", runtime.communication, sources, "communication");
+                                      num.given("of the process", runtime.context));
+  if (load.together) memory.communication = num.given("communication library", runtime.communication);
   if (runtime.graphs > 0.0)
-    memory.graphs = num.named("captured graphs", num.given("graphs", runtime.graphs, sources, "graphs") *
+    memory.graphs = num.named("captured graphs", num.given("graphs", runtime.graphs) *
                                                      num.given("kernels of a graph", load.kernels, "of a decode step") *
-                                                     num.given("bytes of a kernel", runtime.kernel, sources, "kernel"));
+                                                     num.given("bytes of a kernel", runtime.kernel));
 }
 /// Memory of a batch, and the largest batch that fits.
 ServingMemory serving_memory(const ServingQuestion& question, const ServingProfiles& profiles, double batch);

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "assay/predict/kernel/effects/serving_effects.h"
+#include "assay/predict/numbers/serving_effects.h"
 #include "assay/predict/serving/batch_linear_kernel.h"
 #include "assay/predict/training/link_derivation.h"
 #include "assay/predict/training/step.h"
@@ -27,8 +27,7 @@ struct ServingSetup {
   training::Dispatch dispatch = training::Dispatch::per_node;
   std::optional<hardware::CollectiveCalibration>
       collectives;                  ///< measured; otherwise ideal links at the chip's efficiency
-  kernel::ServingEffects effects;   ///< affect the estimate only
-  SourceTable effect_sources;       ///< where each effect comes from, for explanations
+  numbers::ServingEffects effects;  ///< affect the estimate only
   const Traced* explain = nullptr;  ///< profiles remember what their numbers consist of
 };
 

@@ -346,7 +346,7 @@ RC_GTEST_PROP(ServingTime, NeverBelowTheWeightsNorThePeak, ()) {
 TEST(ServingTime, NoKernelBeatsItsRooflineHoweverFastTheSoftware) {
   for (const Served& s : served()) {
     Case c(s.model, s.where, true);
-    c.setup.effects.product = c.setup.effects.decode = c.setup.effects.attention = 0.1;
+    c.setup.effects.product = c.setup.effects.decode = 0.1;
     const training::StageLinks links = links_of(c, s.strategy);
     for (std::int64_t queries : {1, 512}) {
       const ServingProfile profile = make_serving_profile(c.setup, s.strategy, queries, 2048);

@@ -112,7 +112,7 @@ void add_kernel(const N& num, const ServingSetup& setup, const ServedKernel& ker
   std::optional<Origins> origins;
   const KernelLoad last{at.sequences, fullest, arithmetic, kernel.bytes(at.sequences) + kernel.expert_bytes * fullest};
   if constexpr (N::traced) add_origins(num, rates, kernel, last, origins.emplace(num));
-  const kernel::ServingKernels kernels{rates, setup.effects, &setup.effect_sources};
+  const kernel::ServingKernels kernels{rates, setup.effects};
   auto seconds = served_estimate(num, kernels, kernel, last);
   // Software may make kernels faster than those measured alone, but never faster than the chip.
   if (plain(seconds) < roofline_of(Plain{}, rates, kernel, last, flops))
@@ -138,7 +138,7 @@ template <class N>
 NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, const ServedCollective& collective,
                                         Bytes size) {
   const auto& [setup, strategy, links] = server;
-  const kernel::ServingEffects& effects = setup.effects;
+  const numbers::ServingEffects& effects = setup.effects;
   const auto bytes = num.given("bytes", size, "the whole array at this batch");
   const auto by = [&, &on = links](program::Collective kind) {
     const auto time = collective::collective_time(num, on.form(collective.over, kind), bytes);
@@ -151,14 +151,14 @@ NumberOf<N, Seconds> collective_seconds(const N& num, const Server<N>& server, c
   if (links.ways(collective.over) <= 1.0) return usual;
   if (collective.kind == program::Collective::all_reduce)  // may also run as a reduce-scatter and an all-gather
     usual = min(usual, by(program::Collective::reduce_scatter) + by(program::Collective::all_gather));
-  const auto meet = num.given("waiting for each other", effects.meet, &setup.effect_sources, "meet");
+  const auto meet = num.given("waiting for each other", effects.meet);
   if (collective.kind != program::Collective::all_reduce || effects.one_shot == Seconds(0)) return usual + meet;
   // Every device reads the whole arrays of all others: n / 2 times what a ring moves.
   const auto reading = num.named(
       "reading all arrays",
       links.reached(links.ideal_per_byte(collective.over, collective.kind) * bytes *
                     num.given("arrays over what rings move", links.ways(collective.over) / 2.0, "half of the chips")));
-  const auto at_once = num.given("latency in one shot", effects.one_shot, &setup.effect_sources, "one_shot") + reading;
+  const auto at_once = num.given("latency in one shot", effects.one_shot) + reading;
   return min(usual, at_once) + meet;
 }
 
@@ -239,16 +239,14 @@ NumberOf<N, Seconds> finish(const N& num, const Server<N>& server, const Serving
   estimate = num.times("longest stage over the mean", profile.uneven, "layers of the stages", estimate) + hop;
   // The host launches every kernel: short ones wait for it. Steps with a constant number of tokens are replayed from
   // graphs.
-  const SourceTable* sources = &setup.effect_sources;
   if (!(setup.effects.captured && end.decodes))
     estimate = max(estimate, num.named("launching", num.named("kernels of the step", totals.kernels) *
-                                                        num.given("launch", setup.effects.launch, sources, "launch")));
-  const auto host = end.decodes ? num.given("host between steps", setup.effects.step, sources, "step")
-                                : num.given("host before the first token", setup.effects.first, sources, "first");
+                                                        num.given("launch", setup.effects.launch)));
+  const auto host = end.decodes ? num.given("host between steps", setup.effects.step)
+                                : num.given("host before the first token", setup.effects.first);
   const double tokens = end.heads / static_cast<double>(strategy.data) * stages;
-  return estimate +
-         (host + num.named("host per sequence", num.given("sequences", tokens, "of a step of one server") *
-                                                    num.given("each", setup.effects.sequence, sources, "sequence")));
+  return estimate + (host + num.named("host per sequence", num.given("sequences", tokens, "of a step of one server") *
+                                                               num.given("each", setup.effects.sequence)));
 }
 
 ServingTime finished(const Server<Plain>& server, const ServingProfile& profile, const StepEnd& end,

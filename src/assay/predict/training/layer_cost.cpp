@@ -177,7 +177,7 @@ class BlockPricer {
       recomputable->joined.push_back(*part);
     }
     fused.add(false, pass, parts);
-    const Seconds launch = routes ? setup_.effects.routed_launch : setup_.effects.launch;
+    const Seconds launch = (routes ? setup_.effects.routed_launch : setup_.effects.launch).value;
     if (recomputable && !is_forward)
       recomputable->launch = launch;  // together with those of what is recomputed
     else
@@ -266,7 +266,7 @@ template Bytes traffic_bytes(const Plain&, const program::Program&, const progra
 template NumberOf<Traced, Bytes> traffic_bytes(const Traced&, const program::Program&, const program::Step&);
 
 kernel::TrainingKernels training_kernels(const TrainingSetup& setup) {
-  return {setup.rates, setup.effects, setup.dropout, &setup.effect_sources};
+  return {setup.rates, setup.effects, setup.dropout};
 }
 
 namespace {

@@ -150,9 +150,8 @@ struct TrainingSetup {
   bool dropout = false;  ///< masks are stored after blocks and, without flash attention, inside attention
   double expert_load = 1.0;
   Dispatch dispatch = Dispatch::per_node;
-  std::int64_t source = 0;      ///< tokens of an encoder sequence; 0: as the decoder's
-  kernel::StepEffects effects;  ///< of the estimate only
-  SourceTable effect_sources;   ///< of the effects, for explanations
+  std::int64_t source = 0;       ///< tokens of an encoder sequence; 0: as the decoder's
+  numbers::StepEffects effects;  ///< of the estimate only
 
   /// Encoder tokens for a decoder sequence of `sequence` tokens; 0 without an encoder.
   std::int64_t source_of(std::int64_t sequence) const { return !model->encoder ? 0 : source > 0 ? source : sequence; }
@@ -162,11 +161,9 @@ struct TrainingSetup {
 template <class N>
 NumberOf<N, BytesPerSecond> update_rate(const N& num, const TrainingSetup& setup) {
   if (setup.effects.unfused_update > 0.0)
-    return kernel::stream_rate(num, setup.rates) / num.given("bytes of the update over the fewest",
-                                                             setup.effects.unfused_update, &setup.effect_sources,
-                                                             "unfused_update");
-  return kernel::optimizer_rate(num, setup.rates) /
-         num.given("update among other kernels", setup.effects.update, &setup.effect_sources, "update");
+    return kernel::stream_rate(num, setup.rates) /
+           num.given("bytes of the update over the fewest", setup.effects.unfused_update);
+  return kernel::optimizer_rate(num, setup.rates) / num.given("update among other kernels", setup.effects.update);
 }
 
 /// Everything, or one of two independent halves: the work of a microbatch depends on tokens and recomputation, the

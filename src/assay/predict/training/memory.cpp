@@ -74,7 +74,7 @@ void move_to_host(Offload offload, const StageElements& elements, MicrobatchCost
 
 void set_memory_rules(const TrainingQuestion& question, const Strategy& strategy, const StateBytes& bytes,
                       MicrobatchCost& microbatch) {
-  const kernel::StepEffects& effects = question.setup.effects;
+  const numbers::StepEffects& effects = question.setup.effects;
   microbatch.microbatches = microbatches(question, strategy);
   microbatch.stages = static_cast<double>(strategy.parallelism.pipeline);
   microbatch.frees_gradients = effects.frees_gradients && microbatch.microbatches <= 1.0;

@@ -59,7 +59,7 @@ class StageMemory {
   Size software(const Size& fewest) const {
     if constexpr (N::traced)
       if (over_fewest_ == 1.0) return fewest;
-    return fewest * num_.given("kept over the fewest", over_fewest_, &setup_.effect_sources, "activations");
+    return fewest * num_.given("kept over the fewest", over_fewest_, setup_.effects.activations.source);
   }
 
  private:
@@ -125,14 +125,14 @@ class StageMemory {
     const Size widest = num_.given("widest step", layer.widest, "what it reads and writes, without weights");
     if (!(layer.recomputed > Bytes())) return widest;
     return num_.given("recomputed results", layer.recomputed, "of a layer") *
-               num_.given("kept over the fewest", setup_.effects.activations, &setup_.effect_sources, "activations") +
+               num_.given("kept over the fewest", setup_.effects.activations) +
            widest;
   }
 
   Size head() const {
     const LayerProfile& head = inputs_.profile.head;
     const Bytes gathered = (inputs_.weights ? inputs_.weights->head : head).gathered;
-    Size sum = num_.given("logits over the fewest", setup_.effects.logits, &setup_.effect_sources, "logits") *
+    Size sum = num_.given("logits over the fewest", setup_.effects.logits) *
                (layers_.head_kept() + num_.given("widest step of the head", head.widest, "what it reads and writes"));
     if (gathered > Bytes()) sum = sum + num_.given("gathered weights of the head", gathered, "kept");
     // Its gradient is unsharded until it is reduced, and no memory of the loss is free yet.

@@ -159,7 +159,7 @@ DerivedKernels derive_kernels(const Traced& num, const PassSource& source, const
     out.each.push_back({name, price.duration, price.slowed});
   };
   // Blocks end one after the other; kernels of a block are recorded before those of the next.
-  const kernel::StepEffects& effects = source.setup.effects;
+  const numbers::StepEffects& effects = source.setup.effects;
   auto next = pass.record.kernels.begin();
   for (std::size_t b = 0; b < pass.record.blocks.size(); ++b) {
     const program::Block& block = pass.recorded.blocks[pass.record.blocks[b]];
@@ -170,8 +170,7 @@ DerivedKernels derive_kernels(const Traced& num, const PassSource& source, const
       routes |= op == program::Op::route || op == program::Op::route_grad;
     }
     for (; next != pass.record.kernels.end() && (is_last || next->steps.front() < block.last); ++next) add(*next);
-    out.add_launching(num, num.given("launch", routes ? effects.routed_launch : effects.launch,
-                                     &source.setup.effect_sources, routes ? "routed_launch" : "launch"));
+    out.add_launching(num, num.given("launch", routes ? effects.routed_launch : effects.launch));
   }
   out.estimate = num.named("kernels", out.estimate);
   out.products = num.named("products of the pass", out.products);

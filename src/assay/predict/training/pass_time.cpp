@@ -46,7 +46,7 @@ class PassClock {
         links_(links),
         setup_(setup),
         lanes_(setup.effects.overlap),
-        costs_(overlap_numbers(num, lanes_, setup.effect_sources)),
+        costs_(overlap_numbers(num, lanes_)),
         overlap_(overlap) {
     time_.compute = kernels.estimate;
     time_.weight_gradients = kernels.weight_gradients;
@@ -160,7 +160,7 @@ class PassClock {
                                                                            "products that read or make what is moved"));
       wait.devices = links_.ways(traffic.over);
       wait.overlaps_weight_gradients =
-          traffic.overlaps_weight_gradients && lanes_.tensor != kernel::TensorOverlap::none;
+          traffic.overlaps_weight_gradients && lanes_.tensor != numbers::TensorOverlap::none;
       hides_behind_gradients_ |= wait.overlaps_weight_gradients;
     } else if (over & role_bit(Role::context)) {
       wait.is_ring = lanes_.ring_context && traffic.kind != program::Collective::all_to_all;
@@ -250,7 +250,7 @@ class PassClock {
       const Time beside = scaled(faster, min(wait.beside, kernels_.weight_gradients));
       return exposed_part(wait.each, waited(wait.seconds, beside, costs_.chip_share));
     }
-    if (lanes_.tensor != kernel::TensorOverlap::all || wait.beside.value() == 0.0) return wait.seconds;
+    if (lanes_.tensor != numbers::TensorOverlap::all || wait.beside.value() == 0.0) return wait.seconds;
     const Scale devices = num_.given("pieces", wait.devices, "one for each device");
     const Time product = part_of(wait, scaled(faster, wait.beside));
     const auto all = [&](const Time& one) { return num_.times("collectives", wait.count, in_a_row, one); };
@@ -290,8 +290,8 @@ class PassClock {
   const Kernels& kernels_;
   const Links& links_;
   const TrainingSetup& setup_;
-  const kernel::CollectiveOverlap& lanes_;
-  decltype(overlap_numbers(std::declval<const N&>(), lanes_, setup_.effect_sources)) costs_;
+  const numbers::CollectiveOverlap& lanes_;
+  decltype(overlap_numbers(std::declval<const N&>(), lanes_)) costs_;
   bool overlap_;
   bool hides_behind_gradients_ = false;
   Parts time_;

@@ -93,8 +93,7 @@ struct PassTime : PassParts<Plain> {
 template <class N>
 NumberOf<N, double> full_clock_share(const N& num, const TrainingSetup& setup) {
   const auto droop = num.given("droop", setup.rates.matmul->droop, &setup.rates.sources, "matmul.droop");
-  const auto memory =
-      num.given("power of kernels bound by memory", setup.effects.memory_power, &setup.effect_sources, "memory_power");
+  const auto memory = num.given("power of kernels bound by memory", setup.effects.memory_power);
   const auto limit = num.given("power limit", 1.0, "over itself");
   return num.named("share at the full clock",
                    (limit - memory) / (num.named("power of products", (1.0 + droop) * (1.0 + droop)) - memory));

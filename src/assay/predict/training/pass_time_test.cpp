@@ -72,10 +72,10 @@ TEST(PassTime, WhatIsPutOffCostsAsMuchAsWithoutOverlap) {
   pass.traffic.push_back(sum);
   const Traffic weights{program::Collective::all_gather, fsdp, 0, program::Urgency::ahead, false, false, 13_B, 1.0, {}};
   TrainingSetup setup = limited(1.0);  // the droop counts in proportion to the work of matrix units
-  kernel::CollectiveOverlap& overlap = setup.effects.overlap;
+  numbers::CollectiveOverlap& overlap = setup.effects.overlap;
   overlap.chip_share = 0.2;
   for (const bool pieces : {false, true}) {
-    using enum kernel::TensorOverlap;
+    using enum numbers::TensorOverlap;
     overlap.tensor = pieces ? all : none;
     pass.traffic.begin()->overlaps_weight_gradients = false;
     const PassTime without = pass_time(pass, {&weights, 1}, links, true, setup);

@@ -104,7 +104,7 @@ class StagePricer {
   const StepInputs& inputs_;
   const clock::StageSplit& split_;
   const MicrobatchCost& microbatch_;
-  const kernel::StepEffects& effects_;
+  const numbers::StepEffects& effects_;
   StateBytes bytes_;
   StageFormulas<Plain, StageLinks> formulas_;
   bool offloads_;

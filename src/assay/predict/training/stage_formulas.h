@@ -21,7 +21,7 @@ class StageFormulas {
         bytes_(bytes),
         links_(links),
         setup_(inputs.question.setup),
-        costs_(overlap_numbers(num, setup_.effects.overlap, setup_.effect_sources)),
+        costs_(overlap_numbers(num, setup_.effects.overlap)),
         update_rate_(training::update_rate(num, setup_)),
         stream_rate_(kernel::stream_rate(num, setup_.rates)) {}
 
@@ -170,7 +170,7 @@ class StageFormulas {
   const StateBytes& bytes_;
   const Links& links_;
   const TrainingSetup& setup_;
-  decltype(overlap_numbers(std::declval<const N&>(), setup_.effects.overlap, setup_.effect_sources)) costs_;
+  decltype(overlap_numbers(std::declval<const N&>(), setup_.effects.overlap)) costs_;
   NumberOf<N, BytesPerSecond> update_rate_, stream_rate_;
 };
 

@@ -7,9 +7,9 @@
 
 namespace assay::training {
 
-double kept_over_fewest(const kernel::StepEffects& effects, lower::Recompute recompute) {
+double kept_over_fewest(const numbers::StepEffects& effects, lower::Recompute recompute) {
   using enum lower::ForwardPart;
-  return recompute.includes(lower::Recompute::of({norms, activations, residual})) ? 1.0 : effects.activations;
+  return recompute.includes(lower::Recompute::of({norms, activations, residual})) ? 1.0 : effects.activations.value;
 }
 
 double microbatches(const TrainingQuestion& question, const Strategy& strategy) {

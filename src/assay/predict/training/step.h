@@ -19,7 +19,7 @@ namespace assay::training {
 
 /// Bytes that software keeps of a layer, over the minimum. If everything element-wise is recomputed, only what the
 /// policy names is kept, whatever the software.
-double kept_over_fewest(const kernel::StepEffects& effects, lower::Recompute recompute);
+double kept_over_fewest(const numbers::StepEffects& effects, lower::Recompute recompute);
 
 struct Strategy {
   lower::Parallelism parallelism;

@@ -150,12 +150,10 @@ class StepDeriver {
       parts.buffers = parts.buffers + num_.named("states on their way", passing_states(num_, states, elements));
       parts.master = parts.moments = {};
     }
-    const SourceTable* sources = &setup_.effect_sources;
-    return at_peak<Traced>(
-        num_, parts, kept,
-        {microbatch.frees_gradients, microbatch.scatters_gradients,
-         num_.given("held by the allocator over what is in use", setup_.effects.reserved, sources, "reserved"),
-         num_.given("driver context", setup_.effects.context, sources, "context")});
+    return at_peak<Traced>(num_, parts, kept,
+                           {microbatch.frees_gradients, microbatch.scatters_gradients,
+                            num_.given("held by the allocator over what is in use", setup_.effects.reserved),
+                            num_.given("driver context", setup_.effects.context)});
   }
 
   // As StageMemory asks for layers.
@@ -356,7 +354,7 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
                                      strategy.interleave};
     send = num.named("send", hop_time(num, inputs, derived));
     if (strategy.schedule == clock::PipelineSchedule::interleaved && question.overlap) {
-      const auto share = overlap_numbers(num, question.setup.effects.overlap, question.setup.effect_sources).chip_share;
+      const auto share = overlap_numbers(num, question.setup.effects.overlap).chip_share;
       send = num.named("exposed send", waited(send, deriver.shortest_forward(), share));
     }
     handover = num.times("sends", sends(slowest, shape), "of a microbatch, by the slowest stage", send);
@@ -368,12 +366,12 @@ Result<DerivedStep> derive_step(const Traced& num, const PricedStrategy& priced)
                derive_interval(num, {inputs, split, microbatch, send},
                                [&](const clock::StageSplit::Part& part) { return deriver.stage(part); }),
                step);
-  const SourceTable& sources = question.setup.effect_sources;
+  const numbers::StepEffects& effects = question.setup.effects;
   if (cost.parts.overhead > Seconds())
     set_overhead(num,
                  num.given("share of stragglers", straggler_share(question),
-                           fmt::format("{}, for each doubling beyond eight chips", sources.of("straggler"))),
-                 num.given("fixed", question.setup.effects.fixed, &sources, "fixed"), step);
+                           fmt::format("{}, for each doubling beyond eight chips", effects.straggler.source)),
+                 num.given("fixed", effects.fixed), step);
   const double held = held_microbatches(microbatch, microbatch.parts[cost.fullest], strategy, cost.memory.stage);
   IdealStep<Traced> ideal;
   for (std::size_t i = 0; i < split.parts.size(); ++i)

@@ -36,9 +36,9 @@ RandomStep random_step(std::mt19937& draw) {
   RandomStep out{TrainingCase(any(2) == 0 ? "h100-sxm:64" : "tpu-v5p:4x4x4", 64, experts), {}};
   TrainingQuestion& question = out.c.question;
   question.overlap = any(4) != 0;
-  kernel::StepEffects& effects = question.setup.effects;
+  numbers::StepEffects& effects = question.setup.effects;
   effects.overlap = {
-      0.2 * any(3), Seconds(1e-6 * any(6)), 0.1, static_cast<kernel::TensorOverlap>(any(3)), any(2) == 0, any(2) == 0,
+      0.2 * any(3), Seconds(1e-6 * any(6)), 0.1, static_cast<numbers::TensorOverlap>(any(3)), any(2) == 0, any(2) == 0,
       any(2) == 0};
   effects.joins_products = any(2) == 0;
   effects.launch = Seconds(1e-6 * std::max(0, any(8) - 3));

@@ -135,7 +135,7 @@ TEST(TrainingCost, ExpertsExchangeTokensBesideAnotherMicrobatchWhereTheScheduleH
 TEST(TrainingCost, GradientsOfWeightsAreMadeBesideCollectivesOfTheBackwardPass) {
   TrainingCase c("h100-sxm:2", 64);
   const auto waited = [&](const Strategy& s, double beside) {
-    c.question.setup.effects.overlap.tensor = kernel::TensorOverlap::backward;
+    c.question.setup.effects.overlap.tensor = numbers::TensorOverlap::backward;
     c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
@@ -156,7 +156,7 @@ TEST(TrainingCost, GradientsOfWeightsHideNoMoreThanTheyTakeAndNothingWhereTheyAr
   const auto waited = [&](std::int64_t tensor, clock::PipelineSchedule schedule, double beside) {
     Strategy s = testing::strategy_of(8 / tensor, 1, tensor);
     s.parallelism.pipeline = 2, s.schedule = schedule, s.parallelism.residual = lower::ResidualScheme::sequence;
-    c.question.setup.effects.overlap.tensor = kernel::TensorOverlap::backward;
+    c.question.setup.effects.overlap.tensor = numbers::TensorOverlap::backward;
     c.question.setup.effects.overlap.chip_share = beside;
     const auto cost = price_strategy(c.question, testing::sequence, c.cluster, s);
     EXPECT_TRUE(cost);
@@ -294,8 +294,8 @@ TEST(Training, OverlapIsNeverSlower) {
            {testing::strategy_of(1, 16, 1), testing::strategy_of(4, 4, 1), testing::strategy_of(1, 8, 2),
             testing::strategy_of(1, 16, 1, 1, experts > 0 ? 8 : 1)}) {
         TrainingCase c("h100-sxm:16", 64, experts);
-        kernel::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
-        overlap = {share, 5_us, 0.1, kernel::TensorOverlap::all, true, true, true};
+        numbers::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+        overlap = {share, 5_us, 0.1, numbers::TensorOverlap::all, true, true, true};
         const auto beside = price_strategy(c.question, testing::sequence, c.cluster, s);
         c.question.overlap = false;
         const auto apart = price_strategy(c.question, testing::sequence, c.cluster, s);
@@ -313,15 +313,15 @@ TEST(Training, TensorOverlapIsNeverSlower) {
         for (const std::int64_t fsdp : testing::sampled<std::int64_t>({1, 4}))
           for (const double share : testing::sampled<double>({0.05, 0.3})) {
             TrainingCase c(where, sequences);
-            kernel::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
+            numbers::CollectiveOverlap& overlap = c.question.setup.effects.overlap;
             overlap.chip_share = share, overlap.piece = 5_us, overlap.tail = 0.1;
             Strategy s = testing::strategy_of(4 / fsdp, fsdp, 4);
             s.parallelism.pipeline = 2, s.schedule = schedule;
             s.parallelism.residual = lower::ResidualScheme::sequence;
             const auto none = price_strategy(c.question, testing::sequence, c.cluster, s);
-            overlap.tensor = kernel::TensorOverlap::backward;
+            overlap.tensor = numbers::TensorOverlap::backward;
             const auto backward = price_strategy(c.question, testing::sequence, c.cluster, s);
-            overlap.tensor = kernel::TensorOverlap::all;
+            overlap.tensor = numbers::TensorOverlap::all;
             const auto all = price_strategy(c.question, testing::sequence, c.cluster, s);
             ASSERT_TRUE(none && backward && all);
             const std::string which = std::string(where) + " " + std::string(clock::schedule_name(schedule));
@@ -334,7 +334,7 @@ TEST(Training, TensorOverlapIsNeverSlower) {
 // below what ideal hardware needs.
 TEST(TrainingCost, WhatIsHiddenHasSomethingToHideBehind) {
   TrainingCase c("h100-sxm:32", 32, 8);
-  c.question.setup.effects.overlap.tensor = kernel::TensorOverlap::all;
+  c.question.setup.effects.overlap.tensor = numbers::TensorOverlap::all;
   c.question.setup.effects.overlap.ring_context = true;
   for (const std::int64_t tensor : {1, 2, 4, 8, 16})
     for (const std::int64_t context : {1, 2})

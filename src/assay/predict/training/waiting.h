@@ -3,32 +3,28 @@
 // Times are numbers of any policy.
 #pragma once
 #include "assay/base/explain.h"
-#include "assay/predict/kernel/effects/training_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
 namespace assay::training {
 
-/// Numbers of an overlap that say where they come from.
-struct TracedOverlap {
-  NumberOf<Traced, double> chip_share, tail;
-  NumberOf<Traced, Seconds> piece;
+/// Numbers of an overlap under a policy.
+template <class N>
+struct OverlapNumbers {
+  NumberOf<N, double> chip_share, tail;
+  NumberOf<N, Seconds> piece;
   bool experts = false;
 };
-inline const kernel::CollectiveOverlap& overlap_numbers(const Plain&, const kernel::CollectiveOverlap& overlap,
-                                                        const SourceTable&) {
-  return overlap;
-}
-inline TracedOverlap overlap_numbers(const Traced& num, const kernel::CollectiveOverlap& overlap,
-                                     const SourceTable& sources) {
-  return {num.given("share of the chip", overlap.chip_share, &sources, "chip_share"),
-          num.given("last bucket", overlap.tail, &sources, "tail"),
-          num.given("each piece", overlap.piece, &sources, "piece"), overlap.experts};
+template <class N>
+OverlapNumbers<N> overlap_numbers(const N& num, const numbers::CollectiveOverlap& overlap) {
+  return {num.given("share of the chip", overlap.chip_share), num.given("last bucket", overlap.tail),
+          num.given("each piece", overlap.piece), overlap.experts};
 }
 
 /// Seconds that a collective adds to a pass with `beside` seconds of compute that does not wait for it, if it takes
 /// `share` of the chip while it lasts. Exact for two lanes: either the collective is hidden and slows compute by
 /// share * collective, or compute is done first and the rest is waited for, which makes the slowdown free.
 template <class Time, class Number>
-constexpr Time waited(Time collective, Time beside, Number share) {
+constexpr Time waited(Time collective, Time beside, const Number& share) {
   return min(collective, max(share * collective, collective - max(Time(), beside)));
 }
 

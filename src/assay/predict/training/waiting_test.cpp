@@ -22,7 +22,7 @@ TEST(Waiting, IsWhatTwoLanesThatShareAChipTake) {
 }
 
 TEST(Waiting, IsNeverLongerThanTheCollectiveAndFallsWithWhatIsBeside) {
-  kernel::CollectiveOverlap overlap;
+  OverlapNumbers<Plain> overlap;
   overlap.piece = Seconds(0.05), overlap.tail = 0.1, overlap.experts = true;
   for (const double share : {0.0, 0.2, 1.0}) {
     overlap.chip_share = share;
@@ -52,7 +52,7 @@ TEST(Waiting, IsNeverLongerThanTheCollectiveAndFallsWithWhatIsBeside) {
 // the other six slows them by 0.2 x 3 s, and three further pieces cost 0.1 s each. A gather of nine seconds is waited
 // for: 9 s - 6 s + 0.3 s.
 TEST(Waiting, PiecesRunNextToAllButOneOfTheProduct) {
-  kernel::CollectiveOverlap overlap;
+  OverlapNumbers<Plain> overlap;
   overlap.chip_share = 0.2, overlap.piece = Seconds(0.1);
   EXPECT_DOUBLE_EQ(waited_in_pieces(3.0_s, 8_s, 4.0, overlap).value(), 0.9);
   EXPECT_DOUBLE_EQ(waited_in_pieces(9.0_s, 8_s, 4.0, overlap).value(), 3.3);

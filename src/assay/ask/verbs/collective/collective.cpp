@@ -11,8 +11,8 @@
 #include "assay/base/text.h"
 #include "assay/predict/collective/collective_models.h"
 #include "assay/predict/collective/simulator/simulator.h"
-#include "assay/predict/kernel/effects/families.h"
 #include "assay/predict/kernel/measured/harness.h"
+#include "assay/predict/numbers/families.h"
 #include "assay/predict/roofline/operation.h"
 #include "assay/program/form/mesh.h"
 #include "assay/program/lower/layers/layers.h"
@@ -164,8 +164,8 @@ struct Calibrated {
 Result<std::optional<Calibrated>> calibrated_by(const Request& request, const Context& context, const Query& query,
                                                 const std::optional<hardware::ChipCalibration>& calibration) {
   const bool own_share = sets_efficiency(request);
-  ASSAY_TRY(families, kernel::families_of(context.catalogue));
-  const kernel::Family* family = kernel::family_of(families, query.cluster.chip);
+  ASSAY_TRY(families, numbers::families_of(context.catalogue));
+  const numbers::Family* family = numbers::family_of(families, query.cluster.chip);
   const bool general =
       !query.group.torus() && query.group.axes.empty() && !(family && family->kernels && family->kernels->fixed_groups);
   const auto way = request.value("measured");

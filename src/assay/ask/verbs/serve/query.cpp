@@ -55,9 +55,9 @@ Result<void> set_rates(const Request& request, const Context& context, ServeQuer
   ASSAY_CHECK(read_rates(software.attention, software.pads_vocabulary));
   // Launch, host and waiting times come from other chips; effects on kernels inside a step apply only to the kernels
   // that they were fitted on.
-  const kernel::Family* family = query.steps->family(chip);
-  if (!calibration && !(family && family->serving && family->serving->item.is_fitted()))
-    setup.effects.product = setup.effects.attention = setup.effects.decode = 1.0;
+  const numbers::Family* family = query.steps->family(chip);
+  if (!calibration && !(family && family->serving && family->serving->contains("attention.item")))
+    setup.effects.product = setup.effects.decode = 1.0;
   return {};
 }
 

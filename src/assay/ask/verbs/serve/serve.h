@@ -63,8 +63,8 @@ struct ServeQuery {
   std::vector<Dtype> compared_formats;  ///< further weight formats
   std::vector<std::string> notes;
   AssumedSoftware software;
-  std::optional<kernel::ServingCalibration> steps;  ///< calibration of whole steps; none if efficiencies are given
-  std::string impossible;                           ///< why no strategy can meet the request; else empty
+  std::optional<numbers::ServingCalibration> steps;  ///< calibration of whole steps; none if efficiencies are given
+  std::string impossible;                            ///< why no strategy can meet the request; else empty
 
   double chips() const { return static_cast<double>(cluster.chips()); }
   /// Sets what of a chip's memory may be used.

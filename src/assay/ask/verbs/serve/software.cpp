@@ -64,8 +64,8 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
   kernel::SoftwareCase at = kernel::software_case(query.model());
   at.weights = name(formats.quantised ? formats.quantised->format.dtype : formats.weights);
   at.compute = name(query.compute);
-  ASSAY_TRY(steps, kernel::serving_steps_of(context.catalogue));
-  if (const kernel::Family* family = steps.family(query.cluster.chip)) at.family = family->id;
+  ASSAY_TRY(steps, numbers::serving_steps_of(context.catalogue));
+  if (const numbers::Family* family = steps.family(query.cluster.chip)) at.family = family->id;
   ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::serve, at));
   kernel::EngineSoftware software;
   ASSAY_CHECK(set_assumed(request, assumed, kernel::engine_software_options(), software));
@@ -73,7 +73,7 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
   if (software.no_windows && !request.has("window") && model::remove_windows(query.imported.model))
     query.notes.push_back("all layers attend to all tokens: the engine has no windows (--no-windows)");
   ASSAY_CHECK(set_limits(request, context, assumed, software, query));
-  query.question.setup.effects = steps.effects(query.cluster.chip, software.step, &query.question.setup.effect_sources);
+  query.question.setup.effects = steps.effects(query.cluster.chip, software.step);
   if (!steps.has_steps(query.cluster.chip))
     query.notes.push_back(
         fmt::format("no prefill or decode steps were measured on {} chips: the estimate assumes that kernels and "
@@ -81,8 +81,8 @@ Result<kernel::EngineSoftware> read_serving_software(const Request& request, con
                     query.cluster.chip.architecture));
   query.steps = std::move(steps);
   query.notes.push_back(fmt::format("steps as measured: steps/serving.toml for {} kernels and a {} scheduler ({})",
-                                    kernel::fusion_names[static_cast<std::size_t>(software.step.fusion)],
-                                    kernel::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
+                                    numbers::fusion_names[static_cast<std::size_t>(software.step.fusion)],
+                                    numbers::scheduler_names[static_cast<std::size_t>(software.step.scheduler)],
                                     assumed.named() ? assumed.text() : "--software, or --fusion --scheduler"));
   if (!assumed.left_out.empty()) query.notes.push_back(fmt::format("the estimate leaves out: {}", assumed.left_out));
   query.software = std::move(assumed);
@@ -94,14 +94,14 @@ report::Members step_interval(const ServeQuery& query, const serving::ServingTim
   if (!query.steps || measured) return {};
   const auto& unseen = prefill ? query.steps->unseen_prefill : query.steps->unseen_decode;
   const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
-  const kernel::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}};
-  const auto found = kernel::interval_basis(
+  const numbers::AskedAbout about[] = {{&unseen[0], query.cluster.chip.id}, {&unseen[1], named}};
+  const auto found = numbers::interval_basis(
       prefill ? query.steps->prefill_intervals : query.steps->decode_intervals,
-      kernel::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);
+      numbers::serving_classes(query.steps->family(query.cluster.chip), query.model()), "steps/serving.toml", about);
   if (!found) return {};
   const auto context = static_cast<double>(query.question.prompt + (prefill ? 0 : query.question.output));
   return interval_members(time.lower, time.estimate, found->of,
-                          kernel::serving_coordinates(query.chips(), query.model(), batch, context),
+                          numbers::serving_coordinates(query.chips(), query.model(), batch, context),
                           query.cluster.chip.architecture, found->file);
 }
 

@@ -13,18 +13,18 @@ namespace {
 
 Bytes capacity_of(const TrainQuery& query) { return query.cluster.chip.hbm().capacity.value; }
 
-const kernel::IntervalClass* measured_peaks(const TrainQuery& query) {
+const numbers::IntervalClass* measured_peaks(const TrainQuery& query) {
   if (!query.steps) return nullptr;
-  return kernel::interval_of(query.steps->memory_intervals,
-                             kernel::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
+  return numbers::interval_of(query.steps->memory_intervals,
+                              numbers::memory_classes(query.steps->family(query.cluster.chip), query.cluster));
 }
 
 /// How far peaks are above their estimate: of such chips, or where none were measured, the most of any.
 double spread_of_peaks(const TrainQuery& query) {
-  if (const kernel::IntervalClass* found = measured_peaks(query)) return found->spread;
+  if (const numbers::IntervalClass* found = measured_peaks(query)) return found->spread;
   double widest = 0.0;
   if (query.steps)
-    for (const kernel::IntervalClass& one : query.steps->memory_intervals) widest = std::max(widest, one.spread);
+    for (const numbers::IntervalClass& one : query.steps->memory_intervals) widest = std::max(widest, one.spread);
   return widest;
 }
 
@@ -105,10 +105,10 @@ report::Members memory_members(const TrainQuery& query, const training::Training
 }
 
 report::Members memory_interval(const TrainQuery& query, const training::MemoryParts& memory) {
-  const kernel::IntervalClass* found = measured_peaks(query);
+  const numbers::IntervalClass* found = measured_peaks(query);
   if (!found) return {};
   return interval_members(Bytes(0), memory.total(), *found,
-                          kernel::step_coordinates(query.cluster, query.imported.model, query.sequence),
+                          numbers::step_coordinates(query.cluster, query.imported.model, query.sequence),
                           query.cluster.chip.architecture, "steps/training.toml");
 }
 

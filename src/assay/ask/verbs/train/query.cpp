@@ -39,7 +39,7 @@ Result<void> read_order(const Request& request, std::optional<collective::AxisLa
 
 /// No expert gets a token twice, so one expert gets at most all tokens.
 Result<void> check_load(const model::Transformer& model, double load, std::string_view option) {
-  if (load > 1.0 && !kernel::has_experts(model))
+  if (load > 1.0 && !numbers::has_experts(model))
     return fail(std::string(option), fmt::format("{} has no experts", model.id), "leave it out");
   for (const model::Layer& layer : model.decoder.kinds) {
     if (!layer.feed_forward || layer.feed_forward->experts == 0) continue;

@@ -230,7 +230,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
                     std::vector<std::string>& notes) {
   const lower::Parallelism& p = strategy.parallelism;
   const bool tpu = query.steps && query.steps->compiled_whole(query.cluster.chip),
-             dense = !kernel::has_experts(query.imported.model);
+             dense = !numbers::has_experts(query.imported.model);
   struct Idle {
     std::string_view option;
     bool idle;
@@ -243,7 +243,7 @@ void add_idle_notes(const Request& request, const TrainQuery& query, const train
       {"tensor-overlap", p.tensor == 1, "has no effect without tensor parallelism (--tp N)"},
       {"context-scheme", p.context == 1, "has no effect without context parallelism (--cp N)"},
       {"drop-tokens", dense, "has no effect: the model has no experts"},
-      {"fused-experts", !kernel::has_gated_experts(query.imported.model) || tpu,
+      {"fused-experts", !numbers::has_gated_experts(query.imported.model) || tpu,
        tpu ? "has no effect on TPUs: only one compiler was measured there"
            : "has no effect: the model has no gated experts"},
       {"no-expert-overlap", dense, "has no effect: the model has no experts"},

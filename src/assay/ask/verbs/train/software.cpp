@@ -21,7 +21,7 @@ Result<double> slowdown_of_power(const Request& request, const Context& context,
   if (!text) return 1.0;
   ASSAY_TRY(limit, parse_as<Watts>(*text, "--power"));
   if (!chip.power) return fail("--power", fmt::format("the catalogue has no power for {}", chip.id), "leave it out");
-  ASSAY_TRY(clock, kernel::power_clock_of(context.catalogue));
+  ASSAY_TRY(clock, numbers::power_clock_of(context.catalogue));
   const Watts whole = chip.power->chip.value, least = clock.least_share * whole;
   if (limit < least)
     return fail("--power", fmt::format("{} is too little to run {}", human(limit), chip.id),
@@ -84,9 +84,9 @@ std::vector<OptionSpec> train_software_options() {
 
 Result<void> read_train_software(const Request& request, const Context& context, TrainQuery& query) {
   const hardware::Chip& chip = query.cluster.chip;
-  ASSAY_TRY(steps, kernel::steps_of(context.catalogue));
+  ASSAY_TRY(steps, numbers::steps_of(context.catalogue));
   kernel::SoftwareCase at = kernel::software_case(query.imported.model);
-  if (const kernel::Family* family = steps.family(chip)) at.family = family->id;
+  if (const numbers::Family* family = steps.family(chip)) at.family = family->id;
   at.chip = chip.id;
   at.compute = name(query.compute);
   ASSAY_TRY(assumed, read_software_name(request, context, kernel::SoftwareVerb::train, at, chip.vendor));
@@ -104,11 +104,11 @@ Result<void> read_train_software(const Request& request, const Context& context,
   ASSAY_TRY(rates, kernel::kernel_rates(chip, query.compute, "--compute", calibration ? &calibration->values : nullptr,
                                         {software.attention, false, software.pads_vocabulary}));
   const bool tpu = steps.compiled_whole(chip), stated = assumed.named() || !assumed.fusion.empty();
-  if (tpu && stated && software.step.fusion != kernel::Fusion::xla)
+  if (tpu && stated && software.step.fusion != numbers::Fusion::xla)
     query.notes.push_back(fmt::format("{} has no effect: programs for {} are compiled by XLA",
                                       assumed.named() ? "--software " + assumed.text() : "--fusion " + assumed.fusion,
                                       chip.id));
-  if (tpu) software.step.fusion = kernel::Fusion::xla;
+  if (tpu) software.step.fusion = numbers::Fusion::xla;
   if (request.has("capacity")) software.step.fixed_capacity = true;
   training::TrainingSetup& setup = query.question.setup;
   setup.flash = software.flash;
@@ -118,12 +118,10 @@ Result<void> read_train_software(const Request& request, const Context& context,
   if (software.copies_per_expert) setup.dispatch = training::Dispatch::per_expert;
   query.question.overlap = software.overlap;
   setup.rates = rates;
-  if (query.power)  // the first source of a key holds
-    setup.effect_sources.add(
-        "product", fmt::format("{} * --power {} (steps/power.toml)", steps.source_of_family(chip, "products.slowdown"),
-                               human(*query.power)));
-  setup.effects = steps.effects(chip, software.step, &setup.effect_sources);
-  setup.effects.product *= slowdown;
+  setup.effects = steps.effects(chip, software.step);
+  if (query.power)
+    setup.effects.product = setup.effects.product *
+                            Given<double>(slowdown, fmt::format("--power {} (steps/power.toml)", human(*query.power)));
   if (calibration) query.question.collectives = calibration->values.collective;
   if (!steps.has_steps(chip))
     query.notes.push_back(fmt::format(
@@ -136,7 +134,7 @@ Result<void> read_train_software(const Request& request, const Context& context,
                   calibration  ? calibration->basis
                   : own_shares ? std::string("the efficiencies of --set")
                                : fmt::format("the efficiencies in chips/{}.toml, which has no calibration,", chip.id),
-                  kernel::fusion_names[static_cast<std::size_t>(software.step.fusion)],
+                  numbers::fusion_names[static_cast<std::size_t>(software.step.fusion)],
                   software.step.captured ? " in captured graphs" : "",
                   assumed.named() ? assumed.text() : "--software, or --fusion --graphs"));
   if (assumed.is_usual)
@@ -153,14 +151,14 @@ report::Members time_range(const TrainQuery& query, Seconds lower, Seconds estim
   if (!query.steps) return out;
   const model::Transformer& model = query.imported.model;
   const std::string_view named = query.software.named() ? std::string_view(query.software.name) : std::string_view();
-  const kernel::AskedAbout about[] = {{&query.steps->unseen_chips, query.cluster.chip.id},
-                                      {&query.steps->unseen_software, named}};
+  const numbers::AskedAbout about[] = {{&query.steps->unseen_chips, query.cluster.chip.id},
+                                       {&query.steps->unseen_software, named}};
   if (const auto found =
-          kernel::interval_basis(query.steps->time_intervals,
-                                 kernel::step_classes(query.steps->family(query.cluster.chip), query.cluster, model),
-                                 "steps/training.toml", about))
+          numbers::interval_basis(query.steps->time_intervals,
+                                  numbers::step_classes(query.steps->family(query.cluster.chip), query.cluster, model),
+                                  "steps/training.toml", about))
     out.emplace_back("interval", interval_members(lower, estimate, found->of,
-                                                  kernel::step_coordinates(query.cluster, model, query.sequence),
+                                                  numbers::step_coordinates(query.cluster, model, query.sequence),
                                                   query.cluster.chip.architecture, found->file));
   return out;
 }

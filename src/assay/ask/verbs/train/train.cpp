@@ -184,12 +184,12 @@ void add_rates(const training::Utilisation& reached, report::Members& out) {
 /// Which tensor-parallel collectives overlap, where the request does not say.
 void note_tensor_overlap(const Request& request, const TrainQuery& query, const training::Strategy& strategy,
                          std::vector<std::string>& notes) {
-  const kernel::StepEffects& effects = query.question.setup.effects;
+  const numbers::StepEffects& effects = query.question.setup.effects;
   if (strategy.parallelism.tensor == 1 || request.has("tensor-overlap")) return;
-  if (effects.overlap.tensor == kernel::TensorOverlap::all)
+  if (effects.overlap.tensor == numbers::TensorOverlap::all)
     notes.emplace_back(
         "tensor-parallel collectives are split and overlap the matrix products that need them (--tensor-overlap all)");
-  else if (effects.overlap.tensor == kernel::TensorOverlap::backward &&
+  else if (effects.overlap.tensor == numbers::TensorOverlap::backward &&
            !(strategy.parallelism.pipeline > 1 && clock::splits_backward(strategy.schedule)))
     notes.emplace_back(
         "tensor-parallel collectives of the backward pass overlap the weight-gradient products (--tensor-overlap all)");

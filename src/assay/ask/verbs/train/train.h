@@ -41,8 +41,8 @@ struct TrainQuery {
   std::optional<Watts> power;  ///< limit of each chip, if below the chip's own
   std::size_t top = 5;
   AssumedSoftware software;
-  std::optional<kernel::StepCalibration> steps;  ///< if the chip has a calibration
-  std::vector<std::string> notes;                ///< defaults taken
+  std::optional<numbers::StepCalibration> steps;  ///< if the chip has a calibration
+  std::vector<std::string> notes;                 ///< defaults taken
 
   /// Call once the query is at its final place.
   void bind() { question.setup.model = &imported.model; }

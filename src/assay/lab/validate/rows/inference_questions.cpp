@@ -11,22 +11,22 @@ namespace {
 
 /// The words of an engine, where it differs from what a request that names it assumes.
 std::vector<std::string> engine_words(const InferenceRow& row) {
-  const kernel::ServingSoftware &usual = row.assumed.step, &step = row.software.step;
+  const numbers::ServingSoftware &usual = row.assumed.step, &step = row.software.step;
   std::vector<std::string> words;
   const auto add = [&](bool differs, std::initializer_list<std::string> these) {
     if (differs) words.insert(words.end(), these);
   };
   add(!row.engine.empty(), {"--software", row.engine});
   add(step.fusion != usual.fusion,
-      {"--fusion", std::string(kernel::fusion_names[static_cast<std::size_t>(step.fusion)])});
+      {"--fusion", std::string(numbers::fusion_names[static_cast<std::size_t>(step.fusion)])});
   // Without an engine kernels are captured by default, but not eager ones.
-  if (step.captured != (row.engine.empty() ? step.fusion != kernel::Fusion::eager : usual.captured))
+  if (step.captured != (row.engine.empty() ? step.fusion != numbers::Fusion::eager : usual.captured))
     words.emplace_back(step.captured ? "--graphs" : "--graphs=no");
   add(step.scheduler != usual.scheduler,
-      {"--scheduler", std::string(kernel::scheduler_names[static_cast<std::size_t>(step.scheduler)])});
+      {"--scheduler", std::string(numbers::scheduler_names[static_cast<std::size_t>(step.scheduler)])});
   add(row.software.attention != row.assumed.attention,
       {"--attention-kernel", row.software.attention == hardware::AttentionKernel::cudnn ? "cudnn" : "flash2"});
-  const auto cache = [](const kernel::ServingSoftware& of) {
+  const auto cache = [](const numbers::ServingSoftware& of) {
     return of.repeats_kv      ? "copies"
            : of.vector_decode ? of.whole_rows ? "unsplit" : "vector"
            : of.whole_rows    ? "unsplit-matrix"
@@ -44,7 +44,7 @@ void add_strategy(const InferenceRow& row, std::vector<std::string>& words) {
   for (const auto& [option, ways] : {std::pair{"--tp", s.tensor}, std::pair{"--pp", s.pipeline},
                                      std::pair{"--dp", s.data}, std::pair{"--weights-2d", std::int64_t{1}}})
     words.insert(words.end(), {option, std::to_string(ways)});
-  if (kernel::has_experts(row.model)) {
+  if (numbers::has_experts(row.model)) {
     words.insert(words.end(), {"--ep", std::to_string(s.expert)});
     if (s.expert > 1) words.insert(words.end(), {"--ep-over", s.expert_over.tensor ? "tp" : "dp"});
   }

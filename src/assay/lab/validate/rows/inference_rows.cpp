@@ -37,7 +37,7 @@ std::string describe(const InferenceRow& row) {
   else
     text += fmt::format(" x {} + {}", row.prompt, row.output);
   return fmt::format("{}, {}, {}", text, name(row.formats.weights),
-                     kernel::fusion_names[static_cast<std::size_t>(row.software.step.fusion)]);
+                     numbers::fusion_names[static_cast<std::size_t>(row.software.step.fusion)]);
 }
 
 std::span<const Field> inference_fields() {
@@ -100,7 +100,7 @@ void read_formats(const TableLine& in, const KnownFormats& formats, const hardwa
 
 /// What the engine does, for these formats; a stated format of the cache comes first.
 Why read_software(const TableLine& in, const KnownFormats& formats, const kernel::ChosenSoftware& chosen,
-                  const kernel::Family* family, InferenceRow& row) {
+                  const numbers::Family* family, InferenceRow& row) {
   kernel::SoftwareCase at = kernel::software_case(row.model);
   if (family) at.family = family->id;
   at.weights = name(row.formats.weights);
@@ -131,7 +131,7 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   // The batch is per data-parallel attention group. If that group is not stated, attention is data-parallel when each
   // device of the tensor group has its own batch.
   const double batch = in.number("batch"), all = in.number("concurrency");
-  if (in.text("dp_attention").empty() && kernel::has_experts(row.model) && s.tensor > 1 && batch > 0.0 &&
+  if (in.text("dp_attention").empty() && numbers::has_experts(row.model) && s.tensor > 1 && batch > 0.0 &&
       all == batch * static_cast<double>(s.tensor))
     s.data = s.tensor;
   // Attention may be data-parallel within the stated tensor group.
@@ -140,8 +140,8 @@ Why read_strategy(const TableLine& in, InferenceRow& row) {
   if (s.tensor * s.pipeline * s.data != chips) return "tp x pp x dp must equal the number of chips";
   // All devices of the group hold experts: whole ones, or slices if fewer devices hold different experts.
   const std::int64_t experts = in.count("ep", 1);
-  if (kernel::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
-  if (kernel::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
+  if (numbers::has_experts(row.model) && (inside || experts > 1)) s.expert = s.data;
+  if (numbers::has_experts(row.model) && s.tensor > 1 && experts == s.tensor * s.data) {
     s.expert = experts;
     s.expert_over.tensor = true;
   }
@@ -326,7 +326,7 @@ Result<InferenceRows> read_h200_infer(const CsvTable& table, const hardware::Cat
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "phase", catalogue));
     const bool prefill = in.text("phase") == "prefill";
-    row.software.step = {kernel::Fusion::eager, kernel::Scheduler::loop, !prefill, !prefill, false};
+    row.software.step = {numbers::Fusion::eager, numbers::Scheduler::loop, !prefill, !prefill, false};
     // Prompts run as training steps do, whose profiles show the vendor's kernel.
     row.software.attention = prefill ? hardware::AttentionKernel::cudnn : hardware::AttentionKernel::automatic;
     row.group = fmt::format("{}, {}", in.text("model"), prefill ? "eager" : "static cache");
@@ -341,7 +341,7 @@ Result<InferenceRows> read_h200_decode(const CsvTable& table, const hardware::Ca
     const TableLine in{table, i};
     if (!readable(in, out)) continue;
     ASSAY_TRY(row, own_row(in, "weights", catalogue));
-    row.software.step = {kernel::Fusion::compiled, kernel::Scheduler::loop, true, false, false};
+    row.software.step = {numbers::Fusion::compiled, numbers::Scheduler::loop, true, false, false};
     row.software.attention = hardware::AttentionKernel::cudnn;
     if (in.text("weights") == "fp8") {
       row.formats.weights = row.formats.compute = Dtype::fp8;

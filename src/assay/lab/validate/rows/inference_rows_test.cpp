@@ -30,7 +30,7 @@ TEST(InferenceRows, ARowBecomesAFigureByWhatItMeasured) {
   EXPECT_DOUBLE_EQ(rows.rows[0].measured.value, 0.030);
   // Under load the time to the first token has a queue in it and is no figure.
   EXPECT_EQ(rows.rows[1].figure, InferenceFigure::loaded_token);
-  EXPECT_EQ(rows.rows[1].software.step.scheduler, kernel::Scheduler::ahead);
+  EXPECT_EQ(rows.rows[1].software.step.scheduler, numbers::Scheduler::ahead);
   EXPECT_TRUE(rows.rows[2].software.step.whole_rows);
   EXPECT_FALSE(rows.rows[1].software.step.whole_rows);
   EXPECT_EQ(rows.rows[2].figure, InferenceFigure::static_token);

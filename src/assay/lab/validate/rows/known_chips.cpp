@@ -72,7 +72,7 @@ void read_slice(MeasuredSlice& out, RecordReader& reader) {
 
 Result<KnownChips> KnownChips::make(const hardware::Catalogue& catalogue) {
   KnownChips known(catalogue);
-  ASSAY_TRY(families, kernel::families_of(catalogue));
+  ASSAY_TRY(families, numbers::families_of(catalogue));
   known.families_ = std::move(families);
   ASSAY_TRY(names, hardware::ClusterNames::read(catalogue));
   known.names_ = std::move(names);
@@ -189,13 +189,13 @@ const hardware::Chip* KnownChips::chip(const std::string& id) {
   return known->second ? &*known->second : nullptr;
 }
 
-const kernel::Family* KnownChips::family(const std::string& id) {
+const numbers::Family* KnownChips::family(const std::string& id) {
   const hardware::Chip* known = chip(id);
-  return known ? kernel::family_of(families_, *known) : nullptr;
+  return known ? numbers::family_of(families_, *known) : nullptr;
 }
 
 bool KnownChips::compiled_whole(const std::string& id) {
-  const kernel::Family* known = family(id);
+  const numbers::Family* known = family(id);
   return known && known->compiled_whole;
 }
 

@@ -11,7 +11,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 #include "assay/hardware/cluster_names.h"
-#include "assay/predict/kernel/effects/families.h"
+#include "assay/predict/numbers/families.h"
 
 namespace assay::validate {
 
@@ -61,7 +61,7 @@ class KnownChips {
   /// Nullptr if the catalogue has no such chip, or its file has a fault.
   const hardware::Chip* chip(const std::string& id);
   /// The family of a chip; nullptr if it has none.
-  const kernel::Family* family(const std::string& id);
+  const numbers::Family* family(const std::string& id);
   /// Whether a compiler turns a whole step into one program on this chip.
   bool compiled_whole(const std::string& id);
 
@@ -73,7 +73,7 @@ class KnownChips {
   std::optional<BytesPerSecond> node_bandwidth(std::string_view interconnect) const;
 
   const hardware::Catalogue* catalogue_;
-  kernel::Families families_;
+  numbers::Families families_;
   std::vector<NamedAccelerator> accelerators_;
   std::vector<NamedNetwork> networks_;
   std::vector<NamedInterface> interfaces_;

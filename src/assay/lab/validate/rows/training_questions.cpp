@@ -40,13 +40,13 @@ void add_strategy(const training::Strategy& strategy, std::vector<std::string>& 
 /// The words of software, where it differs from what a request assumes, for a model that `routes` tokens or not.
 std::vector<std::string> software_words(const kernel::TrainingSoftware& software, bool routes) {
   const kernel::TrainingSoftware usual;
-  const kernel::StepSoftware& step = software.step;
+  const numbers::StepSoftware& step = software.step;
   std::vector<std::string> words{"--software", "any"};
   const auto add = [&](bool differs, std::initializer_list<std::string> these) {
     if (differs) words.insert(words.end(), these);
   };
-  const auto fusion = [](kernel::Fusion way) {
-    return std::string(kernel::fusion_names[static_cast<std::size_t>(way)]);
+  const auto fusion = [](numbers::Fusion way) {
+    return std::string(numbers::fusion_names[static_cast<std::size_t>(way)]);
   };
   add(step.fusion != usual.step.fusion, {"--fusion", fusion(step.fusion)});
   if (step.loss) add(true, {"--loss", fusion(*step.loss)});
@@ -61,7 +61,7 @@ std::vector<std::string> software_words(const kernel::TrainingSoftware& software
   add(step.fixed_capacity, {"--drop-tokens"});
   add(step.fused_experts, {"--fused-experts"});
   add(step.tensor_overlap != usual.step.tensor_overlap,
-      {"--tensor-overlap", step.tensor_overlap == kernel::TensorOverlap::none ? "none" : "backward"});
+      {"--tensor-overlap", step.tensor_overlap == numbers::TensorOverlap::none ? "none" : "backward"});
   add(!step.expert_overlap && routes, {"--no-expert-overlap"});
   add(software.copies_per_expert && routes, {"--dispatch", "expert"});
   add(step.contiguous_context, {"--contiguous-context"});
@@ -92,7 +92,7 @@ Question question_of(const TrainingRow& row, StepFigure figure) {
   if (row.small_states) add({"--grads", "bf16", "--moments", "bf16", "--optimizer", "none"});
   if (const auto& adapters = row.model.adapters)
     add({"--lora", std::to_string(adapters->rank), "--lora-on", adapters->feed_forward ? "all" : "attention"});
-  question.own_way = software_words(row.software, kernel::has_experts(row.model));
+  question.own_way = software_words(row.software, numbers::has_experts(row.model));
   const auto add_own = [&](std::initializer_list<std::string> these) {
     question.own_way.insert(question.own_way.end(), these);
   };

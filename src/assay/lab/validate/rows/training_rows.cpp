@@ -109,7 +109,7 @@ Why read_hardware(const TableLine& in, KnownChips& known, TrainingRow& row) {
   const std::int64_t chips = in.count("n_chips");
   if (chips == 0) return "the number of chips is not stated";
   row.chip = *chip;
-  if (const kernel::Family* family = known.family(*chip)) {
+  if (const numbers::Family* family = known.family(*chip)) {
     row.compiled_whole = family->compiled_whole;
     row.family = family->id;
   }
@@ -279,11 +279,11 @@ Why read_software(const TableLine& in, const KnownFormats& formats, const kernel
   at.chip = row.chip;
   at.compute = name(row.compute);
   if (auto set = kernel::apply_software(chosen, at, row.software); !set) return set.error().what;
-  if (row.software.step.fusion == kernel::Fusion::eager && contains(notes, "compile")) {
+  if (row.software.step.fusion == numbers::Fusion::eager && contains(notes, "compile")) {
     at.fusion = "compiled";
     row.software = {};
     if (auto set = kernel::apply_software(chosen, at, row.software); !set) return set.error().what;
-    row.software.step.fusion = kernel::Fusion::compiled;
+    row.software.step.fusion = numbers::Fusion::compiled;
   }
   if (!flash.empty()) row.software.flash = flash != "n";
   if (contains(flash, "cudnn")) row.software.attention = hardware::AttentionKernel::cudnn;
@@ -417,7 +417,7 @@ Result<TrainingRows> read_h200_train(const CsvTable& table, const hardware::Cata
     row.strategy.micro_batch = in.count("batch");
     const bool again = in.text("remat") == "1", compiled = in.text("compiled") == "1";
     if (again) row.strategy.recompute = lower::Recompute::full();
-    row.software.step.fusion = compiled ? kernel::Fusion::compiled : kernel::Fusion::eager;
+    row.software.step.fusion = compiled ? numbers::Fusion::compiled : numbers::Fusion::eager;
     row.software.attention = hardware::AttentionKernel::cudnn;  // as profiles of such steps show
     row.software.step.explicit_mask = compiled;                 // the same
     row.gradients = Dtype::bf16;

@@ -137,7 +137,7 @@ TEST(TrainingRows, SoftwareDecidesWhatARowLeavesOut) {
   EXPECT_EQ(rows.rows[0].strategy.parallelism.data, 4);
   EXPECT_EQ(rows.rows[0].strategy.recompute, lower::Recompute::operators());
   EXPECT_EQ(rows.rows[0].view, MemoryView::reserved);
-  EXPECT_EQ(rows.rows[0].software.step.fusion, kernel::Fusion::eager);
+  EXPECT_EQ(rows.rows[0].software.step.fusion, numbers::Fusion::eager);
   EXPECT_EQ(rows.rows[1].cluster, "a100-sxm-80:64");
   EXPECT_EQ(rows.rows[1].strategy.parallelism.zero, 2) << "weights stay gathered between stages";
   ASSERT_EQ(rows.unanswered.size(), 1u);

@@ -149,7 +149,7 @@ std::size_t Software::version(std::string_view wanted) const {
 SoftwareCase software_case(const model::Transformer& model) {
   SoftwareCase at;
   at.model = model.id;
-  at.gated_experts = has_gated_experts(model);
+  at.gated_experts = numbers::has_gated_experts(model);
   const model::Layer& layer = model.decoder.kinds.front();
   if (layer.attention && layer.attention->kv_heads > 0)
     at.query_group = static_cast<double>(layer.attention->heads) / static_cast<double>(layer.attention->kv_heads);

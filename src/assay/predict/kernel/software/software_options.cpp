@@ -109,8 +109,8 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
                           std::string_view where) {
   ASSAY_TRY(word, word_index(training_options, option, value, where));
   const bool yes = word == 0;
-  if (option == "fusion") software.step.fusion = static_cast<Fusion>(word);
-  if (option == "loss") software.step.loss = static_cast<Fusion>(word);
+  if (option == "fusion") software.step.fusion = static_cast<numbers::Fusion>(word);
+  if (option == "loss") software.step.loss = static_cast<numbers::Fusion>(word);
   if (option == "attention-kernel") {
     software.attention = kernel_named(value);
     software.step.first_flash = word == 1;
@@ -123,7 +123,8 @@ Result<void> set_software(TrainingSoftware& software, std::string_view option, s
   if (option == "fused-experts") software.step.fused_experts = yes;
   if (option == "drop-tokens") software.step.fixed_capacity = yes;
   if (option == "tensor-overlap") {
-    constexpr TensorOverlap ways[] = {TensorOverlap::all, TensorOverlap::backward, TensorOverlap::none};
+    constexpr numbers::TensorOverlap ways[] = {numbers::TensorOverlap::all, numbers::TensorOverlap::backward,
+                                               numbers::TensorOverlap::none};
     software.step.tensor_overlap = ways[word];
   }
   if (option == "no-expert-overlap") software.step.expert_overlap = !yes;
@@ -141,12 +142,12 @@ Result<void> set_software(EngineSoftware& software, std::string_view option, std
                           std::string_view where) {
   ASSAY_TRY(word, word_index(engine_options, option, value, where));
   if (option == "fusion") {
-    software.step.fusion = static_cast<Fusion>(word);
-    software.step.captured = software.step.fusion != Fusion::eager;
+    software.step.fusion = static_cast<numbers::Fusion>(word);
+    software.step.captured = software.step.fusion != numbers::Fusion::eager;
   }
   if (option == "attention-kernel") software.attention = kernel_named(value);
   if (option == "graphs") software.step.captured = word == 0;
-  if (option == "scheduler") software.step.scheduler = static_cast<Scheduler>(word);
+  if (option == "scheduler") software.step.scheduler = static_cast<numbers::Scheduler>(word);
   if (option == "cache-kernel") {
     software.step.vector_decode = word == 1 || word == 2;
     software.step.whole_rows = word == 2 || word == 3;

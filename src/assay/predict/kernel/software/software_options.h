@@ -10,14 +10,14 @@
 #include "assay/base/dtype.h"
 #include "assay/base/result.h"
 #include "assay/hardware/calibration.h"
-#include "assay/predict/kernel/effects/serving_effects.h"
-#include "assay/predict/kernel/effects/training_effects.h"
+#include "assay/predict/numbers/serving_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
 namespace assay::kernel {
 
 /// What training software does.
 struct TrainingSoftware {
-  StepSoftware step;
+  numbers::StepSoftware step;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;
   bool flash = true;
   bool overlap = true;  ///< communication overlaps with compute
@@ -38,7 +38,7 @@ std::string text_of(MemoryShare memory);
 
 /// What an inference engine does.
 struct EngineSoftware {
-  ServingSoftware step;
+  numbers::ServingSoftware step;
   hardware::AttentionKernel attention = hardware::AttentionKernel::automatic;  ///< of prompts
   bool pads_vocabulary = false;
   bool no_windows = false;  ///< attends to all tokens, where layers of the model see a window

@@ -138,8 +138,8 @@ TEST(Software, PropertiesDependOnVersionAndCase) {
   TrainingSoftware software;
   const auto chosen = named_software(all, SoftwareVerb::train, "Anvil 25.03 (fast)", "", 0);
   ASSERT_TRUE(apply_software(*chosen, {}, software));
-  EXPECT_EQ(software.step.fusion, Fusion::eager);
-  EXPECT_EQ(software.step.tensor_overlap, TensorOverlap::none);
+  EXPECT_EQ(software.step.fusion, numbers::Fusion::eager);
+  EXPECT_EQ(software.step.tensor_overlap, numbers::TensorOverlap::none);
   EXPECT_TRUE(software.dropout) << "the name says so";
 }
 

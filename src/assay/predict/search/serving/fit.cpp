@@ -33,13 +33,13 @@ std::vector<SliceSize> slice_sizes(const hardware::Chip& chip) {
   return out;
 }
 
-Bytes left_on_chip(const kernel::RuntimeMemory& runtime, Bytes capacity, bool together) {
+Bytes left_on_chip(const numbers::RuntimeMemory& runtime, Bytes capacity, bool together) {
   serving::ServingMemoryOf<Plain> memory;
-  serving::add_runtime(Plain{}, runtime, nullptr, {capacity, together}, memory);
+  serving::add_runtime(Plain{}, runtime, {capacity, together}, memory);
   return capacity - memory.runtime();
 }
 
-std::optional<SliceSize> smallest_slice(const kernel::RuntimeMemory& runtime, const hardware::Chip& chip,
+std::optional<SliceSize> smallest_slice(const numbers::RuntimeMemory& runtime, const hardware::Chip& chip,
                                         Bytes capacity, Bytes bytes) {
   for (SliceSize& slice : slice_sizes(chip))
     if (static_cast<double>(slice.chips) * left_on_chip(runtime, capacity, slice.chips > 1) >= bytes)

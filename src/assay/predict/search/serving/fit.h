@@ -19,9 +19,9 @@ struct SliceSize {
 std::vector<SliceSize> slice_sizes(const hardware::Chip& chip);
 
 /// Memory of one chip for weights, caches and activations; `together`: the chip is one of several of a server.
-Bytes left_on_chip(const kernel::RuntimeMemory& runtime, Bytes capacity, bool together);
+Bytes left_on_chip(const numbers::RuntimeMemory& runtime, Bytes capacity, bool together);
 /// The first slice of chips with that capacity that has so many bytes of such memory in all.
-std::optional<SliceSize> smallest_slice(const kernel::RuntimeMemory& runtime, const hardware::Chip& chip,
+std::optional<SliceSize> smallest_slice(const numbers::RuntimeMemory& runtime, const hardware::Chip& chip,
                                         Bytes capacity, Bytes bytes);
 
 /// The most tokens, prompt and output together, with which the batch fits; nothing where even the output alone does

@@ -18,7 +18,7 @@ TEST(ServingFit, SlicesAreThoseThatExist) {
   const Bytes capacity = h100.hbm().capacity.value;
   EXPECT_EQ(smallest_slice({}, h100, capacity, 141_GB)->text, "2");
   // 80 GiB - 1 % - 1.5 GiB = 77.7 GiB on a single chip, 77.2 GiB on each of several: 154.4 GiB on two.
-  kernel::RuntimeMemory runtime;
+  numbers::RuntimeMemory runtime;
   runtime.hidden = 0.01;
   runtime.context = 1.5 * 1_GiB;
   runtime.communication = 0.5 * 1_GiB;

@@ -41,7 +41,7 @@ class ServingSearcher {
     all_weights_ = question_.weight_scale *
                    serving::make_serving_profile(question_.setup, serving::ServingStrategy{}, 1, 1).weights;
     serving::ServingMemoryOf<Plain> runtime;
-    serving::add_runtime(Plain{}, question_.setup.effects.memory, nullptr, {question_.capacity}, runtime);
+    serving::add_runtime(Plain{}, question_.setup.effects.memory, {question_.capacity}, runtime);
     left_ = question_.capacity - runtime.runtime();
     bool any = enumerate(true);
     if (any && !found_.fits) any = enumerate(false);
@@ -233,9 +233,9 @@ class ServingSearcher {
     const serving::ServingProfile& p = option.profile;
     for (double times = 1.0; times <= 16.0; times *= 4.0) {
       PrefillPoint point{strategy, times * p.unit * static_cast<double>(strategy.pipeline), {}};
-      const kernel::RuntimeMemory& runtime = question_.setup.effects.memory;
+      const numbers::RuntimeMemory& runtime = question_.setup.effects.memory;
       serving::ServingMemoryOf<Plain> memory;
-      serving::add_runtime(Plain{}, runtime, nullptr, {question_.capacity, p.together}, memory);
+      serving::add_runtime(Plain{}, runtime, {question_.capacity, p.together}, memory);
       const double at_once = point.prompts / static_cast<double>(strategy.pipeline);  // prompts in a stage
       const Bytes space = runtime.activations * p.widest * at_once + p.gathered;
       const Bytes bytes =

@@ -128,7 +128,7 @@ TEST(ServingMemory, DriverLibrariesGraphsAndAllocatorTakeTheirParts) {
   const auto bare = serving::serving_memory(c.question, serving::serving_profiles(c.question, s, links), 8);
   EXPECT_EQ(bare.runtime() + bare.reserve, Bytes());
   EXPECT_EQ(bare.total(), bare.weights + bare.cache + bare.workspace);
-  kernel::RuntimeMemory& runtime = c.question.setup.effects.memory;
+  numbers::RuntimeMemory& runtime = c.question.setup.effects.memory;
   runtime = {0.01, 1_GiB, 2_GiB, 3_KiB, 50, 1.1, 1.2};
   const serving::ServingProfiles profiles = serving::serving_profiles(c.question, s, links);
   const serving::ServingMemory memory = serving::serving_memory(c.question, profiles, 8);

@@ -96,7 +96,7 @@ std::optional<MeetingSlice> first_meeting_slice(const SliceQuestion& of, std::in
 std::vector<FormatFit> format_fits(const serving::ServingQuestion& question, const hardware::Cluster& cluster,
                                    double parameters, double batch) {
   const hardware::Chip& chip = cluster.chip;
-  const kernel::RuntimeMemory& runtime = question.setup.effects.memory;
+  const numbers::RuntimeMemory& runtime = question.setup.effects.memory;
   const auto left_of = [&](std::int64_t chips) {
     return static_cast<double>(chips) * left_on_chip(runtime, question.capacity, chips > 1);
   };

@@ -41,8 +41,8 @@ struct Case {
     question.setup.rates = *kernel::kernel_rates(cluster.chip, Dtype::bf16, "test");
     question.chips = static_cast<double>(cluster.chips());
     question.overlap = overlap;
-    kernel::StepEffects& effects = question.setup.effects;
-    effects.overlap = {0.3, 5_us, 0.1, kernel::TensorOverlap::all, true, true, true};
+    numbers::StepEffects& effects = question.setup.effects;
+    effects.overlap = {0.3, 5_us, 0.1, numbers::TensorOverlap::all, true, true, true};
     effects.straggler = 0.05;
     effects.fixed = 1_ms;
   }

@@ -61,7 +61,7 @@ TEST(TrainingSearch, PruningNeverLosesTheBestWherePipelinesHardlyFill) {
     for (const double sequences : testing::sampled<double>({8, 64})) {
       SearchCase c(where);
       c.question.sequences = sequences;
-      c.question.setup.effects.overlap = {0.3, 5_us, 0.1, kernel::TensorOverlap::all, true, true, true};
+      c.question.setup.effects.overlap = {0.3, 5_us, 0.1, numbers::TensorOverlap::all, true, true, true};
       for (double capacity : testing::sampled<double>({5e8, 8e10})) {
         const auto cut = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 20, true});
         const auto all = search_training(c.question, sequence, c.cluster, {}, {Bytes(capacity), 20, false});

@@ -215,7 +215,7 @@ TEST(TrainingSearch, KeepsToAnOrderOfAxesThatIsGiven) {
 TEST(TrainingSearch, MakingMoreAgainIsNeverFaster) {
   for (const char* where : {"h100-sxm:16", "tpu-v5e:4x4"}) {
     SearchCase c(where);
-    c.question.setup.effects.overlap = {0.3, 5_us, 0.1, kernel::TensorOverlap::all, true, true, true};
+    c.question.setup.effects.overlap = {0.3, 5_us, 0.1, numbers::TensorOverlap::all, true, true, true};
     training::Strategy s;
     s.parallelism.fsdp = 4;
     s.parallelism.tensor = 2;

@@ -2,6 +2,7 @@
 // catalogue/families; a chip of no family is estimated from its kernels and links alone.
 #pragma once
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@
 #include "assay/hardware/catalogue.h"
 #include "assay/hardware/chip.h"
 
-namespace assay::kernel {
+namespace assay::numbers {
 
 /// Where the fit of catalogue/calibration/ID.toml starts, and what it takes over from other families.
 struct FamilyKernels {
@@ -40,25 +41,13 @@ struct FamilyKernels {
   std::string pointwise_from, collective_from;  ///< ids of families whose fits are taken over; empty: own
 };
 
-/// Whole training steps: a range for each number of steps/training.toml.
-struct FamilyTraining {
-  FitRange<double> product, attention;
-  FitRange<double> pointwise{1, 0, 0, 0};  ///< not fitted where absent
-};
-
-/// Whole prefill and decode steps: a range for each number of steps/serving.toml.
-struct FamilyServing {
-  FitRange<double> product, attention, decode;
-  FitRange<Seconds> meet;      ///< 0 and not fitted where absent
-  FitRange<Seconds> item;      ///< where no decode kernels were measured; 0 and not fitted where absent
-  Seconds one_shot;            ///< measured by itself
-  bool vector_decode = false;  ///< its rows show how fast attention over a cache is on vector units
-};
+/// Where fits start and the bounds that they keep, by the number's path ("products.slowdown"), in base units.
+using FitRanges = std::map<std::string, FitRange<double>, std::less<>>;
 
 /// Collectives that run concurrently with compute.
 struct FamilyOverlap {
-  double chip_share = 0;       ///< of the chip that a collective takes while it lasts
-  bool tensor_pieces = false;  ///< software cuts tensor-parallel collectives into pieces next to their products
+  Given<double> chip_share = 0;  ///< of the chip that a collective takes while it lasts
+  bool tensor_pieces = false;    ///< software cuts tensor-parallel collectives into pieces next to their products
 };
 
 /// One file of catalogue/families.
@@ -68,11 +57,12 @@ struct Family {
   /// A step is one program of a compiler (XLA): the host does not launch kernels individually, and no other software
   /// was measured.
   bool compiled_whole = false;
-  std::optional<FamilyKernels> kernels;    ///< absent: no kernels were measured
-  std::optional<FamilyTraining> training;  ///< absent: no training steps were measured
-  std::optional<FamilyServing> serving;    ///< absent: no prefill or decode steps were measured
+  std::optional<FamilyKernels> kernels;  ///< absent: no kernels were measured
+  /// Ranges of the family's numbers in steps/training.toml and steps/serving.toml. Absent: no training steps, or no
+  /// prefill or decode steps, were measured.
+  std::optional<FitRanges> training, serving;
+  Given<Seconds> one_shot;  ///< latency of an all-reduce in which each device reads all others' arrays; 0: none
   FamilyOverlap overlap;
-  SourceTable origins;  ///< where each number was read, by table and key
 };
 using Families = std::vector<Family>;
 
@@ -87,4 +77,32 @@ std::optional<std::size_t> family_index(const Families& families, std::string_vi
 /// The same as a pointer; nullptr where there is none.
 const Family* family_of(const Families& families, const hardware::Chip& chip);
 
-}  // namespace assay::kernel
+/// Families, and which of them a file has numbers of. All numbers by family are in this order.
+struct MeasuredFamilies {
+  using Section = std::optional<FitRanges> Family::*;
+  Families families;
+  std::vector<char> measured;  ///< by family: 1 where its steps were measured; else its numbers are neutral
+  Section section = &Family::training;
+
+  MeasuredFamilies() = default;
+  MeasuredFamilies(Families all, Section of) : families(std::move(all)), measured(families.size(), 0), section(of) {}
+  /// Nullptr where the chip has no family.
+  const Family* family(const hardware::Chip& chip) const { return family_of(families, chip); }
+  std::vector<std::string_view> family_ids() const;
+  bool has_steps(const hardware::Chip& chip) const;
+  /// Whether a step is one program of a compiler on this chip.
+  bool compiled_whole(const hardware::Chip& chip) const;
+  /// The range of a family's number; nullptr where the family does not have the number.
+  const FitRange<double>* range(std::size_t family, std::string_view table, std::string_view key) const;
+  /// The number of a chip's family; neutral where there is none.
+  template <class T>
+  Given<T> of_family(const hardware::Chip& chip, const std::vector<Given<T>>& numbers, T neutral) const {
+    if (!has_steps(chip)) return {neutral, unmeasured(chip)};
+    return numbers[*family_index(families, chip)];
+  }
+
+ private:
+  static std::string unmeasured(const hardware::Chip& chip);
+};
+
+}  // namespace assay::numbers

@@ -18,7 +18,7 @@ class Catalogue;
 }
 }  // namespace assay
 
-namespace assay::kernel {
+namespace assay::numbers {
 
 /// One property of a row: "chips", 512.
 struct Coordinate {
@@ -103,4 +103,4 @@ std::optional<IntervalBasis> interval_basis(const std::vector<IntervalClass>& cl
 void read_intervals(RecordReader& root, std::string_view key, std::vector<IntervalClass>& classes);
 std::string intervals_text(const std::vector<IntervalClass>& classes, std::string_view key, std::string_view source);
 
-}  // namespace assay::kernel
+}  // namespace assay::numbers

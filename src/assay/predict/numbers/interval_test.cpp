@@ -1,4 +1,4 @@
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "assay/base/record_reader.h"
 
-namespace assay::kernel {
+namespace assay::numbers {
 namespace {
 
 TEST(Interval, NothingIsKnownWithoutResiduals) { EXPECT_EQ(residual_spread({}, 0.8), 0.0); }
@@ -88,4 +88,4 @@ TEST(Interval, TheTextReadsBack) {
 }
 
 }  // namespace
-}  // namespace assay::kernel
+}  // namespace assay::numbers

@@ -1,10 +1,10 @@
-#include "assay/predict/kernel/effects/families.h"
+#include "assay/predict/numbers/families.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace assay::kernel {
+namespace assay::numbers {
 namespace {
 
 constexpr std::string_view small_family = R"(id = "new"
@@ -15,7 +15,6 @@ title = "assumed"
 [training]
 source = "start"
 products = { start = 1, low = 0.5, high = 2 }
-attention = { start = 1, low = 0.5, high = 2 }
 )";
 
 TEST(Families, EachArchitectureOfTheCatalogueHasAtMostOne) {
@@ -37,8 +36,8 @@ TEST(Families, AFileOfTheUserAddsOne) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->id, "new");
   EXPECT_FALSE(found->kernels);
-  EXPECT_TRUE(found->training->product.is_fitted());
-  EXPECT_FALSE(found->training->pointwise.is_fitted());
+  EXPECT_TRUE(found->training->at("products.slowdown").is_fitted());
+  EXPECT_FALSE(found->training->contains("pointwise.slowdown"));
   chip.architecture = "New 2";
   EXPECT_EQ(family_of(*families, chip), nullptr);
 }
@@ -72,4 +71,4 @@ TEST(Families, AFamilyThatIsNamedHasToExist) {
 }
 
 }  // namespace
-}  // namespace assay::kernel
+}  // namespace assay::numbers

@@ -1,4 +1,4 @@
-#include "assay/predict/kernel/interval.h"
+#include "assay/predict/numbers/interval.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "assay/base/text.h"
 #include "assay/hardware/catalogue.h"
 
-namespace assay::kernel {
+namespace assay::numbers {
 std::vector<std::string> IntervalClass::beyond(std::span<const Coordinate> at, std::string_view architecture) const {
   std::vector<std::string> out;
   if (std::find(hardware.begin(), hardware.end(), architecture) == hardware.end()) out.emplace_back("hardware");
@@ -167,4 +167,4 @@ std::string intervals_text(const std::vector<IntervalClass>& classes, std::strin
   return text;
 }
 
-}  // namespace assay::kernel
+}  // namespace assay::numbers

@@ -1,4 +1,4 @@
-#include "assay/predict/kernel/effects/families.h"
+#include "assay/predict/numbers/families.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,11 @@
 
 #include "assay/base/record_reader.h"
 #include "assay/base/text.h"
+#include "assay/predict/numbers/rows.h"
+#include "assay/predict/numbers/serving_effects.h"
+#include "assay/predict/numbers/training_effects.h"
 
-namespace assay::kernel {
+namespace assay::numbers {
 namespace {
 
 void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
@@ -33,22 +36,6 @@ void read_kernels(RecordReader& reader, FamilyKernels& kernels) {
   });
   if (reader.has("pointwise_from")) reader.text("pointwise_from", kernels.pointwise_from);
   if (reader.has("collective_from")) reader.text("collective_from", kernels.collective_from);
-}
-
-void read_training(RecordReader& reader, FamilyTraining& training) {
-  reader.range("products", training.product);
-  reader.range("attention", training.attention);
-  if (reader.has("pointwise")) reader.range("pointwise", training.pointwise);
-}
-
-void read_serving(RecordReader& reader, FamilyServing& serving) {
-  reader.range("products", serving.product);
-  reader.range("attention", serving.attention);
-  reader.range("decode", serving.decode);
-  if (reader.has("meet")) reader.range("meet", serving.meet);
-  if (reader.has("item")) reader.range("item", serving.item);
-  reader.number("one_shot", serving.one_shot);
-  reader.flag("vector_decode", serving.vector_decode);
 }
 
 void read_overlap(RecordReader& reader, FamilyOverlap& overlap) {
@@ -85,11 +72,19 @@ Result<Family> read_family(std::string_view document, std::string_view file) {
     reader.texts("architectures", family.architectures);
     reader.flag("compiled_whole", family.compiled_whole);
     reader.optional_table("kernels", [&](RecordReader& inner) { read_kernels(inner, family.kernels.emplace()); });
-    reader.optional_table("training", [&](RecordReader& inner) { read_training(inner, family.training.emplace()); });
-    reader.optional_table("serving", [&](RecordReader& inner) { read_serving(inner, family.serving.emplace()); });
+    reader.optional_table("training", [&](RecordReader& inner) {
+      StepCalibration rows;
+      FamilyRangesReader ranges(inner, family.training.emplace());
+      visit_training(rows, ranges);
+    });
+    reader.optional_table("serving", [&](RecordReader& inner) {
+      ServingCalibration rows;
+      FamilyRangesReader ranges(inner, family.serving.emplace());
+      visit_serving(rows, ranges);
+      inner.number("one_shot", family.one_shot);
+    });
     reader.optional_table("overlap", [&](RecordReader& inner) { read_overlap(inner, family.overlap); });
   }));
-  family.origins = std::move(shared.origins);
   return family;
 }
 
@@ -146,4 +141,32 @@ const Family* family_of(const Families& families, const hardware::Chip& chip) {
   return at ? &families[*at] : nullptr;
 }
 
-}  // namespace assay::kernel
+std::vector<std::string_view> MeasuredFamilies::family_ids() const {
+  std::vector<std::string_view> ids;
+  for (const Family& family : families) ids.push_back(family.id);
+  return ids;
+}
+
+bool MeasuredFamilies::has_steps(const hardware::Chip& chip) const {
+  const std::optional<std::size_t> at = family_index(families, chip);
+  return at && measured[*at];
+}
+
+bool MeasuredFamilies::compiled_whole(const hardware::Chip& chip) const {
+  const Family* known = family(chip);
+  return known && known->compiled_whole;
+}
+
+const FitRange<double>* MeasuredFamilies::range(std::size_t family, std::string_view table,
+                                                std::string_view key) const {
+  const std::optional<FitRanges>& ranges = families[family].*section;
+  if (!ranges) return nullptr;
+  const auto found = ranges->find(fmt::format("{}.{}", table, key));
+  return found == ranges->end() ? nullptr : &found->second;
+}
+
+std::string MeasuredFamilies::unmeasured(const hardware::Chip& chip) {
+  return fmt::format("1: no steps were measured on {} chips", chip.architecture);
+}
+
+}  // namespace assay::numbers
