@@ -156,6 +156,7 @@ program::AxisSet BackwardPass::partial_by_others(const program::Step& step, int 
 }
 
 void BackwardPass::transpose_per_input(const program::Step& step) {
+  if (std::none_of(step.in.begin(), step.in.end(), [&](int id) { return wants_gradient(id); })) return;
   const program::OpGradient& rule = program::facts(step.op).gradient;
   program::Step back;
   back.op = *rule.op;
