@@ -206,7 +206,7 @@ export interface TrainResults {
     collective_bytes: Quantity;
   };
   program?: {
-    line: number;
+    line: number | null;
     block: string;
     text: string;
     critical: boolean;
@@ -215,8 +215,9 @@ export interface TrainResults {
     kind: string;
     flops: Quantity | null;
     bytes: Quantity;
-    time: Quantity;
+    time: Quantity | null;
     exposed: Quantity | null;
+    part_of: number | null;
   }[];
   trained_parameters?: number;
   sizes?: {
@@ -276,6 +277,7 @@ export interface TrainResults {
       label: string;
       start: Quantity;
       end: Quantity;
+      alone: Quantity | null;
     }[];
     marks: {
       at: Quantity;
@@ -1381,6 +1383,7 @@ export interface ShardResults {
         label: string;
         start: Quantity;
         end: Quantity;
+        alone: Quantity | null;
       }[];
       marks: {
         at: Quantity;
@@ -2656,6 +2659,7 @@ export interface RunResults {
         label: string;
         start: Quantity;
         end: Quantity;
+        alone: Quantity | null;
       }[];
       marks: {
         at: Quantity;
