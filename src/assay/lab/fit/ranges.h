@@ -144,7 +144,7 @@ struct MeasuredRanges {
 };
 Result<MeasuredRanges> measured_ranges_of(const hardware::Catalogue& catalogue);
 
-/// Of numbers that all families have in common: catalogue/fits/training.toml, and serving.toml.
+/// Ranges of the numbers that all families have in common: catalogue/fits/training.toml, and serving.toml.
 Result<numbers::FitRanges> training_ranges_of(const hardware::Catalogue& catalogue);
 Result<numbers::FitRanges> serving_ranges_of(const hardware::Catalogue& catalogue);
 

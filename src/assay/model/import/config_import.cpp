@@ -22,7 +22,7 @@ class Families {
   const FamilyName* of_architecture(std::string_view name) const {
     return name.empty() ? nullptr : find(&FamilyName::architecture, name);
   }
-  /// Of a configuration that says neither type nor architecture.
+  /// The family of a configuration that says neither type nor architecture.
   const FamilyName* of_keys(const Json& config) const {
     const auto found = std::find_if(names_.begin(), names_.end(), [&](const FamilyName& family) {
       return !family.key.empty() && config.find(family.key);

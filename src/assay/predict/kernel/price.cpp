@@ -79,7 +79,7 @@ class TrainingFactors {
   auto of_kind(StreamKind kind, const program::Step& step) const {
     return composed(effects().kinds[static_cast<std::size_t>(kind)], step);
   }
-  /// Of what eager code composes, a kind or beyond it.
+  /// What eager code composes a step of, by kind or beyond it.
   auto composed(const Given<numbers::Passes>& passes, const program::Step& step) const {
     return of_pass("kernels it is composed of", passes, step);
   }

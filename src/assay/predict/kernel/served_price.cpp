@@ -23,7 +23,7 @@ class ServingFactors {
   auto operator()(std::string_view name, Given<Q> ServingEffects::*effect) const {
     return num_.given(name, kernels_.effects.*effect);
   }
-  /// Of every kernel: on the device, where that was measured, and what the software adds.
+  /// The start of every kernel: on the device, where that was measured, and what the software adds.
   NumberOf<N, Seconds> launch() const {
     const NumberOf<N, Seconds> start = (*this)("start", &ServingEffects::start);
     const Seconds device = kernels_.rates.regime.launch;

@@ -74,7 +74,7 @@ Result<Families> families_of(const hardware::Catalogue& catalogue);
 /// The place of a chip's family, or of the family of an id; nothing where there is none.
 std::optional<std::size_t> family_index(const Families& families, const hardware::Chip& chip);
 std::optional<std::size_t> family_index(const Families& families, std::string_view id);
-/// The same as a pointer; nullptr where there is none.
+/// The family of a chip; nullptr where it has none.
 const Family* family_of(const Families& families, const hardware::Chip& chip);
 
 /// Families, and which of them a file has numbers of. All numbers by family are in this order.

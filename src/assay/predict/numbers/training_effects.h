@@ -55,7 +55,7 @@ inline constexpr std::string_view stream_kind_names[] = {
 using Passes = std::array<double, 2>;
 /// Bytes over the fewest, or kernels, by kind.
 using KindTraffic = std::array<Given<Passes>, std::size(stream_kind_names)>;
-/// Of software that has a kernel for each kind.
+/// What software has that runs each kind of step as one kernel.
 inline KindTraffic fewest_bytes() {
   KindTraffic all;
   all.fill({Passes{1, 1}, "1: the software has a kernel for it"});
@@ -246,7 +246,7 @@ void visit_training_times(C& c, V& v) {
   });
 }
 
-/// The same of memory. XLA plans memory ahead, and no table shows what its runtime uses: its numbers are neutral.
+/// Memory of a whole step. XLA plans memory ahead, and no table shows what its runtime uses: its numbers are neutral.
 template <class C, class V>
 void visit_training_memory(C& c, V& v) {
   static constexpr std::string_view not_fused[] = {"", "compiled", "eager", ""};

@@ -30,7 +30,7 @@ struct KernelSums {
   Time slowed{};     ///< the part of `estimate` that the lower clock under sustained power adds
   Time launching{};  ///< time of the host to launch the kernels, a lower bound on the estimate
   Time idle{};       ///< the part of `estimate` in which the chip waits for the host
-  // Of the block that is being added up, until add_launching() ends it.
+  // The block that is being added up, until add_launching() ends it.
   Time own{};  ///< kernels that are not recomputed
   double launches = 0, recomputed_launches = 0;
 

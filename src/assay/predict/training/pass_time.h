@@ -70,7 +70,7 @@ struct IdealPass {
   }
 };
 
-/// The same as a search has it, and at ideal rates.
+/// A pass as searches keep it: its estimate, and its times at ideal rates.
 struct PassTime : PassParts<Plain> {
   IdealPass<Plain> ideal;
   Seconds all_network;  ///< at full bandwidth, one collective after the other

@@ -26,7 +26,7 @@ struct FusedAttention {
   double forward_passes = 1;  ///< arithmetic, in forward passes
   Dtype format = Dtype::bf16;
   Flops flops() const;
-  /// The same as an operation that people write.
+  /// Its sizes, as those of an operation that people write.
   roofline::Attention sizes() const;
 };
 
